@@ -1,0 +1,21 @@
+"""Contrada: spatial publish/subscribe for Python.
+
+Subscribers register predicates over attributes and geometry; each event reaches every
+subscription that it satisfies, exactly.
+"""
+
+from contrada.errors import ContradaError, InvalidInput
+from contrada.matcher import Matcher, explain, relate
+from contrada.model.relation import Relation
+from contrada.model.subscription import Subscription
+
+__version__ = "0.1.0"
+__all__ = [
+    "ContradaError",
+    "InvalidInput",
+    "Matcher",
+    "Relation",
+    "Subscription",
+    "explain",
+    "relate",
+]

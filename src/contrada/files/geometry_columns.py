@@ -1,0 +1,131 @@
+"""Which columns of an Arrow schema hold geometries, how, and in which coordinate system.
+
+Three conventions state it, and the first that speaks of a column wins: the `geo` metadata of
+GeoParquet, the extension names of GeoArrow, and the bare name `geometry`.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from contrada.errors import InvalidInput
+from contrada.files.arrow_types import is_binary, is_text, storage_type
+from contrada.files.crs import LONGITUDE_LATITUDE, is_same_crs, spell_crs
+from contrada.files.geoarrow import NATIVE_TYPES
+
+Encoding: TypeAlias = Literal["wkb", "wkt"] | str  # or one of NATIVE_TYPES
+EXTENSION_NAME = b"ARROW:extension:name"
+EXTENSION_METADATA = b"ARROW:extension:metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class GeometryColumn:
+    """How one column holds geometries; `crs` is None where it is not stated."""
+
+    name: str
+    encoding: Encoding
+    crs: str | None
+
+
+def find_geometry_columns(
+    schema: pa.Schema, kept: Sequence[str], name: str, primary: str | None = None
+) -> list[GeometryColumn]:
+    """Those of the columns `kept` that hold geometries, the primary one first."""
+    geo = _geoparquet_metadata(schema, name)
+    stated = geo.get("columns", {})
+    found = []
+    for field in map(schema.field, kept):
+        column = _from_geoparquet(field, stated, name) or _from_extension(field, name)
+        if column is not None:
+            found.append(column)
+    if not found and "geometry" in kept:
+        found = _from_name(schema.field("geometry"))
+    first = primary or geo.get("primary_column") or "geometry"
+    found.sort(key=lambda column: column.name != first)
+    _refuse_two_systems(found, name)
+    return found
+
+
+def _geoparquet_metadata(schema: pa.Schema, name: str) -> dict[str, Any]:
+    text = (schema.metadata or {}).get(b"geo")
+    if text is None:
+        return {}
+    try:
+        geo = json.loads(text)
+        columns = geo["columns"]
+        if all(isinstance(column, dict) for column in columns.values()):
+            return dict(geo)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        pass
+    raise InvalidInput(f'{name}: its "geo" metadata is not GeoParquet\'s: {text[:80]!r}')
+
+
+def _from_geoparquet(field: pa.Field, stated: dict[str, Any], name: str) -> GeometryColumn | None:
+    if field.name not in stated:
+        return None
+    column = stated[field.name]
+    encoding = _encoding(field, str(column.get("encoding", "WKB")), name)
+    return GeometryColumn(
+        field.name, encoding, spell_crs(column.get("crs", LONGITUDE_LATITUDE), name)
+    )
+
+
+def _from_extension(field: pa.Field, name: str) -> GeometryColumn | None:
+    label, metadata = _extension(field)
+    family, _, encoding = label.partition(".")
+    if family not in ("geoarrow", "ogc") or not encoding:
+        return None
+    try:
+        stated = json.loads(metadata or b"{}")
+    except ValueError as fault:
+        raise InvalidInput(
+            f'{name}: column "{field.name}" has extension metadata that is no JSON: {metadata!r}'
+        ) from fault
+    return GeometryColumn(
+        field.name, _encoding(field, encoding, name), spell_crs(stated.get("crs"), name)
+    )
+
+
+def _extension(field: pa.Field) -> tuple[str, bytes]:
+    """Name and metadata of a field's extension type, registered with pyarrow or not."""
+    if isinstance(field.type, pa.ExtensionType):
+        return field.type.extension_name, field.type.__arrow_ext_serialize__()
+    metadata = field.metadata or {}
+    return metadata.get(EXTENSION_NAME, b"").decode(), metadata.get(EXTENSION_METADATA, b"")
+
+
+def _from_name(field: pa.Field) -> list[GeometryColumn]:
+    kind = storage_type(field.type)
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if is_binary(kind):
+        return [GeometryColumn(field.name, "wkb", None)]
+    return [GeometryColumn(field.name, "wkt", None)] if is_text(kind) else []
+
+
+def _encoding(field: pa.Field, stated: str, name: str) -> Encoding:
+    """The encoding that is stated, corrected to WKT where the column holds text after all."""
+    if is_text(storage_type(field.type)):
+        return "wkt"
+    encoding = stated.lower()
+    if encoding != "wkb" and encoding not in NATIVE_TYPES:
+        raise InvalidInput(
+            f'{name}: column "{field.name}" has geometries in the encoding "{stated}"; '
+            f"known are: WKB, WKT, {', '.join(NATIVE_TYPES)}"
+        )
+    return encoding
+
+
+def _refuse_two_systems(columns: list[GeometryColumn], name: str) -> None:
+    """Geometries of one source meet in one plane, so they must be in one coordinate system."""
+    stated = [(column.name, column.crs) for column in columns if column.crs is not None]
+    for column, crs in stated[1:]:
+        first, first_crs = stated[0]
+        if not is_same_crs(crs, first_crs):
+            raise InvalidInput(
+                f'{name}: column "{first}" is in {first_crs[:80]} but "{column}" in {crs[:80]}; '
+                "leave one out or transform it"
+            )

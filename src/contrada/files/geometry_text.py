@@ -1,0 +1,54 @@
+"""Geometries of an output column, to the encoding that a format wants.
+
+Every number is written so that reading it gives the same double.
+"""
+
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import shapely
+from numpy.typing import NDArray
+
+from contrada.errors import InvalidInput
+from contrada.files.arrow_types import is_text
+
+WKT_DECIMALS = 30  # more than any double needs where WKT writes it without an exponent
+
+Geometries = NDArray[np.object_]
+
+
+def decode_geometries(column: pa.ChunkedArray, first_row: int, name: str) -> Geometries:
+    """Shapely geometries of a column of WKB or WKT; nulls are None.
+
+    `first_row` is the row of the output `name` at which the column begins.
+    """
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    raw = np.array(column.to_pylist(), dtype=object)
+    decode: Any = shapely.from_wkt if is_text(column.type) else shapely.from_wkb
+    try:
+        return cast(Geometries, decode(raw))
+    except (shapely.errors.ShapelyError, TypeError):
+        for row, value in enumerate(raw):
+            try:
+                decode(value)
+            except (shapely.errors.ShapelyError, TypeError) as fault:
+                place = f"{name}: row {first_row + row}"
+                raise InvalidInput(f"{place} has no readable geometry: {fault}") from fault
+        raise
+
+
+def to_wkt(geometries: Geometries) -> pa.Array:
+    """WKT as an Arrow column."""
+    return pa.array(shapely.to_wkt(geometries, rounding_precision=WKT_DECIMALS), pa.large_string())
+
+
+def to_iso_wkb(geometries: Geometries) -> pa.Array:
+    """ISO WKB, as GeoParquet asks for, as an Arrow column."""
+    return pa.array(shapely.to_wkb(geometries, flavor="iso"), pa.large_binary())
+
+
+def to_geojson(geometries: Geometries) -> list[str]:
+    """GeoJSON texts, `null` where there is no geometry."""
+    return [text or "null" for text in shapely.to_geojson(geometries)]

@@ -1,0 +1,68 @@
+"""Newline-delimited GeoJSON and JSON, and GeoJSON text sequences (RFC 8142)."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+from contrada.errors import InvalidInput
+from contrada.files.crs import LONGITUDE_LATITUDE
+from contrada.files.json_rows import Record, Survey, read_json_rows
+from contrada.files.rows import Rows
+
+SUFFIXES = (".geojsonl", ".geojsons", ".ndgeojson", ".ndjson", ".jsonl")
+RECORD_SEPARATOR = b"\x1e"
+
+
+def read_json_lines(
+    path: Path, name: str, *, batch_rows: int, columns: Sequence[str] | None
+) -> Rows:
+    """Rows of a file of one JSON object per line; a Feature gives its properties and geometry."""
+
+    def open_records() -> Iterator[Record]:
+        with path.open("rb") as file:
+            for line, text in _split(file):
+                yield _decode(text, line, name), len(text)
+
+    return read_json_rows(name, open_records, _find_crs, batch_rows=batch_rows, columns=columns)
+
+
+def _find_crs(survey: Survey) -> str | None:
+    return LONGITUDE_LATITUDE if survey.has_features else None
+
+
+def _split(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The texts of a file, each with its first line; blank ones are left out.
+
+    Once a record separator has been met, a text goes on to the next one, over several lines.
+    """
+    held: list[bytes] = []
+    first = 1
+    is_sequence = False
+    for number, line in enumerate(file, 1):
+        starts = line.startswith(RECORD_SEPARATOR)
+        is_sequence = is_sequence or starts
+        if starts or not is_sequence:
+            yield from _nonblank(first, held)
+            held, first = [], number
+        held.append(line)
+    yield from _nonblank(first, held)
+
+
+def _nonblank(line: int, parts: list[bytes]) -> Iterator[tuple[int, bytes]]:
+    text = b"".join(parts).strip(RECORD_SEPARATOR + b" \t\r\n")
+    if text and text != b"\xef\xbb\xbf":
+        yield line, text
+
+
+def _decode(text: bytes, line: int, name: str) -> object:
+    try:
+        return json.loads(text.decode("utf-8-sig" if line == 1 else "utf-8"))
+    except json.JSONDecodeError as fault:
+        near = fault.doc[fault.pos : fault.pos + 20]
+        place = f"{name}: line {line + fault.lineno - 1}, column {fault.colno}"
+        raise InvalidInput(f"{place}: {fault.msg}, near {near!r}") from fault
+    except UnicodeDecodeError as fault:
+        raise InvalidInput(f"{name}: line {line} is not UTF-8: {fault.reason}") from fault
+    except (RecursionError, ValueError) as fault:
+        raise InvalidInput(f"{name}: line {line}: {fault}") from fault

@@ -1,0 +1,149 @@
+"""One output file, whole or not at all.
+
+Rows go to a temporary file in the same folder, which takes the final name only when all is
+written. On any failure it is removed and what was at the path stays as it was.
+"""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Protocol, Self
+
+import pyarrow as pa
+
+from contrada.errors import InvalidInput
+from contrada.files.crs import spell_crs
+from contrada.files.parquet_writer import GeoParquetWriter, PlainParquetWriter
+from contrada.files.text_writer import CsvWriter, JsonLinesWriter
+
+
+class Writer(Protocol):
+    """A format, writing into an open file that it does not close."""
+
+    def write(self, table: pa.Table) -> None:
+        """Write rows; the table has the schema that the writer was made with."""
+
+    def finish(self) -> None:
+        """Write what belongs after the last row."""
+
+    def abandon(self) -> None:
+        """Let go of the file, which is about to be removed."""
+
+
+class Output:
+    """A file being written; a context manager, in which `write` may be called any number of times.
+
+    Until the context ends without an exception there is nothing new at the path.
+    """
+
+    def __init__(
+        self, path: Path, schema: pa.Schema, make_writer: Callable[[IO[bytes]], Writer]
+    ) -> None:
+        self._path = path
+        self._schema = schema
+        self._make_writer = make_writer
+        self._temporary = path.with_name(f".contrada-{secrets.token_hex(8)}.tmp")
+        self._file: IO[bytes] | None = None
+        self._writer: Writer | None = None
+
+    def __enter__(self) -> Self:
+        with self._all_or_nothing():
+            self._file = self._temporary.open("xb")
+            self._writer = self._make_writer(self._file)
+        return self
+
+    def write(self, rows: pa.RecordBatch | pa.Table) -> None:
+        """Append rows; their columns are those of the schema, dictionary-encoded or not."""
+        assert self._writer is not None, "write only inside the context"
+        table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+        assert table.schema.names == self._schema.names, "columns are those of the schema"
+        if not table.num_rows:
+            return
+        with self._all_or_nothing():
+            self._writer.write(table.cast(self._schema))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self._discard()
+            return
+        assert self._writer is not None
+        assert self._file is not None
+        with self._all_or_nothing():
+            self._writer.finish()
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            self._temporary.replace(self._path)
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Discard what is written on any exception; what the user must act on, say so."""
+        try:
+            yield
+        except BaseException as fault:
+            self._discard()
+            if isinstance(fault, (OSError, pa.ArrowException)):
+                raise InvalidInput(f"{self._path}: cannot be written: {fault}") from fault
+            raise
+
+    def _discard(self) -> None:
+        if self._writer is not None:
+            self._writer.abandon()
+            self._writer = None
+        if self._file is not None:
+            # What the file still holds back may not fit on the disk, and need not.
+            with contextlib.suppress(OSError):
+                self._file.close()
+            self._temporary.unlink(missing_ok=True)
+
+
+def open_output(
+    path: str | os.PathLike[str],
+    schema: pa.Schema,
+    *,
+    geometry_column: str | None = None,
+    crs: str | None = None,
+) -> Output:
+    """A file for rows of `schema`, in the format of its suffix.
+
+    `geometry_column` holds WKB or WKT; GeoParquet and JSON lines and CSV write it in their own
+    way. Nothing is touched until the context is entered, but what can be refused is refused here.
+    """
+    name = os.fspath(path)
+    final = Path(os.path.realpath(name))
+    make_writer = _find_writer(name, schema, geometry_column, spell_crs(crs, name))
+    if not final.parent.is_dir():
+        raise InvalidInput(f"{name}: there is no folder {final.parent}")
+    if os.path.isdir(final):  # noqa: PTH112 - Path.is_dir raises where the name is too long
+        raise InvalidInput(f"{name}: is a folder")
+    if not os.access(final.parent, os.W_OK):
+        raise InvalidInput(f"{name}: the folder {final.parent} cannot be written to")
+    return Output(final, schema, make_writer)
+
+
+def _find_writer(
+    name: str, schema: pa.Schema, geometry: str | None, crs: str | None
+) -> Callable[[IO[bytes]], Writer]:
+    writers: dict[str, Callable[[IO[bytes]], Writer]] = {
+        ".parquet": lambda file: PlainParquetWriter(file, schema),
+        ".geoparquet": lambda file: GeoParquetWriter(file, schema, geometry or "", crs, name),
+        ".csv": lambda file: CsvWriter(file, schema, geometry, name),
+        ".jsonl": lambda file: JsonLinesWriter(file, geometry, name),
+        ".ndjson": lambda file: JsonLinesWriter(file, geometry, name),
+    }
+    suffix = Path(name).suffix.lower()
+    if suffix not in writers:
+        raise InvalidInput(f"{name}: unknown suffix; known are: {', '.join(writers)}")
+    if geometry is not None and geometry not in schema.names:
+        raise InvalidInput(f'{name}: no column "{geometry}" to take geometries from')
+    if suffix == ".geoparquet" and geometry is None:
+        raise InvalidInput(f"{name}: GeoParquet needs a geometry column; write .parquet instead")
+    return writers[suffix]

@@ -1,0 +1,150 @@
+"""Parquet and GeoParquet: one file, or a folder of part files as Spark writes them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from contrada.errors import InvalidInput
+from contrada.files.arrow import lay_out
+from contrada.files.rows import Rows
+
+SUFFIXES = (".parquet", ".geoparquet")
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One file of a table, and the values that its folders state for all of its rows."""
+
+    path: Path
+    partition: dict[str, str | None]
+
+
+def read_parquet(path: Path, name: str, *, batch_rows: int, columns: Sequence[str] | None) -> Rows:
+    """Rows of a Parquet file or of all the part files below a folder, in the order of names."""
+    parts = _find_parts(path, name)
+    partition = _partition_schema(parts, name)
+    schema, count = _read_footers(parts, name)
+    for field in partition:
+        if field.name in schema.names:
+            raise InvalidInput(
+                f'{name}: column "{field.name}" is both in files and in folder names'
+            )
+        schema = schema.append(field)
+    layout = lay_out(schema, columns, name)
+    wanted = [column for column in layout.schema.names if column not in partition.names]
+    stated = [field for field in partition if field.name in layout.schema.names]
+
+    def read_parts() -> Iterator[pa.RecordBatch]:
+        for part in parts:
+            for batch in _read_part(part, wanted, batch_rows):
+                yield layout.arrange(_with_partition(batch, part, stated))
+
+    return Rows(
+        name, layout.schema, layout.geometry_columns, layout.crs, count, batch_rows, read_parts
+    )
+
+
+def _find_parts(path: Path, name: str) -> list[Part]:
+    if not path.is_dir():
+        return [Part(path, {})]
+    parts = []
+    for file in sorted(path.rglob("*")):
+        inside = file.relative_to(path)
+        is_hidden = any(step.startswith(("_", ".")) for step in inside.parts)
+        if file.suffix.lower() in SUFFIXES and file.is_file() and not is_hidden:
+            parts.append(Part(file, _partition_values(inside)))
+    if not parts:
+        raise InvalidInput(f"{name}: the folder has no .parquet file")
+    return parts
+
+
+def _partition_values(inside: Path) -> dict[str, str | None]:
+    """The values in folder names such as `day=2024-05-01`, as Spark's partitionBy writes them."""
+    values = {}
+    for folder in inside.parts[:-1]:
+        key, equals, text = folder.partition("=")
+        if equals:
+            values[unquote(key)] = None if text == NULL_PARTITION else unquote(text)
+    return values
+
+
+def _partition_schema(parts: list[Part], name: str) -> pa.Schema:
+    """The columns that folder names state: 64-bit integers if all are, otherwise text."""
+    keys = list(parts[0].partition)
+    for part in parts:
+        if list(part.partition) != keys:
+            raise InvalidInput(
+                f"{name}: {part.path.name} lies in folders of other names than others"
+            )
+    fields = []
+    for key in keys:
+        texts = pa.array([part.partition[key] for part in parts], pa.string())
+        fields.append(pa.field(key, pa.int64() if _are_integers(texts) else pa.string()))
+    return pa.schema(fields)
+
+
+def _are_integers(texts: pa.Array) -> bool:
+    """Whether every text is the one spelling of a 64-bit integer, so that nothing is lost."""
+    try:
+        return bool(texts.cast(pa.int64()).cast(pa.string()).equals(texts))
+    except pa.ArrowInvalid:
+        return False
+
+
+def _read_footers(parts: list[Part], name: str) -> tuple[pa.Schema, int]:
+    """The common schema, and the number of rows of all parts."""
+    schema: pa.Schema | None = None
+    count = 0
+    for part in parts:
+        try:
+            with pq.ParquetFile(part.path) as file:
+                # The footer's own metadata: a writer may add to it after the schema is written.
+                part_schema = file.schema_arrow.with_metadata(file.metadata.metadata or {})
+                part_count = file.metadata.num_rows
+        except (pa.ArrowException, OSError) as fault:
+            raise InvalidInput(
+                f"{_place(part, parts, name)}: not a Parquet file: {fault}"
+            ) from fault
+        schema = schema or part_schema
+        if _columns(part_schema) != _columns(schema):
+            raise InvalidInput(
+                f"{name}: {part.path.name} has other columns than {parts[0].path.name}: "
+                f"{_differences(part_schema, schema)}"
+            )
+        count += part_count
+    assert schema is not None
+    return schema, count
+
+
+def _place(part: Part, parts: list[Part], name: str) -> str:
+    return name if len(parts) == 1 else f"{name}: {part.path.name}"
+
+
+def _differences(a: pa.Schema, b: pa.Schema) -> str:
+    different = set(_columns(a)) ^ set(_columns(b))
+    return ", ".join(sorted(different)) or "the same in another order"
+
+
+def _columns(schema: pa.Schema) -> list[str]:
+    return [f"{field.name}: {field.type}" for field in schema]
+
+
+def _read_part(part: Part, wanted: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(part.path) as file:
+        rows = file.metadata.num_rows
+        if wanted:
+            yield from file.iter_batches(batch_rows, columns=wanted, use_threads=False)
+        else:
+            yield pa.RecordBatch.from_struct_array(pa.nulls(rows, pa.struct([])))
+
+
+def _with_partition(batch: pa.RecordBatch, part: Part, stated: list[pa.Field]) -> pa.RecordBatch:
+    for field in stated:
+        text = pa.array([part.partition[field.name]], pa.string()).cast(field.type)
+        batch = batch.append_column(field, text.take(pa.array([0] * batch.num_rows, pa.int32())))
+    return batch

@@ -1,0 +1,82 @@
+"""Rows of one source as Arrow record batches, whatever the format.
+
+Rows are counted from 0, as default ids are; lines of a text file from 1, as editors do.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from contrada.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one source, as Arrow record batches, in bounded memory.
+
+    Every batch has the schema `schema`, at least one row and at most as many as were asked for.
+    Columns in `geometry_columns` hold WKB (binary) or, where the source had text, WKT (string);
+    the primary one comes first. `crs` is None where the source states none, `count` where it is
+    not known without reading everything.
+    """
+
+    name: str
+    schema: pa.Schema
+    geometry_columns: tuple[str, ...]
+    crs: str | None
+    count: int | None
+    batch_rows: int = field(repr=False, compare=False)
+    open: Callable[[], Iterator[pa.RecordBatch]] = field(repr=False, compare=False)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows from the start; a stream that can be read only once refuses a second call."""
+        return self._refuse_damage(_rechunk(self.open(), self.batch_rows))
+
+    def _refuse_damage(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        row = 0
+        try:
+            for batch in batches:
+                yield batch
+                row += batch.num_rows
+        except (pa.ArrowException, OSError) as fault:
+            raise InvalidInput(f"{self.name}: cannot read on after row {row}: {fault}") from fault
+
+
+def keep_columns(schema: pa.Schema, columns: Sequence[str] | None, name: str) -> list[str]:
+    """The columns asked for, in the order asked for; all but pandas' unnamed index by default."""
+    for column in schema.names:
+        if schema.names.count(column) > 1:
+            raise InvalidInput(f'{name}: two columns are named "{column}"')
+    if columns is None:
+        return [column for column in schema.names if not column.startswith("__index_level_")]
+    for column in columns:
+        if column not in schema.names:
+            known = ", ".join(schema.names)
+            raise InvalidInput(f'{name}: no column "{column}"; there are: {known}')
+    return list(dict.fromkeys(columns))
+
+
+def _rechunk(batches: Iterator[pa.RecordBatch], rows_max: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of `rows_max`, the last one shorter."""
+    held: list[pa.RecordBatch] = []
+    rows_held = 0
+    for batch in batches:
+        start = 0
+        while start < batch.num_rows:
+            piece = batch.slice(start, rows_max - rows_held)
+            held.append(piece)
+            start += piece.num_rows
+            rows_held += piece.num_rows
+            if rows_held == rows_max:
+                yield from _join(held)
+                held, rows_held = [], 0
+    yield from _join(held)
+
+
+def _join(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """One batch of several; more than one only where 32-bit offsets would overflow."""
+    if len(batches) <= 1:
+        return batches
+    whole = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+    return list(whole.to_batches())

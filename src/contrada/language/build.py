@@ -1,0 +1,230 @@
+"""Nodes of the predicate from an operator and its arguments, checked for number and kind.
+
+An argument whose kind can never fit (a number where a geometry is wanted, an `eh…` function on a
+line) is refused here, at `add`; what an event will bring is judged when it comes.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+
+from shapely.geometry.base import BaseGeometry
+
+from contrada.errors import InvalidInput
+from contrada.language.literals import OPEN_END
+from contrada.language.operators import (
+    ARITHMETIC,
+    ARRAY,
+    COMPARISONS,
+    MIRRORED,
+    SIGNATURES,
+    TEMPORAL,
+)
+from contrada.language.places import Place
+from contrada.model.expression import (
+    And,
+    ArrayTest,
+    Attribute,
+    Between,
+    Comparison,
+    Computed,
+    DistanceWithin,
+    Expression,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Or,
+    Spatial,
+    Temporal,
+    Value,
+)
+from contrada.model.geometry import is_area
+from contrada.model.instant import Instant, Interval
+from contrada.model.relation import RELATIONS, Family, SpatialRelation, pattern_relation
+
+Arguments = tuple[Expression, ...]
+Places = tuple[Place, ...]
+
+
+def build(operator: str, arguments: Arguments, places: Places, place: Place) -> Expression:
+    """Make the node for an operator; `places` are those of the arguments."""
+    if operator in {"and", "or"}:
+        return _junction(operator, arguments, places, place)
+    if operator == "array":
+        return _array(arguments, place)
+    if operator == "interval":
+        return _interval(arguments, places, place)
+    signature = SIGNATURES[operator]
+    if len(arguments) != len(signature.takes):
+        place.refuse(
+            f"{signature.name} takes {len(signature.takes)} arguments, not {len(arguments)},"
+        )
+    for argument, kind, where in zip(arguments, signature.takes, places, strict=True):
+        if kind not in {"any", kind_of(argument)} and kind_of(argument) != "any":
+            where.refuse(f"{signature.name} takes a {kind} here, not a {kind_of(argument)},")
+    return _BUILDERS[operator](signature.name, arguments, places)
+
+
+def kind_of(expression: Expression) -> str:
+    """Name the kind of value that a node gives; "any" where only the event can tell."""
+    match expression:
+        case Attribute():
+            return "any"
+        case Literal(value):
+            return _kind_of_value(value)
+        case Computed(operator, _):
+            return {"casei": "text", "accenti": "text", "interval": "time", "array": "array"}.get(
+                operator, "number"
+            )
+        case _:
+            return "boolean"
+
+
+def _kind_of_value(value: Value) -> str:
+    match value:
+        case None:
+            return "any"
+        case bool():
+            return "boolean"
+        case int() | float():
+            return "number"
+        case str():
+            return "text"
+        case Instant() | Interval():
+            return "time"
+        case tuple():
+            return "array"
+        case _:
+            return "geometry"
+
+
+def _junction(operator: str, arguments: Arguments, places: Places, place: Place) -> Expression:
+    for argument, where in zip(arguments, places, strict=True):
+        if kind_of(argument) not in {"any", "boolean"}:
+            where.refuse(f"a test is wanted here, not a {kind_of(argument)},")
+    if not arguments:
+        place.refuse(f"{operator} takes at least one argument, not 0,")
+    if len(arguments) == 1:
+        return arguments[0]
+    return And(arguments) if operator == "and" else Or(arguments)
+
+
+def _array(arguments: Arguments, place: Place) -> Expression:
+    values = [argument.value for argument in arguments if isinstance(argument, Literal)]
+    if any(isinstance(value, BaseGeometry) for value in values):
+        place.refuse("an array holds no geometries, as it does")
+    return Literal(tuple(values)) if len(values) == len(arguments) else Computed("array", arguments)
+
+
+def _interval(arguments: Arguments, places: Places, place: Place) -> Expression:
+    for argument, where in zip(arguments, places, strict=True):
+        is_end = isinstance(argument, Attribute) or (
+            isinstance(argument, Literal)
+            and (isinstance(argument.value, Instant) or argument.value == OPEN_END)
+        )
+        if not is_end:
+            where.refuse("an interval ends at a moment, an attribute or '..', not here")
+    start, end = arguments
+    if not (isinstance(start, Literal) and isinstance(end, Literal)):
+        return Computed("interval", arguments)
+    interval = Interval(*(v if isinstance(v, Instant) else None for v in (start.value, end.value)))
+    low, high = interval.bounds()
+    if low > high:
+        place.refuse(f"the interval ends ({interval.end}) before it begins ({interval.start})")
+    return Literal(interval)
+
+
+def _comparison(name: str, arguments: Arguments, _places: Places) -> Expression:
+    """Compare; a test compared with TRUE or FALSE is that test or its negation."""
+    left, right = arguments
+    if isinstance(left, Literal) and not isinstance(right, Literal):
+        left, right, name = right, left, MIRRORED[name]
+    is_test = kind_of(left) == "boolean" and not isinstance(left, Literal)
+    if is_test and name in {"=", "<>"} and isinstance(right, Literal) and right.value is not None:
+        if isinstance(right.value, bool):
+            return left if right.value == (name == "=") else Not(left)
+        return Literal(None)
+    return Comparison(name, left, right)
+
+
+def _spatial(name: str, arguments: Arguments, places: Places) -> Expression:
+    relation = RELATIONS[name.removeprefix("s_")]
+    return place_relation(relation, arguments[0], arguments[1], places)
+
+
+def _relate(name: str, arguments: Arguments, places: Places) -> Expression:
+    left, right, pattern = arguments
+    if not isinstance(pattern, Literal):
+        places[2].refuse(f"the pattern of {name} must be a literal,")
+    try:
+        relation = pattern_relation(str(pattern.value))
+    except InvalidInput as error:
+        places[2].refuse(f"{error},")
+    return place_relation(relation, left, right, places)
+
+
+def place_relation(
+    relation: SpatialRelation, left: Expression, right: Expression, places: Places
+) -> Spatial:
+    """Make a spatial test with the event's side on the left."""
+    for side, place in zip((left, right), places, strict=False):
+        if not isinstance(side, Attribute | Literal):
+            place.refuse("a geometry is an attribute or a literal, not a computed value,")
+        if relation.family is Family.EGENHOFER and isinstance(side, Literal):
+            geometry = side.value
+            if isinstance(geometry, BaseGeometry) and not is_area(geometry):
+                place.refuse(f"{relation.name} takes areas, not a {geometry.geom_type},")
+    if isinstance(left, Literal) and isinstance(right, Attribute):
+        return Spatial(relation.transposed(), right, left)
+    return Spatial(relation, left, right)
+
+
+def _distance_within(name: str, arguments: Arguments, places: Places) -> Expression:
+    left, right, radius_m = arguments
+    for side, place in zip((left, right), places, strict=False):
+        if isinstance(side, Literal) and isinstance(side.value, BaseGeometry):
+            west, south, east, north = side.value.bounds
+            if west < -180 or east > 180 or south < -90 or north > 90:
+                place.refuse(
+                    f"{name} reads longitude and latitude; {(west, south, east, north)} is outside"
+                )
+    if isinstance(radius_m, Literal):
+        metres = radius_m.value
+        if not isinstance(metres, int | float) or not (metres >= 0 and math.isfinite(metres)):
+            places[2].refuse(f"the distance must be a number of metres >= 0, not {metres!r},")
+    if isinstance(left, Literal) and isinstance(right, Attribute):
+        left, right = right, left
+    return DistanceWithin(left, right, radius_m)
+
+
+def _in(_name: str, arguments: Arguments, places: Places) -> Expression:
+    value, choices = arguments
+    if isinstance(choices, Literal) and isinstance(choices.value, tuple):
+        return In(value, tuple(Literal(choice) for choice in choices.value))
+    if isinstance(choices, Computed) and choices.operator == "array":
+        return In(value, choices.arguments)
+    return places[1].refuse("IN takes a list,")
+
+
+def _temporal(name: str, arguments: Arguments, _places: Places) -> Expression:
+    return Temporal(name, arguments[0], arguments[1])
+
+
+_BUILDERS: Mapping[str, Callable[[str, Arguments, Places], Expression]] = {
+    **dict.fromkeys(COMPARISONS, _comparison),
+    **dict.fromkeys((*ARITHMETIC, "casei", "accenti"), lambda n, a, _: Computed(n, a)),
+    **dict.fromkeys((name.lower() for name in TEMPORAL), _temporal),
+    **dict.fromkeys((name.lower() for name in ARRAY), lambda n, a, _: ArrayTest(n, a[0], a[1])),
+    **dict.fromkeys(
+        (key for key, row in SIGNATURES.items() if row.takes == ("geometry", "geometry")),
+        _spatial,
+    ),
+    "relate": _relate,
+    "dwithin": _distance_within,
+    "not": lambda _n, a, _p: Not(a[0]),
+    "isnull": lambda _n, a, _p: IsNull(a[0]),
+    "like": lambda _n, a, _p: Like(a[0], a[1]),
+    "between": lambda _n, a, _p: Between(a[0], a[1], a[2]),
+    "in": _in,
+}

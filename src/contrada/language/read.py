@@ -1,0 +1,158 @@
+"""CQL2 text or JSON to an expression; everything that is wrong with it is said here.
+
+Text is parsed by `cql2`; its tree and the JSON of a user are then read by one and the same
+walker, which gives them our meaning and refuses what could never be evaluated.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import cql2
+
+from contrada.errors import InvalidInput
+from contrada.language.build import build
+from contrada.language.literals import is_literal_node, read_end, read_literal
+from contrada.language.operators import FUNCTIONS, SIGNATURES
+from contrada.language.places import Place
+from contrada.language.tokens import DEPTH_MAX, FIRST, Atom, Masked, mask
+from contrada.model.expression import Attribute, Expression, Literal
+
+_POSITION = re.compile(r"-->\s*(\d+):(\d+)")
+
+
+def read(source: str | Mapping[str, Any] | bool) -> Expression:
+    """Read a predicate from CQL2 text, CQL2 JSON text, or the JSON already decoded."""
+    if isinstance(source, str) and not source.lstrip().startswith("{"):
+        return read_text(source)
+    return read_json(source)
+
+
+def read_text(text: str) -> Expression:
+    """Read a predicate from CQL2 text."""
+    if not text.strip():
+        raise InvalidInput("the predicate is empty")
+    masked = mask(text)
+    try:
+        tree = cql2.parse_text(masked.text).to_json()
+    except Exception as error:
+        raise InvalidInput(_syntax_error(masked, str(error))) from None
+    return read_predicate(Place(_unmask(tree, masked.atoms), "$", text))
+
+
+def read_json(source: str | Mapping[str, Any] | bool) -> Expression:
+    """Read a predicate from CQL2 JSON, as text or decoded."""
+    if isinstance(source, str):
+        try:
+            source = json.loads(source, parse_constant=_refuse_constant)
+        except json.JSONDecodeError as error:
+            raise InvalidInput(f"not JSON: {error.msg} at character {error.pos}") from None
+    if not isinstance(source, Mapping | bool):
+        raise InvalidInput(f"a predicate is CQL2 text or a JSON object, not {source!r:.80}")
+    return read_predicate(Place(source, "$"))
+
+
+def read_predicate(place: Place) -> Expression:
+    """Read the root of a tree, which must be a test."""
+    return build("and", (read_node(place, 0),), (place,), place)
+
+
+def read_node(place: Place, depth: int) -> Expression:
+    """Read one node of the tree, of a text or of JSON."""
+    if depth > DEPTH_MAX:
+        place.refuse(f"more than {DEPTH_MAX} levels deep")
+    node = place.node
+    if isinstance(node, Mapping) and "op" in node:
+        return _read_operation(place, depth)
+    if isinstance(node, Mapping) and "property" in node:
+        return Attribute(_read_name(place.step("property")))
+    if isinstance(node, Mapping) and "interval" in node:
+        ends = place.step("interval")
+        if not isinstance(ends.node, list) or len(ends.node) != 2:
+            ends.refuse("an interval has two ends")
+        sides = tuple(ends.step(i) for i in range(2))
+        return build("interval", tuple(_read_end(side, depth) for side in sides), sides, place)
+    if isinstance(node, list):
+        elements = tuple(place.step(i) for i in range(len(node)))
+        return build("array", tuple(read_node(e, depth + 1) for e in elements), elements, place)
+    if is_literal_node(node):
+        return read_literal(place)
+    return place.refuse(f"{node!r:.80} is no CQL2 expression")
+
+
+def _read_operation(place: Place, depth: int) -> Expression:
+    raw = place.node.get("args", [])
+    name = _read_name(place.step("op"))
+    if not isinstance(raw, list):
+        place.refuse(f"the args of {name} must be a list")
+    key = name.lower()
+    if key not in SIGNATURES and key not in {"and", "or"}:
+        place.step("op").refuse(f'unknown function "{name}"; known: {", ".join(FUNCTIONS)};')
+    arguments = place.step("args") if "args" in place.node else Place([], place.path, place.text)
+    sides = tuple(arguments.step(i) for i in range(len(raw)))
+    expressions = tuple(read_node(side, depth + 1) for side in sides)
+    return build(key, expressions, sides, place)
+
+
+def _read_end(place: Place, depth: int) -> Expression:
+    is_text = isinstance(place.node, str) or (
+        isinstance(place.node, Atom) and place.node.kind == "string"
+    )
+    return Literal(read_end(place)) if is_text else read_node(place, depth + 1)
+
+
+def _read_name(place: Place) -> str:
+    name = place.node.text if isinstance(place.node, Atom) else place.node
+    if not isinstance(name, str) or not name:
+        place.refuse(f"{name!r:.80} is no name")
+    return str(name)
+
+
+def _refuse_constant(name: str) -> None:
+    raise InvalidInput(f"{name} is no JSON number")
+
+
+def _unmask(node: Any, atoms: tuple[Atom, ...]) -> Any:
+    """Put the atoms back into a tree of stand-ins."""
+    if isinstance(node, bool) or node is None:
+        return node
+    if isinstance(node, int | float):
+        return _unmask_number(int(node), atoms)
+    if isinstance(node, str):
+        return atoms[int(node) - FIRST]
+    if isinstance(node, list):
+        return [_unmask(item, atoms) for item in node]
+    if node.get("type") == "Point":
+        return atoms[int(node["coordinates"][0]) - FIRST]
+    tree = {key: _unmask(value, atoms) for key, value in node.items() if key not in _NAMES}
+    for key in _NAMES & node.keys():
+        stand_in = node[key]
+        is_ours = stand_in[0] in "pf" and stand_in[1:].isdigit()
+        tree[key] = atoms[int(stand_in[1:]) - FIRST] if is_ours else stand_in
+    return tree
+
+
+_NAMES = frozenset({"op", "property"})
+
+
+def _unmask_number(number: int, atoms: tuple[Atom, ...]) -> Any:
+    if abs(number) < FIRST:
+        return number  # the -1 that `cql2` writes for a unary minus
+    atom = atoms[abs(number) - FIRST]
+    return Atom(atom.kind, atom.text, atom.position, is_negative=number < 0)
+
+
+def _syntax_error(masked: Masked, message: str) -> str:
+    found = _POSITION.search(message)
+    if found is None:
+        return f"cannot read the predicate: {message.splitlines()[0]}"
+    line, column = (int(group) for group in found.groups())
+    lines = masked.text.split("\n")
+    position = masked.origin(sum(len(text) + 1 for text in lines[: line - 1]) + column - 1)
+    rest = masked.original[position:]
+    if not rest.strip():
+        return f"the predicate ends too early, at character {position}"
+    word = re.match(r"[^\W\d]\w*", rest)
+    what = f'unknown operator "{word.group()}"' if word else "syntax error"
+    return f'{what} at character {position}, near "{rest[:24]}"'

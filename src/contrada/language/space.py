@@ -1,0 +1,64 @@
+"""Relations of geometries, evaluated by Shapely on arrays of pairs.
+
+Geometries come tidied and valid; None stands for unknown. The named OGC relations use Shapely's
+own functions, all others the DE-9IM matrix and the relation's patterns.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+from shapely.geometry.base import BaseGeometry
+
+from contrada.model.geometry import Geometries, are_areas, as_array
+from contrada.model.relation import Family, SpatialRelation
+
+_NAMED: Mapping[str, Callable[..., Any]] = {
+    "intersects": shapely.intersects,
+    "disjoint": shapely.disjoint,
+    "touches": shapely.touches,
+    "crosses": shapely.crosses,
+    "within": shapely.within,
+    "contains": shapely.contains,
+    "overlaps": shapely.overlaps,
+    "equals": shapely.equals,
+    "covers": shapely.covers,
+    "coveredBy": shapely.covered_by,
+}
+
+
+def related(relation: SpatialRelation, a: Geometries, b: Geometries) -> NDArray[np.bool_]:
+    """Tell for each pair whether it satisfies the relation; unknown counts as False."""
+    if relation.family is Family.OGC:
+        return np.asarray(_NAMED[relation.name](a, b), bool)
+    known = are_known(relation, a) & are_known(relation, b)
+    result = np.zeros(len(a), bool)
+    pairs = np.flatnonzero(known)
+    matrices = np.asarray(shapely.relate(a[pairs], b[pairs]), object)
+    dimensions = np.stack([shapely.get_dimensions(a[pairs]), shapely.get_dimensions(b[pairs])], 1)
+    for row in {(m, *d) for m, d in zip(matrices, map(tuple, dimensions.tolist()), strict=True)}:
+        if relation.admits(row[0], row[1:]):
+            same = (matrices == row[0]) & (dimensions == row[1:]).all(axis=1)
+            result[pairs[same]] = True
+    return result
+
+
+def are_known(relation: SpatialRelation, geometries: Geometries) -> NDArray[np.bool_]:
+    """Tell which geometries the relation can be asked of at all."""
+    if relation.family is Family.EGENHOFER:
+        return are_areas(geometries)
+    return ~(shapely.is_missing(geometries) | shapely.is_empty(geometries))
+
+
+def relates(
+    relation: SpatialRelation, a: BaseGeometry | None, b: BaseGeometry | None
+) -> bool | None:
+    """Tell whether one pair satisfies the relation; None where that is unknown."""
+    if a is None or b is None:
+        return None
+    left, right = as_array([a]), as_array([b])
+    if not (are_known(relation, left)[0] and are_known(relation, right)[0]):
+        return None
+    return bool(related(relation, left, right)[0])

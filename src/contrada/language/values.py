@@ -1,0 +1,255 @@
+"""Values in three-valued logic: comparison, arithmetic, text, arrays and time.
+
+Every function takes what an event may bring and never raises for its type: where a value is
+missing, is NaN or is of another type than the operator takes, the answer is None, unknown.
+"""
+
+import math
+import operator
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from contrada.language.literals import OPEN_END
+from contrada.model.instant import Instant, Interval, read_instant
+
+_ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_POWER_BITS_MAX = 1024
+
+
+def every(truths: Iterable[bool | None]) -> bool | None:
+    """AND of three-valued truths."""
+    result: bool | None = True
+    for truth in truths:
+        if truth is False:
+            return False
+        if truth is None:
+            result = None
+    return result
+
+
+def some(truths: Iterable[bool | None]) -> bool | None:
+    """OR of three-valued truths."""
+    result: bool | None = False
+    for truth in truths:
+        if truth is True:
+            return True
+        if truth is None:
+            result = None
+    return result
+
+
+def opposite(truth: bool | None) -> bool | None:
+    """NOT of a three-valued truth."""
+    return None if truth is None else not truth
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value is a number that can be compared: not a truth value, not NaN."""
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, float):
+        return not math.isnan(value)
+    return isinstance(value, int) or (isinstance(value, Decimal) and not value.is_nan())
+
+
+def compare(name: str, a: Any, b: Any) -> bool | None:
+    """Compare two values of one type; numbers exactly, texts by code point, moments in UTC."""
+    if a is None or b is None:
+        return None
+    if is_number(a) and is_number(b):
+        return _ORDER[name](a, b)
+    if isinstance(a, str) and isinstance(b, str):
+        return _ORDER[name](a, b)
+    if isinstance(a, bool) and isinstance(b, bool):
+        return _ORDER[name](a, b) if name in {"=", "<>"} else None
+    if _is_moment(a) or _is_moment(b):
+        left, right = read_instant(a), read_instant(b)
+        return None if left is None or right is None else _ORDER[name](left, right)
+    return None
+
+
+def _is_moment(value: Any) -> bool:
+    return isinstance(value, Instant | date | np.datetime64)
+
+
+def compute(name: str, a: Any, b: Any) -> int | float | None:
+    """Do arithmetic; integers stay exact, and what has no result is unknown."""
+    if not (is_number(a) and is_number(b)):
+        return None
+    if isinstance(a, Decimal) or isinstance(b, Decimal):
+        a, b = _plain(a), _plain(b)
+    try:
+        result = _ARITHMETIC[name](a, b)
+    except (ArithmeticError, ValueError):
+        return None
+    return result if is_number(result) else None
+
+
+def _plain(number: int | float | Decimal) -> int | float:
+    is_whole = isinstance(number, Decimal) and number.is_finite() and number == int(number)
+    return int(number) if is_whole else float(number) if isinstance(number, Decimal) else number
+
+
+def _divide(a: int | float, b: int | float) -> int | float:
+    if isinstance(a, int) and isinstance(b, int) and a % b == 0:
+        return a // b
+    return a / b
+
+
+def _divide_whole(a: int | float, b: int | float) -> int:
+    """Divide and drop the fraction, towards zero."""
+    if isinstance(a, int) and isinstance(b, int):
+        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    return math.trunc(a / b)
+
+
+def _remainder(a: int | float, b: int | float) -> int | float:
+    """Give what `div` leaves: the sign is that of the dividend."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a - b * _divide_whole(a, b)
+    return math.fmod(a, b)
+
+
+def _power(a: int | float, b: int | float) -> Any:
+    if isinstance(a, int) and isinstance(b, int):
+        small = b >= 0 and a.bit_length() * b <= _POWER_BITS_MAX
+        return a**b if small else float(a) ** b
+    return a**b
+
+
+_ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": _divide,
+    "div": _divide_whole,
+    "%": _remainder,
+    "^": _power,
+}
+
+
+def fold_case(text: Any) -> str | None:
+    """Give a text without its case, by Unicode's full case folding."""
+    return text.casefold() if isinstance(text, str) else None
+
+
+def strip_accents(text: Any) -> str | None:
+    """Give a text without its accents: decomposed, combining marks dropped."""
+    if not isinstance(text, str):
+        return None
+    letters = (c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
+    return unicodedata.normalize("NFC", "".join(letters))
+
+
+def like(text: Any, pattern: Any) -> bool | None:
+    """Match a text against a pattern with `%`, `_` and the escape `\\`."""
+    if not (isinstance(text, str) and isinstance(pattern, str)):
+        return None
+    return _compiled(pattern).fullmatch(text) is not None
+
+
+@lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    parts = re.findall(r"\\.|.", pattern, re.DOTALL)
+    wild = {"%": ".*", "_": "."}
+    return re.compile(
+        "".join(wild.get(p) or re.escape(p[1] if len(p) == 2 else p) for p in parts), re.DOTALL
+    )
+
+
+def compare_arrays(name: str, a: Any, b: Any) -> bool | None:
+    """Compare two arrays as sets."""
+    if not (_is_array(a) and _is_array(b)):
+        return None
+    if name == "a_contains":
+        return _holds_all(a, b)
+    if name == "a_containedBy":
+        return _holds_all(b, a)
+    if name == "a_equals":
+        return every((_holds_all(a, b), _holds_all(b, a)))
+    return some(_holds(a, element) for element in b)
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, list | tuple | np.ndarray)
+
+
+def _holds_all(array: Iterable[Any], elements: Iterable[Any]) -> bool | None:
+    return every(_holds(array, element) for element in elements)
+
+
+def _holds(array: Iterable[Any], element: Any) -> bool | None:
+    return some(_equal(element, other) for other in array)
+
+
+def _equal(a: Any, b: Any) -> bool | None:
+    """Tell whether two elements are equal; those of different types are not."""
+    if isinstance(a, np.generic):
+        a = a.item()
+    if isinstance(b, np.generic):
+        b = b.item()
+    if any(x is None or (isinstance(x, float) and math.isnan(x)) for x in (a, b)):
+        return None
+    if _is_array(a) and _is_array(b):
+        return compare_arrays("a_equals", a, b)
+    return compare("=", a, b) is True
+
+
+def read_span(value: Any) -> tuple[float | int, float | int] | None:
+    """Read a span of time: a moment, an interval, or a pair of ends of which one may be open."""
+    if isinstance(value, Interval):
+        return value.bounds()
+    if isinstance(value, list | tuple) and len(value) == 2:
+        return _read_ends(*value)
+    instant = read_instant(value)
+    return None if instant is None else (instant.ns, instant.ns)
+
+
+def _read_ends(start: Any, end: Any) -> tuple[float | int, float | int] | None:
+    first = None if start == OPEN_END else read_instant(start)
+    last = None if end == OPEN_END else read_instant(end)
+    if (first is None and start != OPEN_END) or (last is None and end != OPEN_END):
+        return None
+    low, high = Interval(first, last).bounds()
+    return (low, high) if low <= high else None
+
+
+def compare_times(name: str, a: Any, b: Any) -> bool | None:
+    """Decide one of the fifteen relations of two closed spans of time."""
+    left, right = read_span(a), read_span(b)
+    if left is None or right is None:
+        return None
+    return _TEMPORAL[name](left, right)
+
+
+_TEMPORAL: Mapping[str, Callable[[Any, Any], bool]] = {
+    "t_after": lambda a, b: a[0] > b[1],
+    "t_before": lambda a, b: a[1] < b[0],
+    "t_contains": lambda a, b: a[0] < b[0] and a[1] > b[1],
+    "t_disjoint": lambda a, b: a[1] < b[0] or a[0] > b[1],
+    "t_during": lambda a, b: a[0] > b[0] and a[1] < b[1],
+    "t_equals": lambda a, b: a == b,
+    "t_finishedBy": lambda a, b: a[0] < b[0] and a[1] == b[1],
+    "t_finishes": lambda a, b: a[0] > b[0] and a[1] == b[1],
+    "t_intersects": lambda a, b: a[1] >= b[0] and a[0] <= b[1],
+    "t_meets": lambda a, b: a[1] == b[0],
+    "t_metBy": lambda a, b: a[0] == b[1],
+    "t_overlappedBy": lambda a, b: b[0] < a[0] < b[1] < a[1],
+    "t_overlaps": lambda a, b: a[0] < b[0] < a[1] < b[1],
+    "t_startedBy": lambda a, b: a[0] == b[0] and a[1] > b[1],
+    "t_starts": lambda a, b: a[0] == b[0] and a[1] < b[1],
+}

@@ -1,0 +1,324 @@
+"""The façade: a set of subscriptions that events are matched against, in one process."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from contrada.errors import InvalidInput, NotBuilt, UnknownSubscription
+from contrada.files import Rows, is_same_crs, read_rows
+from contrada.language import FILTERS_MAX
+from contrada.matcher.explain import Explanation, Why, explain_predicate, explain_why
+from contrada.matcher.run import Counts, MatchRun, judged, match_list
+from contrada.matching.engine import MakeIndex
+from contrada.matching.ids import read_id
+from contrada.matching.scan import ScanIndex
+from contrada.matching.segments import SubscriptionSet
+from contrada.matching.strtree import StrtreeIndex
+from contrada.matching.subscribing import (
+    OnBad,
+    Subscriber,
+    SubscriptionRows,
+    read_subscriptions,
+)
+from contrada.model.event import GEOMETRY, Event, read_event
+from contrada.model.geometry import Fault, as_array, find_faults, is_area, read_geometry
+from contrada.model.relation import Relation, egenhofer, find_relation
+from contrada.model.subscription import Id, Predicate, Subscription
+
+ENGINES: Mapping[str, MakeIndex] = {"strtree": StrtreeIndex, "scan": ScanIndex}
+DEFAULT_ENGINE = "strtree"
+_PLANNED = ("cells", "crtree", "ahs")
+
+
+class Matcher:
+    """Finds, for each event, the subscriptions that it satisfies, exactly.
+
+    Every method may be called from any thread. A call sees the subscriptions as of its start, and
+    one that fails changes nothing.
+    """
+
+    def __init__(
+        self,
+        engine: str = DEFAULT_ENGINE,
+        *,
+        simplify: bool = True,
+        crs: str | None = None,
+        filters_max: int = FILTERS_MAX,
+    ) -> None:
+        """Make an empty matcher.
+
+        `crs` is the reference system of all coordinates; None takes it from the first table that
+        states one. A predicate of more than `filters_max` filters in normal form is refused.
+        `simplify` is kept for the simplifier, which this version does not have yet.
+        """
+        if engine in _PLANNED:
+            raise NotBuilt(f"engine {engine!r} is not built yet; there are {', '.join(ENGINES)}")
+        if engine not in ENGINES:
+            raise InvalidInput(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}")
+        self.engine = engine
+        self.simplify = simplify
+        self._subscriber = Subscriber(filters_max)
+        self._subscriptions = SubscriptionSet(ENGINES[engine])
+        self._crs = crs
+        self._writing = threading.Lock()
+        self._counts = Counts()
+
+    @property
+    def crs(self) -> str | None:
+        """Name the reference system of all coordinates; None while no table has stated one."""
+        return self._crs
+
+    def __len__(self) -> int:
+        return len(self._subscriptions)
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str | int) and self._subscriptions.get(id) is not None
+
+    def __iter__(self) -> Iterator[Id]:
+        return iter(sorted(s.id for s in self._subscriptions))
+
+    def __repr__(self) -> str:
+        return f"<Matcher engine={self.engine!r} subscriptions={len(self)}>"
+
+    def add(
+        self,
+        id: Id,
+        filter: str | Mapping[str, Any] | bool | None = None,
+        *,
+        geometry: Any = None,
+        relation: str | Relation = "intersects",
+        where: str | Mapping[str, Any] | None = None,
+        attribute: str = GEOMETRY,
+        subscriber: Id | None = None,
+        replace: bool = False,
+        repair: bool = False,
+    ) -> None:
+        """Add a subscription: a predicate as CQL2 text or JSON, or a geometry with a relation."""
+        key = read_id(id, "add")
+        if (filter is None) == (geometry is None):
+            raise InvalidInput(f"subscription {id!r} needs a filter or a geometry, and not both")
+        if filter is not None:
+            if where is not None:
+                raise InvalidInput(f"subscription {id!r}: `where` goes with a geometry")
+            predicate = self._subscriber.parse(filter)
+        else:
+            event = Event({GEOMETRY: geometry}, repair=repair, place=f"subscription {id!r}")
+            predicate = self._combine(key, event, relation, where, attribute)
+        who = None if subscriber is None else read_id(subscriber, f"subscriber of {id!r}")
+        self._change([Subscription(key, predicate, who)], replace)
+
+    def _combine(
+        self,
+        id: Id,
+        event: Event,
+        relation: str | Relation,
+        where: str | Mapping[str, Any] | None,
+        attribute: str,
+    ) -> Predicate:
+        shape = event.geometry(GEOMETRY)
+        if shape is None:
+            raise InvalidInput(
+                f"subscription {id!r}: {event.value(GEOMETRY)!r:.80} is empty or no geometry"
+            )
+        return self._subscriber.combine(shape, find_relation(relation), attribute, where)
+
+    def add_many(
+        self,
+        source: Any,
+        *,
+        id: str | None = None,
+        replace: bool = False,
+        repair: bool = False,
+        on_bad: OnBad | None = None,
+    ) -> int:
+        """Add a subscription for each row of a table or file, all or none; give their number.
+
+        `id` names the column of ids (default: `id` if there is one, else the row's number).
+        `repair` mends invalid geometries and leaves out what it cannot mend; `on_bad` is called
+        with row, id and reason for each row that was mended or left out.
+        """
+        rows = read_rows(source)
+        crs = self._agree_on_crs(rows)
+        found = SubscriptionRows()
+        first_row = 0
+        for batch in rows.batches():
+            read_subscriptions(
+                batch,
+                first_row,
+                rows.name,
+                subscriber=self._subscriber,
+                geometry_columns=rows.geometry_columns,
+                id_column=choose_id_column(rows, id),
+                repair=repair,
+                on_bad=on_bad,
+                rows=found,
+            )
+            first_row += batch.num_rows
+        self._change(found.subscriptions, replace, crs, rows.name)
+        self._counts.add(subscriptions_mended=found.mended, subscriptions_left_out=found.left_out)
+        return len(found.subscriptions)
+
+    def remove(self, id: Id) -> None:
+        """Remove a subscription."""
+        with self._writing:
+            if self._subscriptions.get(id) is None:
+                raise UnknownSubscription(f"no subscription has the id {id!r}")
+            self._subscriptions = self._subscriptions.changed([id], [])
+
+    def get(self, id: Id) -> Subscription:
+        """Give a subscription by its id."""
+        found = self._subscriptions.get(id)
+        if found is None:
+            raise UnknownSubscription(f"no subscription has the id {id!r}")
+        return found
+
+    def match(self, event: Mapping[str, Any], *, repair: bool = False) -> list[Id]:
+        """Find the subscriptions that one event satisfies, as sorted ids."""
+        subscriptions = self._subscriptions
+        return subscriptions.match(judged(read_event(event, repair=repair), subscriptions))
+
+    def subscribers(self, event: Mapping[str, Any], *, repair: bool = False) -> list[Id]:
+        """Find whom to forward an event to, sorted, each once.
+
+        A subscription without a subscriber forwards to nobody.
+        """
+        subscriptions = self._subscriptions
+        return subscriptions.subscribers(judged(read_event(event, repair=repair), subscriptions))
+
+    def match_many(
+        self,
+        events: Any,
+        *,
+        id: str | None = None,
+        threads: int | None = None,
+        batches: bool = False,
+        repair: bool = False,
+        quarantine: bool = False,
+        on_bad: OnBad | None = None,
+    ) -> pa.Table | Iterator[pa.RecordBatch]:
+        """Match each row of a table or file, or each event of a list.
+
+        The answer is a table of `event` and `subscription`.
+
+        Rows come in the events' order, then in the order of subscription ids. `threads` is the
+        number of threads (None: one for each core). `batches=True` gives an iterator of record
+        batches, for more than fits in memory. Bad rows are refused, or with `repair` mended, or
+        with `quarantine` left out; `on_bad` hears of each with row, id and reason.
+        """
+        if isinstance(events, list | tuple):
+            table = match_list(
+                self._subscriptions,
+                events,
+                id_attribute=id,
+                repair=repair,
+                quarantine=quarantine or repair,
+                on_bad=on_bad,
+                counts=self._counts,
+            )
+            return iter(table.to_batches()) if batches else table
+        rows = read_rows(events)
+        run = MatchRun(
+            self._subscriptions,
+            rows,
+            id_column=choose_id_column(rows, id),
+            repair=repair,
+            quarantine=quarantine or repair,
+            on_bad=on_bad,
+            counts=self._counts,
+        )
+        self._agree_on_crs(rows)
+        found = run.batches(threads)
+        return found if batches else pa.Table.from_batches(found, run.schema)
+
+    def why(self, id: Id, event: Mapping[str, Any], *, repair: bool = False) -> Why:
+        """Show each constraint of a subscription with its value on an event."""
+        return explain_why(self.get(id), read_event(event, repair=repair))
+
+    def stats(self) -> dict[str, Any]:
+        """Count subscriptions, what the index holds, and rows mended and left out so far."""
+        return {"engine": self.engine, **self._subscriptions.stats(), **self._counts.as_dict()}
+
+    def _change(
+        self,
+        added: list[Subscription],
+        replace: bool,
+        crs: str | None = None,
+        name: str = "add",
+    ) -> None:
+        """Swap in the version with the added subscriptions, or refuse all of them."""
+        with self._writing:
+            known = self._subscriptions
+            _check_kind(added, known, name)
+            removed: dict[Id, None] = {}
+            latest: dict[Id, Subscription] = {}
+            for subscription in added:
+                is_taken = subscription.id in latest or known.get(subscription.id) is not None
+                if is_taken and not replace:
+                    raise InvalidInput(f"{name}: the id {subscription.id!r} is taken already")
+                latest[subscription.id] = subscription
+                removed[subscription.id] = None
+            if crs is not None and self._crs is not None and not is_same_crs(crs, self._crs):
+                raise InvalidInput(_crs_message(name, crs, self._crs))
+            self._subscriptions = known.changed(removed if replace else (), list(latest.values()))
+            self._crs = self._crs or crs
+
+    def _agree_on_crs(self, rows: Rows) -> str | None:
+        """Refuse a table in another reference system than the one that was stated before."""
+        if rows.crs is not None and self._crs is not None and not is_same_crs(rows.crs, self._crs):
+            raise InvalidInput(_crs_message(rows.name, rows.crs, self._crs))
+        return rows.crs
+
+
+def relate(a: Any, b: Any) -> Relation:
+    """Give the Egenhofer relation of two regions: which one of the eight holds of a to b."""
+    import shapely
+
+    regions = [_read_region(value, name) for value, name in ((a, "a"), (b, "b"))]
+    return egenhofer(str(shapely.relate(*regions)))
+
+
+def explain(
+    predicate: str | Mapping[str, Any] | bool, *, filters_max: int = FILTERS_MAX
+) -> Explanation:
+    """Show how a predicate is understood: its normal form, and what serves each constraint."""
+    return explain_predicate(Subscriber(filters_max).parse(predicate))
+
+
+def choose_id_column(rows: Rows, wanted: str | None) -> str | None:
+    """Choose the column of ids: the one that is named, else `id` if there is one."""
+    names = rows.schema.names
+    if wanted is not None and wanted not in names:
+        raise InvalidInput(
+            f"{rows.name}: there is no column {wanted!r} for the id; it has {', '.join(names)}"
+        )
+    return wanted if wanted is not None else "id" if "id" in names else None
+
+
+def _check_kind(added: list[Subscription], known: SubscriptionSet, name: str) -> None:
+    first = next(iter(known), None) or next(iter(added), None)
+    for subscription in added:
+        assert first is not None
+        if isinstance(subscription.id, str) != isinstance(first.id, str):
+            raise InvalidInput(
+                f"{name}: the ids of a matcher are all strings or all integers; "
+                f"{subscription.id!r} comes after {first.id!r}"
+            )
+
+
+def _crs_message(name: str, stated: str, ours: str) -> str:
+    return f"{name} is in {stated:.60}, the matcher in {ours:.60}; bring it to that one first"
+
+
+def _read_region(value: Any, name: str) -> Any:
+    region = read_geometry(value)
+    if region is None or isinstance(region, Fault):
+        reason = "not a geometry" if region is None else region.message
+        raise InvalidInput(f"{name}: {reason}: {value!r:.80}")
+    fault = find_faults(as_array([region])).get(0)
+    if fault is not None:
+        raise InvalidInput(f"{name}: {fault.message}")
+    if region.is_empty or not is_area(region):
+        raise InvalidInput(f"{name} must be a region (polygon or multipolygon): {region!s:.80}")
+    return region

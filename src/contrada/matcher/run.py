@@ -1,0 +1,202 @@
+"""Matching a long table batch by batch: in order, in bounded memory, on several threads."""
+
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from contrada.errors import InvalidInput
+from contrada.files import Rows
+from contrada.matching.ids import id_type, read_id, read_id_column
+from contrada.matching.receiving import ReceivedEvents, receive, refuse_bad
+from contrada.matching.segments import SubscriptionSet
+from contrada.matching.subscribing import OnBad
+from contrada.model.event import GEOMETRY, Event, read_event
+from contrada.model.subscription import Id
+
+
+class Counts:
+    """Running totals of a matcher, safe to add to from any thread."""
+
+    def __init__(self) -> None:
+        """Start at zero."""
+        self._lock = threading.Lock()
+        self._totals = {
+            "subscriptions_mended": 0,
+            "subscriptions_left_out": 0,
+            "events": 0,
+            "events_mended": 0,
+            "events_left_out": 0,
+        }
+
+    def add(self, **counts: int) -> None:
+        """Add to totals by name."""
+        with self._lock:
+            for name, count in counts.items():
+                self._totals[name] += count
+
+    def as_dict(self) -> dict[str, int]:
+        """Give all totals."""
+        with self._lock:
+            return dict(self._totals)
+
+
+class MatchRun:
+    """One pass of events over one version of the subscriptions."""
+
+    def __init__(
+        self,
+        subscriptions: SubscriptionSet,
+        rows: Rows,
+        *,
+        id_column: str | None,
+        repair: bool,
+        quarantine: bool,
+        on_bad: OnBad | None,
+        counts: Counts,
+    ) -> None:
+        """Fix what is matched against what, and how bad rows are treated."""
+        self._subscriptions = subscriptions
+        self._rows = rows
+        self._id_column = id_column
+        self._repair, self._quarantine, self._on_bad = repair, quarantine, on_bad
+        self._counts = counts
+        self._ids = pa.array(subscriptions.ids, id_type(subscriptions.ids))
+        self.schema = pa.schema(
+            [
+                pa.field("event", self._event_type(), nullable=False),
+                pa.field("subscription", pa.dictionary(pa.int32(), self._ids.type), nullable=False),
+            ]
+        )
+
+    def batches(self, threads: int | None) -> Iterator[pa.RecordBatch]:
+        """Match batch by batch, in the order of the rows."""
+        workers = threads if threads is not None else os.cpu_count() or 1
+        received = self._receive_all()
+        if workers <= 1:
+            for batch, first_row in received:
+                yield self._finish(*self._match(batch, first_row))
+            return
+        with ThreadPoolExecutor(workers, "contrada-match") as pool:
+            pending: deque[Future[tuple[ReceivedEvents, pa.RecordBatch]]] = deque()
+            try:
+                for batch, first_row in received:
+                    pending.append(pool.submit(self._match, batch, first_row))
+                    if len(pending) > workers:
+                        yield self._finish(*pending.popleft().result())
+                while pending:
+                    yield self._finish(*pending.popleft().result())
+            finally:
+                for future in pending:
+                    future.cancel()
+
+    def _receive_all(self) -> Iterator[tuple[pa.RecordBatch, int]]:
+        first_row = 0
+        for batch in self._rows.batches():
+            yield batch, first_row
+            first_row += batch.num_rows
+
+    def _event_type(self) -> pa.DataType:
+        if self._id_column is None:
+            return pa.int64()
+        field = self._rows.schema.field(self._id_column)
+        place = f"{self._rows.name}, column {self._id_column!r}"
+        return read_id_column(pa.array([], field.type), place).type
+
+    def _match(
+        self, batch: pa.RecordBatch, first_row: int
+    ) -> tuple[ReceivedEvents, pa.RecordBatch]:
+        events = receive(
+            batch,
+            first_row,
+            geometry_attributes=self._subscriptions.geometry_attributes,
+            geometry_columns=self._rows.geometry_columns,
+            id_column=self._id_column,
+            name=self._rows.name,
+            repair=self._repair,
+        )
+        if not self._quarantine:
+            refuse_bad(events, self._rows.name)
+        rows, ranks = self._subscriptions.match_batch(events.batch)
+        if events.bad:
+            good = ~np.isin(rows, list(events.bad))
+            rows, ranks = rows[good], ranks[good]
+        subscription = pa.DictionaryArray.from_arrays(pa.array(ranks.astype(np.int32)), self._ids)
+        event = events.ids.take(pa.array(rows))
+        return events, pa.RecordBatch.from_arrays([event, subscription], schema=self.schema)
+
+    def _finish(self, events: ReceivedEvents, found: pa.RecordBatch) -> pa.RecordBatch:
+        """Count a batch and report its bad rows, in the order of the rows."""
+        mended = {row: fault for row, fault in events.mended.items() if row not in events.bad}
+        self._counts.add(
+            events=events.batch.length,
+            events_mended=len(mended),
+            events_left_out=len(events.bad),
+        )
+        if self._on_bad is not None:
+            reasons = {row: f"mended: {fault.message}" for row, fault in mended.items()}
+            reasons |= {row: fault.message for row, fault in events.bad.items()}
+            for row in sorted(reasons):
+                self._on_bad(events.first_row + row, events.ids[row].as_py(), reasons[row])
+        return found
+
+
+def judged(event: Event, subscriptions: SubscriptionSet) -> Event:
+    """Read all geometries of an event that a subscription will ask for; refuse bad ones."""
+    for name in sorted({GEOMETRY, *subscriptions.geometry_attributes}):
+        event.geometry(name)
+    return event
+
+
+def match_list(
+    subscriptions: SubscriptionSet,
+    events: Sequence[Any],
+    *,
+    id_attribute: str | None,
+    repair: bool,
+    quarantine: bool,
+    on_bad: OnBad | None,
+    counts: Counts,
+) -> pa.Table:
+    """Match events that come as a list of what `match` takes."""
+    ids: list[Id] = []
+    found: list[Id] = []
+    for row, item in enumerate(events):
+        place = f"row {row}"
+        event = read_event(item, repair=repair, place=place)
+        id_ = _choose_id(event, id_attribute, row)
+        try:
+            matched = subscriptions.match(judged(event, subscriptions))
+        except InvalidInput as error:
+            if not quarantine:
+                raise
+            counts.add(events_left_out=1)
+            if on_bad is not None:
+                on_bad(row, id_, str(error))
+            continue
+        ids += [read_id(id_, f"{place}, the event's id")] * len(matched)
+        found += matched
+    counts.add(events=len(events))
+    if len({isinstance(id_, str) for id_ in ids}) > 1:
+        raise InvalidInput("the ids of events are all strings or all integers, not both")
+    known = pa.array(subscriptions.ids, id_type(subscriptions.ids))
+    return pa.table(
+        {
+            "event": pa.array(ids, id_type(ids) if ids else pa.int64()),
+            "subscription": pa.array(found, known.type).dictionary_encode(),
+        }
+    )
+
+
+def _choose_id(event: Event, attribute: str | None, row: int) -> Any:
+    if attribute is not None:
+        return event.value(attribute)
+    if event.id is not None:
+        return event.id
+    value = event.value("id")
+    return row if value is None else value

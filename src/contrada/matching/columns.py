@@ -1,0 +1,318 @@
+"""Events by columns: a batch of rows whose geometries are decoded without an object per point."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import shapely
+from numpy.typing import NDArray
+from shapely.geometry.base import BaseGeometry
+
+from contrada.model.event import Event
+from contrada.model.geometry import (
+    Fault,
+    Geometries,
+    find_faults,
+    looks_like_wkt,
+    read_geometry,
+    tidy,
+)
+from contrada.model.instant import Instant
+
+_POINT_BYTES = 21
+_POINT_HEADER = np.frombuffer(b"\x01\x01\x00\x00\x00", np.uint8)
+
+Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class GeometryColumn:
+    """Geometries of a batch: points as coordinates, all others as Shapely's.
+
+    `shapes` holds None where there is a point or nothing usable: a null, an empty geometry, a
+    value that is no geometry, or one with a fault.
+    """
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    is_point: Mask
+    shapes: Geometries
+    faults: dict[int, Fault] = field(default_factory=dict)
+    mended: dict[int, Fault] = field(default_factory=dict)
+
+    @property
+    def is_known(self) -> Mask:
+        """Tell which rows have a geometry that relations can be asked of."""
+        return self.is_point | ~shapely.is_missing(self.shapes)
+
+    def take(self, rows: Rows) -> Geometries:
+        """Give the geometries of some rows, points too."""
+        taken = self.shapes[rows]
+        points = np.flatnonzero(self.is_point[rows])
+        if points.size:
+            taken[points] = shapely.points(self.x[rows[points]], self.y[rows[points]])
+        return taken
+
+    def one(self, row: int) -> BaseGeometry | None:
+        """Give the geometry of one row."""
+        if self.is_point[row]:
+            return shapely.Point(self.x[row], self.y[row])
+        shape: BaseGeometry | None = self.shapes[row]
+        return shape
+
+    @classmethod
+    def of(cls, geometries: Geometries) -> "GeometryColumn":
+        """Make a column of geometries that are already tidied and judged."""
+        usable = ~(shapely.is_missing(geometries) | shapely.is_empty(geometries))
+        is_point = usable & (shapely.get_type_id(geometries) == 0)
+        x, y = np.full((2, len(geometries)), np.nan)
+        x[is_point], y[is_point] = (
+            shapely.get_x(geometries[is_point]),
+            shapely.get_y(geometries[is_point]),
+        )
+        shapes = geometries.copy()
+        shapes[~usable | is_point] = None
+        return cls(x, y, is_point, shapes)
+
+
+def read_geometries(array: pa.Array, *, repair: bool = False) -> GeometryColumn:
+    """Decode a column of WKB or WKT; what is wrong with a row is said in `faults`."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
+        return _read_wkb(array, repair)
+    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+        return _read_texts(array, repair)
+    return GeometryColumn.of(np.full(len(array), None, object))
+
+
+def _read_wkb(array: pa.Array, repair: bool) -> GeometryColumn:
+    n = len(array)
+    x, y = np.full((2, n), np.nan)
+    is_point = _find_points(array, x, y)
+    infinite = is_point & ~(np.isfinite(x) & np.isfinite(y))
+    is_empty = infinite & np.isnan(x) & np.isnan(y)
+    column = GeometryColumn(x, y, is_point & ~infinite, np.full(n, None, object))
+    for row in np.flatnonzero(infinite & ~is_empty):
+        message = f"non-finite coordinate ({x[row]}, {y[row]}) at vertex 0"
+        column.faults[int(row)] = Fault("non_finite", message)
+    others = np.flatnonzero(~is_point & array.is_valid().to_numpy(zero_copy_only=False))
+    if others.size:
+        bytes_ = array.take(pa.array(others)).to_numpy(zero_copy_only=False)
+        _decode(column, others, bytes_, repair)
+    return column
+
+
+def _find_points(array: pa.Array, x: NDArray[np.float64], y: NDArray[np.float64]) -> Mask:
+    """Find the rows that are little-endian points, and write down their coordinates."""
+    wide = pa.types.is_large_binary(array.type)
+    offsets = np.frombuffer(array.buffers()[1], np.int64 if wide else np.int32)
+    offsets = offsets[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    is_point = (np.diff(offsets) == _POINT_BYTES) & array.is_valid().to_numpy(zero_copy_only=False)
+    if not is_point.any():
+        return np.asarray(is_point, bool)
+    data = np.frombuffer(array.buffers()[2], np.uint8)
+    if is_point.all():
+        raw = data[offsets[0] : offsets[-1]].reshape(-1, _POINT_BYTES)
+    else:
+        starts: Rows = offsets[:-1][is_point]
+        raw = data[starts[:, None] + np.arange(_POINT_BYTES)]
+    fits = (raw[:, :5] == _POINT_HEADER).all(axis=1)
+    rows = np.flatnonzero(is_point)
+    is_point[rows[~fits]] = False
+    xy = np.ascontiguousarray(raw[fits, 5:]).view("<f8")
+    x[rows[fits]], y[rows[fits]] = xy[:, 0], xy[:, 1]
+    return np.asarray(is_point, bool)
+
+
+def _decode(column: GeometryColumn, rows: Rows, values: Geometries, repair: bool) -> None:
+    """Decode WKB that is no plain point, and judge it."""
+    try:
+        shapes = shapely.from_wkb(values)
+    except (shapely.errors.ShapelyError, NotImplementedError):
+        shapes = np.full(len(values), None, object)
+        for i, value in enumerate(values):
+            _put(column, int(rows[i]), read_geometry(value), shapes, i)
+    _judge(column, rows, tidy(shapes), repair)
+
+
+def _read_texts(array: pa.Array, repair: bool) -> GeometryColumn:
+    texts = array.to_pylist()
+    column = GeometryColumn.of(np.full(len(texts), None, object))
+    shapes = np.full(len(texts), None, object)
+    for row, text in enumerate(texts):
+        if text is not None and looks_like_wkt(text):
+            _put(column, row, read_geometry(text), shapes, row)
+    _judge(column, np.arange(len(texts)), shapes, repair)
+    return column
+
+
+def _put(
+    column: GeometryColumn, row: int, read: BaseGeometry | Fault | None, shapes: Geometries, i: int
+) -> None:
+    if isinstance(read, Fault):
+        column.faults[row] = read
+    else:
+        shapes[i] = read
+
+
+def _judge(column: GeometryColumn, rows: Rows, shapes: Geometries, repair: bool) -> None:
+    """Set faulty geometries aside, or mend them, and write the others into the column."""
+    for i, fault in find_faults(shapes).items():
+        row = int(rows[i])
+        if repair and fault.code == "invalid":
+            column.mended[row] = fault
+            shapes[i] = tidy(shapely.make_valid(shapes[i : i + 1]))[0]
+        else:
+            column.faults[row] = fault
+            shapes[i] = None
+    judged = GeometryColumn.of(shapes)
+    column.x[rows], column.y[rows] = judged.x, judged.y
+    column.is_point[rows] = judged.is_point
+    column.shapes[rows] = judged.shapes
+
+
+@dataclass(slots=True, frozen=True)
+class Codes:
+    """A column as numbers of its distinct values; -1 stands for null."""
+
+    codes: NDArray[np.int64]
+    values: list[Any]
+
+
+class EventBatch:
+    """Rows of events: columns by name, and the geometry columns already decoded."""
+
+    def __init__(
+        self, columns: Mapping[str, pa.Array], length: int, geometries: Mapping[str, GeometryColumn]
+    ) -> None:
+        """Wrap the columns of one batch."""
+        self._columns = columns
+        self.length = length
+        self._geometries = geometries
+        self._values: dict[str, list[Any]] = {}
+        self._numbers: dict[str, tuple[NDArray[Any], Mask] | None] = {}
+        self._codes: dict[str, Codes | None] = {}
+
+    @cached_property
+    def unknown(self) -> GeometryColumn:
+        """Give a column without any geometry."""
+        return GeometryColumn.of(np.full(self.length, None, object))
+
+    def geometry(self, name: str) -> GeometryColumn:
+        """Give a geometry column; one that the events lack is unknown everywhere."""
+        return self._geometries.get(name, self.unknown)
+
+    def column(self, name: str) -> pa.Array | None:
+        """Find a column by name, or a field of a struct by dotted path."""
+        return find_column(self._columns, name)
+
+    def values(self, name: str) -> list[Any] | None:
+        """Give a whole column as Python values; None where there is no such column."""
+        if name not in self._columns:
+            return None
+        if name not in self._values:
+            self._values[name] = as_values(self._columns[name])
+        return self._values[name]
+
+    def numbers(self, name: str) -> tuple[NDArray[Any], Mask] | None:
+        """Give a column as int64 or float64 and which rows have a number; None if it has none."""
+        if name not in self._numbers:
+            self._numbers[name] = _as_numbers(self.column(name))
+        return self._numbers[name]
+
+    def codes(self, name: str) -> Codes | None:
+        """Give a column by its distinct values; None where they cannot be told apart quickly."""
+        if name not in self._codes:
+            self._codes[name] = _as_codes(self.column(name))
+        return self._codes[name]
+
+    def row(self, row: int) -> Event:
+        """Give one row as an event."""
+        geometries = {name: column.one(row) for name, column in self._geometries.items()}
+        return Event(_Row(self, row), geometries=geometries, place=f"row {row}")
+
+    def names(self) -> Iterator[str]:
+        """List the names of the columns."""
+        return iter(self._columns)
+
+
+class _Row(Mapping[str, Any]):
+    """One row of a batch, as attributes."""
+
+    __slots__ = ("_batch", "_row")
+
+    def __init__(self, batch: EventBatch, row: int) -> None:
+        self._batch = batch
+        self._row = row
+
+    def __getitem__(self, name: str) -> Any:
+        values = self._batch.values(name)
+        if values is None:
+            raise KeyError(name)
+        return values[self._row]
+
+    def __iter__(self) -> Iterator[str]:
+        return self._batch.names()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def find_column(columns: Mapping[str, pa.Array], name: str) -> pa.Array | None:
+    """Find a column by name, or a field of a struct by dotted path."""
+    if name in columns:
+        return columns[name]
+    dot = name.find(".")
+    while dot != -1:
+        outer = columns.get(name[:dot])
+        if outer is not None and pa.types.is_struct(outer.type):
+            fields = {field.name: outer.field(i) for i, field in enumerate(outer.type)}
+            inner = find_column(fields, name[dot + 1 :])
+            if inner is not None:
+                return pc.if_else(outer.is_valid(), inner, None)
+        dot = name.find(".", dot + 1)
+    return None
+
+
+_TICKS_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+
+def as_values(array: pa.Array) -> list[Any]:
+    """Give an Arrow array as Python values; moments become instants."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_date(array.type):
+        array = array.cast(pa.timestamp("ms"))
+    if pa.types.is_timestamp(array.type):
+        size = _TICKS_NS[array.type.unit]
+        ticks = array.cast(pa.int64()).to_pylist()
+        return [None if tick is None else Instant(tick * size) for tick in ticks]
+    values: list[Any] = array.to_pylist()
+    return values
+
+
+def _as_numbers(array: pa.Array | None) -> tuple[NDArray[Any], Mask] | None:
+    if array is None:
+        return None
+    kind = array.type
+    whole = pa.types.is_integer(kind) and not pa.types.is_uint64(kind)
+    if not (whole or pa.types.is_floating(kind)):
+        return None
+    is_valid = np.asarray(array.is_valid().to_numpy(zero_copy_only=False), bool)
+    target = pa.int64() if whole else pa.float64()
+    values = array.fill_null(0).cast(target).to_numpy(zero_copy_only=False)
+    return values, is_valid if whole else is_valid & ~np.isnan(values)
+
+
+def _as_codes(array: pa.Array | None) -> Codes | None:
+    if array is None or pa.types.is_nested(array.type):
+        return None
+    encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    codes = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    return Codes(codes, as_values(encoded.dictionary))

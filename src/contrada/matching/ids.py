@@ -1,0 +1,46 @@
+"""Ids: strings or 64-bit integers, one kind in a matcher."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from contrada.errors import InvalidInput
+from contrada.model.subscription import Id
+
+_INT_MAX = 2**63
+
+
+def read_id(value: Any, place: str) -> Id:
+    """Read one id; anything but a string or a 64-bit integer is refused."""
+    if isinstance(value, np.integer):
+        value = int(value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int):
+        kind = "null" if value is None else f"{value!r:.80}"
+        raise InvalidInput(f"{place}: an id is a string or a 64-bit integer, not {kind}")
+    if not -_INT_MAX <= value < _INT_MAX:
+        raise InvalidInput(f"{place}: the id {value} does not fit 64 bits")
+    return value
+
+
+def read_id_column(array: pa.Array, place: str) -> pa.Array:
+    """Read a column of ids as int64 or string; nulls stay."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+        return array.cast(pa.string())
+    if pa.types.is_integer(array.type):
+        try:
+            return array.cast(pa.int64())
+        except pa.ArrowInvalid as error:
+            raise InvalidInput(f"{place}: an id does not fit 64 bits: {error}") from None
+    if pa.types.is_null(array.type):
+        return array.cast(pa.string())
+    raise InvalidInput(f"{place}: an id is a string or a 64-bit integer, not {array.type}")
+
+
+def id_type(ids: list[Id]) -> pa.DataType:
+    """Give the Arrow type of ids of one kind."""
+    return pa.int64() if ids and isinstance(ids[0], int) else pa.string()

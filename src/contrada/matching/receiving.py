@@ -1,0 +1,76 @@
+"""Events from the rows of a table: decoded, judged, and bad rows set aside."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from contrada.errors import InvalidInput
+from contrada.matching.columns import EventBatch, GeometryColumn, find_column, read_geometries
+from contrada.matching.ids import read_id_column
+from contrada.matching.subscribing import shown
+from contrada.model.event import GEOMETRY
+from contrada.model.geometry import Fault
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedEvents:
+    """A batch of events: the good rows ready to match, the bad and the mended ones by row."""
+
+    batch: EventBatch
+    ids: pa.Array
+    first_row: int
+    bad: dict[int, Fault]
+    mended: dict[int, Fault]
+
+
+def receive(
+    batch: pa.RecordBatch,
+    first_row: int,
+    *,
+    geometry_attributes: Collection[str],
+    geometry_columns: Collection[str],
+    id_column: str | None,
+    name: str,
+    repair: bool,
+) -> ReceivedEvents:
+    """Decode a batch. A bad row has nothing to match with: its geometries are unknown."""
+    columns = {field.name: batch.column(i) for i, field in enumerate(batch.schema)}
+    wanted = {GEOMETRY, *geometry_attributes, *geometry_columns}
+    geometries: dict[str, GeometryColumn] = {}
+    bad: dict[int, Fault] = {}
+    mended: dict[int, Fault] = {}
+    for attribute in sorted(wanted):
+        array = find_column(columns, attribute)
+        if array is None:
+            continue
+        column = geometries[attribute] = read_geometries(array, repair=repair)
+        mended |= column.mended
+        for row, fault in column.faults.items():
+            place = f"column {attribute!r}: {fault.message}{shown(array[row].as_py())}"
+            bad.setdefault(row, Fault(fault.code, place))
+    ids = _read_ids(batch, columns, first_row, id_column, name)
+    for row in np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False)).tolist():
+        bad.setdefault(row, Fault("null_id", f"column {id_column!r}: the id is null"))
+    events = EventBatch(columns, batch.num_rows, geometries)
+    return ReceivedEvents(events, ids, first_row, bad, mended)
+
+
+def _read_ids(
+    batch: pa.RecordBatch,
+    columns: dict[str, pa.Array],
+    first_row: int,
+    id_column: str | None,
+    name: str,
+) -> pa.Array:
+    if id_column is None:
+        return pa.array(np.arange(first_row, first_row + batch.num_rows, dtype=np.int64))
+    return read_id_column(columns[id_column], f"{name}, column {id_column!r}")
+
+
+def refuse_bad(events: ReceivedEvents, name: str) -> None:
+    """Refuse a batch with bad rows, naming the first of them."""
+    if events.bad:
+        row = min(events.bad)
+        raise InvalidInput(f"{name}, row {events.first_row + row}, {events.bad[row].message}")

@@ -1,0 +1,208 @@
+"""A set of subscriptions that never changes: a new version shares what did not change.
+
+Subscriptions lie in segments, each with an index of its own that is built when it is first asked.
+Small segments are merged as they pile up, so that n single additions cost n log n; a removal
+only marks the row. Whoever holds a version goes on seeing it whatever is added or removed.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.matching.columns import EventBatch, Rows
+from contrada.matching.engine import Index, MakeIndex
+from contrada.model.event import Event
+from contrada.model.subscription import Id, Subscription
+
+_GROWTH = 4  # a segment is merged into its elder once the elder is not this much larger
+
+
+class _Rows:
+    """Subscriptions and their index; the same for all versions of a segment."""
+
+    def __init__(self, subscriptions: tuple[Subscription, ...], make_index: MakeIndex) -> None:
+        self.subscriptions = subscriptions
+        self._make_index = make_index
+
+    @cached_property
+    def index(self) -> Index:
+        return self._make_index(self.subscriptions)
+
+    @cached_property
+    def position_of(self) -> dict[Id, int]:
+        return {s.id: position for position, s in enumerate(self.subscriptions)}
+
+    @cached_property
+    def geometry_attributes(self) -> frozenset[str]:
+        return frozenset(
+            name for s in self.subscriptions for name in s.predicate.geometry_attributes()
+        )
+
+    @cached_property
+    def attributes(self) -> frozenset[str]:
+        return frozenset(name for s in self.subscriptions for name in s.predicate.attributes())
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """Rows of which some may have been removed."""
+
+    rows: _Rows
+    is_alive: NDArray[np.bool_]
+
+    def living(self) -> Iterator[Subscription]:
+        for subscription, is_alive in zip(self.rows.subscriptions, self.is_alive, strict=True):
+            if is_alive:
+                yield subscription
+
+
+class SubscriptionSet:
+    """One version of the subscriptions of a matcher."""
+
+    def __init__(self, make_index: MakeIndex, segments: tuple[_Segment, ...] = ()) -> None:
+        """Hold segments; an empty set has none."""
+        self._make_index = make_index
+        self._segments = segments
+
+    def __len__(self) -> int:
+        return sum(int(segment.is_alive.sum()) for segment in self._segments)
+
+    def __iter__(self) -> Iterator[Subscription]:
+        for segment in self._segments:
+            yield from segment.living()
+
+    def get(self, id_: Id) -> Subscription | None:
+        """Find a subscription by its id."""
+        for segment in self._segments:
+            position = segment.rows.position_of.get(id_)
+            if position is not None and segment.is_alive[position]:
+                return segment.rows.subscriptions[position]
+        return None
+
+    def changed(self, removed: Collection[Id], added: Sequence[Subscription]) -> "SubscriptionSet":
+        """Give the version without the removed ids and with the added subscriptions."""
+        segments = [_without(segment, removed) for segment in self._segments]
+        segments = [self._compacted(segment) for segment in segments if segment.is_alive.any()]
+        if added:
+            segments.append(self._segment(tuple(added)))
+        while len(segments) > 1 and _is_due(segments[-2], segments[-1]):
+            younger, elder = segments.pop(), segments.pop()
+            segments.append(self._segment((*elder.living(), *younger.living())))
+        return SubscriptionSet(self._make_index, tuple(segments))
+
+    def _compacted(self, segment: _Segment) -> _Segment:
+        """Build a segment anew once most of its rows have been removed."""
+        if 2 * segment.is_alive.sum() >= len(segment.is_alive):
+            return segment
+        return self._segment(tuple(segment.living()))
+
+    def _segment(self, subscriptions: tuple[Subscription, ...]) -> _Segment:
+        return _Segment(_Rows(subscriptions, self._make_index), np.ones(len(subscriptions), bool))
+
+    def match(self, event: Event) -> list[Id]:
+        """Find the ids of the subscriptions that an event satisfies, sorted."""
+        found: list[Id] = []
+        for segment in self._segments:
+            dead = ~segment.is_alive
+            for position in segment.rows.index.match(event, dead.__getitem__):
+                found.append(segment.rows.subscriptions[position].id)  # noqa: PERF401
+        return sorted(found)
+
+    def subscribers(self, event: Event) -> list[Id]:
+        """Find whom to forward an event to; no filter of a subscriber already found is tried."""
+        found: set[Id | None] = {None}
+        for segment in self._segments:
+            rows = segment.rows.subscriptions
+            skip = _SkipFound(segment.is_alive, rows, found)
+            for position in segment.rows.index.match(event, skip):
+                found.add(rows[position].subscriber)
+        return sorted(found - {None}, key=lambda s: (isinstance(s, str), s))  # type: ignore[arg-type]
+
+    def match_batch(self, batch: EventBatch) -> tuple[Rows, NDArray[np.int64]]:
+        """Find all pairs of row and subscription, as rows and ranks in `ids`, in that order."""
+        found = [np.zeros(0, np.int64)]
+        first = 0
+        for segment in self._segments:
+            rows, positions = segment.rows.index.match_batch(batch)
+            alive = segment.is_alive[positions]
+            ranks = self._ranks[first + positions[alive]]
+            found.append(rows[alive] * len(self._order) + ranks)
+            first += len(segment.is_alive)
+        keys = np.sort(np.concatenate(found))
+        rows, ranks = np.divmod(keys, max(len(self._order), 1))
+        return rows, ranks
+
+    @cached_property
+    def ids(self) -> list[Id]:
+        """List all ids in order; those removed but not yet merged away are among them."""
+        slots = self._slots
+        return [slots[i] for i in self._order]
+
+    @cached_property
+    def _slots(self) -> list[Id]:
+        return [s.id for segment in self._segments for s in segment.rows.subscriptions]
+
+    @cached_property
+    def _order(self) -> NDArray[np.int64]:
+        slots = self._slots
+        return np.array(sorted(range(len(slots)), key=slots.__getitem__), np.int64)
+
+    @cached_property
+    def _ranks(self) -> NDArray[np.int64]:
+        ranks = np.empty(len(self._order), np.int64)
+        ranks[self._order] = np.arange(len(self._order))
+        return ranks
+
+    @cached_property
+    def geometry_attributes(self) -> frozenset[str]:
+        """Name the attributes that a subscription reads as geometries."""
+        return frozenset[str]().union(*(s.rows.geometry_attributes for s in self._segments))
+
+    @cached_property
+    def attributes(self) -> frozenset[str]:
+        """Name the attributes that a subscription reads."""
+        return frozenset[str]().union(*(s.rows.attributes for s in self._segments))
+
+    def stats(self) -> dict[str, int]:
+        """Count subscriptions and what the indexes hold."""
+        counts = {"subscriptions": len(self), "segments": len(self._segments)}
+        for segment in self._segments:
+            for name, count in segment.rows.index.stats().items():
+                counts[name] = counts.get(name, 0) + count
+        return counts
+
+
+class _SkipFound:
+    """Skips what was removed, and the subscriptions of subscribers already found."""
+
+    def __init__(
+        self,
+        is_alive: NDArray[np.bool_],
+        subscriptions: Sequence[Subscription],
+        found: set[Id | None],
+    ) -> None:
+        self._is_alive = is_alive
+        self._subscriptions = subscriptions
+        self._found = found
+
+    def __call__(self, position: int) -> bool:
+        return (
+            not self._is_alive[position] or self._subscriptions[position].subscriber in self._found
+        )
+
+
+def _without(segment: _Segment, removed: Collection[Id]) -> _Segment:
+    position_of = segment.rows.position_of if removed else {}
+    gone = [position_of[id_] for id_ in removed if id_ in position_of]
+    if not gone:
+        return segment
+    is_alive = segment.is_alive.copy()
+    is_alive[gone] = False
+    return replace(segment, is_alive=is_alive)
+
+
+def _is_due(elder: _Segment, younger: _Segment) -> bool:
+    return len(elder.is_alive) < _GROWTH * len(younger.is_alive)

@@ -1,0 +1,109 @@
+"""Spatial tests on pairs of an event's row and a subscription's geometry, by Shapely.
+
+Points against areas need three cases only (inside, on the boundary, outside), so that one or two
+calls on prepared areas decide every relation; all other pairs go to Shapely's predicates, and
+pairs whose boxes lie apart to nobody.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+
+from contrada.language.space import are_known, related
+from contrada.matching.columns import GeometryColumn, Mask, Rows
+from contrada.matching.table import Ids
+from contrada.model.geometry import Geometries
+from contrada.model.relation import Family, SpatialRelation
+
+_POINT_INSIDE, _POINT_ON_BOUNDARY, _POINT_OUTSIDE = "0FFFFF212", "F0FFFF212", "FF0FFF212"
+
+
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """Geometries of subscriptions: areas are prepared, boxes at hand."""
+
+    geometries: Geometries
+    is_area: Mask
+    boxes: NDArray[np.float64]
+
+
+def make_shapes(geometries: Geometries) -> Shapes:
+    """Prepare areas now, since a prepared geometry that is first used by two threads breaks."""
+    is_area = np.isin(shapely.get_type_id(geometries), (3, 6))
+    areas = shapely.force_2d(geometries[is_area])  # a copy: preparing would change the caller's
+    boxes = shapely.bounds(geometries)
+    shapely.prepare(areas)
+    middle = boxes[is_area]
+    x, y = (middle[:, 0] + middle[:, 2]) / 2, (middle[:, 1] + middle[:, 3]) / 2
+    shapely.intersects_xy(areas, x, y)
+    owned = geometries.copy()
+    owned[is_area] = areas
+    return Shapes(owned, is_area, boxes)
+
+
+def pairs_related(
+    relation: SpatialRelation, column: GeometryColumn, rows: Rows, shapes: Shapes, ids: Ids
+) -> tuple[Mask, Mask]:
+    """Tell for each pair whether it satisfies the relation, and whether that is known."""
+    known = column.is_known[rows]
+    holds = np.zeros(len(rows), bool)
+    by_location = column.is_point[rows] & shapes.is_area[ids]
+    if relation.family is Family.EGENHOFER:
+        known = known & ~by_location
+    else:
+        at = np.flatnonzero(by_location)
+        holds[at] = _locate(relation, column, rows[at], shapes, ids[at])
+    rest = np.flatnonzero(known & ~by_location)
+    if rest.size:
+        _relate_rest(relation, column, rows, shapes, ids, rest, holds, known)
+    return holds, known
+
+
+def _locate(
+    relation: SpatialRelation, column: GeometryColumn, rows: Rows, shapes: Shapes, ids: Ids
+) -> Mask:
+    """Decide points against areas by where the point lies; pairs come best sorted by area."""
+    inside, boundary, outside = (
+        relation.admits(matrix, (0, 2))
+        for matrix in (_POINT_INSIDE, _POINT_ON_BOUNDARY, _POINT_OUTSIDE)
+    )
+    areas, x, y = shapes.geometries[ids], column.x[rows], column.y[rows]
+    if inside == boundary == outside:
+        return np.full(len(rows), inside)
+    meets = shapely.intersects_xy(areas, x, y) if boundary != outside else None
+    if meets is not None and inside == boundary:
+        return np.where(meets, inside, outside)
+    is_inside = shapely.contains_xy(areas, x, y)
+    if meets is None:
+        return np.where(is_inside, inside, outside)
+    return np.where(is_inside, inside, np.where(meets, boundary, outside))
+
+
+def _relate_rest(
+    relation: SpatialRelation,
+    column: GeometryColumn,
+    rows: Rows,
+    shapes: Shapes,
+    ids: Ids,
+    rest: Rows,
+    holds: Mask,
+    known: Mask,
+) -> None:
+    events = column.take(rows[rest])
+    is_known = are_known(relation, events)
+    known[rest] = is_known
+    if relation.family is Family.PATTERN:
+        near = is_known
+    else:
+        near = is_known & _boxes_meet(shapely.bounds(events), shapes.boxes[ids[rest]])
+        holds[rest] = is_known & ~near & relation.holds_when_apart()
+    at = np.flatnonzero(near)
+    holds[rest[at]] = related(relation, events[at], shapes.geometries[ids[rest[at]]])
+
+
+def _boxes_meet(a: NDArray[np.float64], b: NDArray[np.float64]) -> Mask:
+    return np.asarray(
+        (a[:, 0] <= b[:, 2]) & (a[:, 2] >= b[:, 0]) & (a[:, 1] <= b[:, 3]) & (a[:, 3] >= b[:, 1])
+    )

@@ -1,0 +1,287 @@
+"""The engine `strtree`: the best that plain Shapely can do.
+
+Each filter is found through one positive spatial constraint, its anchor: equal anchors are stored
+once, in one STRtree for each attribute and relation. The other constraints of a filter are checked
+on what the trees leave. Filters without an anchor (attributes only, `disjoint`, NOT) are checked
+on every event.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+from shapely import STRtree
+from shapely.geometry.base import BaseGeometry
+
+from contrada.language import is_satisfied
+from contrada.language.distance import is_within, reach
+from contrada.matching.checks import Checks
+from contrada.matching.columns import EventBatch, GeometryColumn, Rows
+from contrada.matching.engine import Skip
+from contrada.matching.space import make_shapes, pairs_related
+from contrada.matching.table import FilterTable, Ids, expand, group_by, make_table
+from contrada.model.event import Event
+from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
+from contrada.model.geometry import as_array
+from contrada.model.relation import RELATIONS, Family, SpatialRelation
+from contrada.model.subscription import Constraint, Subscription
+
+_TREE_PREDICATES: Mapping[str, Any] = {
+    "intersects": "intersects",
+    "touches": "touches",
+    "crosses": "crosses",
+    "within": "within",
+    "contains": "contains",
+    "overlaps": "overlaps",
+    "covers": "covers",
+    "coveredBy": "covered_by",
+}
+_DISTANCE = "dwithin"
+
+
+class StrtreeIndex:
+    """Trees of anchors, a table of filters, and checks for all other constraints."""
+
+    def __init__(self, subscriptions: Sequence[Subscription]) -> None:
+        """Choose an anchor for each filter and build the trees."""
+        self._table = make_table(subscriptions)
+        anchors = _choose_anchors(self._table)
+        self._anchor_of = anchors
+        self._unanchored = np.flatnonzero(anchors < 0)
+        self._filters, self._filter_starts = group_by(anchors, len(self._table.constraints))
+        self._groups = _make_groups(self._table.constraints, np.unique(anchors[anchors >= 0]))
+        self._checks = Checks(self._table.constraints)
+
+    def match(self, event: Event, skip: Skip) -> Iterator[int]:
+        """Find the filters whose anchor holds, then check their other constraints."""
+        known: dict[int, bool] = {}
+        found: set[int] = set()
+        for group in self._groups:
+            geometry = event.geometry(group.attribute)
+            if geometry is None:
+                continue
+            _, hits = group.find(GeometryColumn.of(as_array([geometry])))
+            known.update(dict.fromkeys(hits.tolist(), True))
+        candidates = [self._filters_of(anchor) for anchor in known]
+        for filter_ in np.concatenate([self._unanchored, *candidates]).tolist():
+            position = int(self._table.owner[filter_])
+            if position in found or skip(position):
+                continue
+            if self._is_satisfied(filter_, event, known):
+                found.add(position)
+                yield position
+
+    def match_batch(self, batch: EventBatch) -> tuple[Rows, Ids]:
+        """Match all rows at once, tree by tree and constraint by constraint."""
+        found = [self._match_group(group, batch) for group in self._groups]
+        found += [self._match_unanchored(f, batch) for f in self._unanchored.tolist()]
+        rows = np.concatenate([f[0] for f in found]) if found else np.zeros(0, np.int64)
+        filters = np.concatenate([f[1] for f in found]) if found else np.zeros(0, np.int64)
+        positions = self._table.owner[filters]
+        if len(self._table.owner) == len(np.unique(self._table.owner)):
+            return rows, positions
+        pairs = np.unique(np.stack([rows, positions], axis=1), axis=0)
+        return pairs[:, 0], pairs[:, 1]
+
+    def stats(self) -> dict[str, int]:
+        """Count filters, distinct constraints, trees, and filters that every event visits."""
+        return {
+            "filters": len(self._table.owner),
+            "constraints": len(self._table.constraints),
+            "trees": len(self._groups),
+            "unanchored": len(self._unanchored),
+        }
+
+    def _filters_of(self, anchor: int) -> Ids:
+        return self._filters[self._filter_starts[anchor] : self._filter_starts[anchor + 1]]
+
+    def _is_satisfied(self, filter_: int, event: Event, known: dict[int, bool]) -> bool:
+        for number in self._table.constraints_of(filter_).tolist():
+            if number not in known:
+                known[number] = is_satisfied(self._table.constraints[number], event)
+            if not known[number]:
+                return False
+        return True
+
+    def _match_group(self, group: "_Group", batch: EventBatch) -> tuple[Rows, Ids]:
+        rows, anchors = group.find(batch.geometry(group.attribute))
+        which, places = expand(self._filter_starts, anchors)
+        filters = self._filters[places]
+        return self._check_rest(batch, rows[which], filters)
+
+    def _match_unanchored(self, filter_: int, batch: EventBatch) -> tuple[Rows, Ids]:
+        rows = np.arange(batch.length, dtype=np.int64)
+        return self._check_rest(batch, rows, np.full(batch.length, filter_, np.int64))
+
+    def _check_rest(self, batch: EventBatch, rows: Rows, filters: Ids) -> tuple[Rows, Ids]:
+        """Drop the pairs that fail a constraint other than the anchor, one constraint at a time."""
+        step = 0
+        pending = np.arange(len(rows), dtype=np.int64)
+        alive = np.ones(len(rows), bool)
+        sizes = self._table.sizes()
+        while (pending := pending[(sizes[filters[pending]] > step) & alive[pending]]).size:
+            chosen = filters[pending]
+            constraints = self._table.members[self._table.starts[chosen] + step]
+            to_check = np.flatnonzero(constraints != self._anchor_of[chosen])
+            at = pending[to_check]
+            alive[at] = self._checks.holds(batch, rows[at], constraints[to_check])
+            step += 1
+        return rows[alive], filters[alive]
+
+
+def describe_anchor(constraint: Constraint) -> str | None:
+    """Name the tree that can find a constraint; None where no tree can."""
+    if not np.isfinite(_box_size(constraint)):
+        return None
+    test = constraint.test
+    assert isinstance(test, Spatial | DistanceWithin) and isinstance(test.left, Attribute)
+    relation = test.relation.name if isinstance(test, Spatial) else _DISTANCE
+    return f"STRtree of {test.left.name}, {relation}"
+
+
+class _Group:
+    """The anchors of one attribute and relation, in one tree."""
+
+    def __init__(self, attribute: str, relation: SpatialRelation | None, numbers: Ids) -> None:
+        self.attribute = attribute
+        self._relation = relation
+        self._numbers = numbers
+
+    def find(self, column: GeometryColumn) -> tuple[Rows, Ids]:
+        """Find all pairs of row and anchor that hold."""
+        raise NotImplementedError
+
+
+class _RelationGroup(_Group):
+    """Anchors of one relation to literal geometries."""
+
+    def __init__(
+        self,
+        attribute: str,
+        relation: SpatialRelation,
+        numbers: Ids,
+        geometries: NDArray[np.object_],
+    ) -> None:
+        super().__init__(attribute, relation, numbers)
+        self._relation: SpatialRelation = relation
+        self._shapes = make_shapes(geometries)
+        self._tree = STRtree(self._shapes.geometries)
+        self._tree.query(shapely.Point(0, 0))  # builds it now, before threads may share it
+
+    def find(self, column: GeometryColumn) -> tuple[Rows, Ids]:
+        points = self._find_points(column)
+        others = self._find_others(column)
+        rows, ids = (np.concatenate([a, b]) for a, b in zip(points, others, strict=True))
+        return rows, self._numbers[ids]
+
+    def _find_points(self, column: GeometryColumn) -> tuple[Rows, Ids]:
+        at = np.flatnonzero(column.is_point)
+        if not at.size or self._relation.family is Family.EGENHOFER:
+            return at[:0], at[:0]
+        places, ids = self._tree.query(shapely.points(column.x[at], column.y[at]))
+        order = np.argsort(ids, kind="stable")  # one area's points together: it stays in cache
+        rows, ids = at[places[order]], ids[order]
+        holds, _ = pairs_related(self._relation, column, rows, self._shapes, ids)
+        return rows[holds], ids[holds]
+
+    def _find_others(self, column: GeometryColumn) -> tuple[Rows, Ids]:
+        at = np.flatnonzero(~shapely.is_missing(column.shapes))
+        if not at.size:
+            return at, at
+        predicate = _TREE_PREDICATES.get(self._relation.name)
+        places, ids = self._tree.query(column.shapes[at], predicate=predicate)
+        rows = at[places]
+        if predicate is not None:
+            return rows, ids
+        holds, _ = pairs_related(self._relation, column, rows, self._shapes, ids)
+        return rows[holds], ids[holds]
+
+
+class _DistanceGroup(_Group):
+    """Anchors of `dwithin` with a literal geometry and a literal distance."""
+
+    def __init__(self, attribute: str, numbers: Ids, tests: list[DistanceWithin]) -> None:
+        super().__init__(attribute, None, numbers)
+        sides = [(_geometry(test.right), _radius_m(test.radius_m)) for test in tests]
+        self._sides = sides
+        self._tree = STRtree(as_array([reach(*side) for side in sides]))
+        self._tree.query(shapely.Point(0, 0))
+
+    def find(self, column: GeometryColumn) -> tuple[Rows, Ids]:
+        at = np.flatnonzero(column.is_known)
+        geometries = column.take(at)
+        places, ids = self._tree.query(geometries, predicate="intersects")
+        holds = np.array(
+            [
+                is_within(geometries[p], *self._sides[i]) is True
+                for p, i in zip(places, ids, strict=True)
+            ],
+            bool,
+        )
+        return at[places[holds]], self._numbers[ids[holds]]
+
+
+def _geometry(side: object) -> BaseGeometry:
+    assert isinstance(side, Literal) and isinstance(side.value, BaseGeometry)
+    return side.value
+
+
+def _radius_m(side: object) -> float:
+    assert isinstance(side, Literal) and isinstance(side.value, int | float)
+    return float(side.value)
+
+
+def _choose_anchors(table: FilterTable) -> Ids:
+    """Give each filter the anchor with the smallest box; -1 where it has none."""
+    sizes = np.array([_box_size(constraint) for constraint in table.constraints] or [np.inf])
+    anchors = np.full(len(table.owner), -1, np.int64)
+    for filter_ in range(len(table.owner)):
+        numbers = table.constraints_of(filter_)
+        if numbers.size:
+            best = numbers[np.argmin(sizes[numbers])]
+            anchors[filter_] = best if np.isfinite(sizes[best]) else -1
+    return anchors
+
+
+def _box_size(constraint: Constraint) -> float:
+    """Give the extent of a possible anchor; infinite where the constraint cannot be one."""
+    if constraint.is_negated:
+        return np.inf
+    match constraint.test:
+        case Spatial(relation, Attribute(), Literal(BaseGeometry() as geometry)):
+            if relation.holds_when_apart():
+                return np.inf
+        case DistanceWithin(
+            Attribute(), Literal(BaseGeometry() as geometry), Literal(int() | float() as radius_m)
+        ):
+            geometry = reach(geometry, radius_m)
+        case _:
+            return np.inf
+    west, south, east, north = geometry.bounds
+    return float(east - west + north - south)
+
+
+def _make_groups(constraints: list[Constraint], anchors: Ids) -> list[_Group]:
+    """Put the anchors into one group for each attribute and relation."""
+    members: dict[tuple[str, str], list[int]] = {}
+    for number in anchors.tolist():
+        test = constraints[number].test
+        assert isinstance(test, Spatial | DistanceWithin) and isinstance(test.left, Attribute)
+        relation = test.relation.name if isinstance(test, Spatial) else _DISTANCE
+        members.setdefault((test.left.name, relation), []).append(number)
+    return [_make_group(attribute, constraints, ids) for (attribute, _), ids in members.items()]
+
+
+def _make_group(attribute: str, constraints: list[Constraint], numbers: list[int]) -> _Group:
+    tests = [constraints[number].test for number in numbers]
+    ids = np.array(numbers, np.int64)
+    first = tests[0]
+    if isinstance(first, Spatial):
+        sides = [_geometry(test.right) for test in tests if isinstance(test, Spatial)]
+        return _RelationGroup(attribute, first.relation, ids, as_array(sides))
+    return _DistanceGroup(attribute, ids, [t for t in tests if isinstance(t, DistanceWithin)])
+
+
+assert set(_TREE_PREDICATES) <= set(RELATIONS)

@@ -1,0 +1,231 @@
+"""Subscriptions from what users give: one by one, or as rows of a table."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from shapely.geometry.base import BaseGeometry
+
+from contrada.errors import InvalidInput
+from contrada.language import FILTERS_MAX, make_predicate, read
+from contrada.matching.columns import as_values, read_geometries
+from contrada.matching.ids import read_id, read_id_column
+from contrada.model.event import GEOMETRY
+from contrada.model.expression import And, Attribute, Literal, Spatial
+from contrada.model.geometry import is_area
+from contrada.model.relation import Family, SpatialRelation, find_relation
+from contrada.model.subscription import Constraint, Filter, Id, Predicate, Subscription
+
+OnBad = Callable[[int, Id | None, str], object]
+
+_OPTIONAL = ("filter", "relation", "where", "attribute", "subscriber")
+
+
+class Subscriber:
+    """Makes predicates, and remembers those it has parsed: many rows share one `where`."""
+
+    def __init__(self, filters_max: int = FILTERS_MAX) -> None:
+        """Refuse predicates of more than `filters_max` filters."""
+        self._filters_max = filters_max
+        self._parsed: dict[str, Predicate] = {}
+
+    def parse(self, source: str | Mapping[str, Any] | bool) -> Predicate:
+        """Make a predicate of CQL2 text or JSON."""
+        if not isinstance(source, str):
+            return make_predicate(read(source), self._filters_max)
+        if source not in self._parsed:
+            self._parsed[source] = make_predicate(read(source), self._filters_max)
+        return self._parsed[source]
+
+    def combine(
+        self,
+        geometry: BaseGeometry,
+        relation: SpatialRelation,
+        attribute: str,
+        where: str | Mapping[str, Any] | None,
+    ) -> Predicate:
+        """Make the predicate of a geometry with a relation, and perhaps conditions besides."""
+        if relation.family is Family.EGENHOFER and not is_area(geometry):
+            raise InvalidInput(f"{relation.name} takes areas, not a {geometry.geom_type}")
+        test = Spatial(relation, Attribute(attribute), Literal(geometry))
+        constraint = Constraint(test)
+        if where is None:
+            return Predicate(test, (Filter((constraint,)),))
+        rest = self.parse(where)
+        filters = (dict.fromkeys((constraint, *f.constraints)) for f in rest.filters)
+        return Predicate(
+            And((test, rest.expression)), tuple(Filter(tuple(terms)) for terms in filters)
+        )
+
+
+@dataclass(slots=True)
+class SubscriptionRows:
+    """What was read of a table: the subscriptions, and how many rows were mended or left out."""
+
+    subscriptions: list[Subscription] = field(default_factory=list)
+    mended: int = 0
+    left_out: int = 0
+
+
+def read_subscriptions(
+    batch: pa.RecordBatch,
+    first_row: int,
+    name: str,
+    *,
+    subscriber: Subscriber,
+    geometry_columns: Sequence[str],
+    id_column: str | None,
+    repair: bool,
+    on_bad: OnBad | None,
+    rows: SubscriptionRows,
+) -> None:
+    """Read the rows of one batch into `rows`; the first bad one is refused by row and column."""
+    columns = {field.name: batch.column(i) for i, field in enumerate(batch.schema)}
+    reader = _RowReader(columns, first_row, name, subscriber, geometry_columns, id_column, repair)
+    for row in range(batch.num_rows):
+        reason, is_mended = reader.judge(row)
+        if reason is not None:
+            rows.mended += is_mended
+            rows.left_out += not is_mended
+            if on_bad is not None:
+                on_bad(first_row + row, reader.ids[row], reason)
+            if not is_mended:
+                continue
+        rows.subscriptions.append(reader.read(row))
+
+
+class _RowReader:
+    """The columns of one batch of subscription rows."""
+
+    def __init__(
+        self,
+        columns: Mapping[str, pa.Array],
+        first_row: int,
+        name: str,
+        subscriber: Subscriber,
+        geometry_columns: Sequence[str],
+        id_column: str | None,
+        repair: bool,
+    ) -> None:
+        self._first_row, self._name, self._repair = first_row, name, repair
+        self._subscriber = subscriber
+        self._id_column = id_column
+        length = len(next(iter(columns.values()))) if columns else 0
+        self.ids: list[Any] = (
+            list(range(first_row, first_row + length))
+            if id_column is None
+            else as_values(read_id_column(columns[id_column], f"{name}, column {id_column!r}"))
+        )
+        self._optional = {
+            key: as_values(columns[key]) if key in columns else [None] * length for key in _OPTIONAL
+        }
+        self._geometry_column = geometry_columns[0] if geometry_columns else GEOMETRY
+        array = columns.get(self._geometry_column)
+        self._column = None if array is None else read_geometries(array, repair=repair)
+        self._array = array
+        self._is_known = None if self._column is None else self._column.is_known
+
+    def judge(self, row: int) -> tuple[str | None, bool]:
+        """Say what is wrong with a row's geometry that `repair` mended or must leave out."""
+        column = self._column
+        if not self._repair or column is None or self._optional["filter"][row] is not None:
+            return None, False
+        assert self._is_known is not None
+        if row in column.mended and self._is_known[row]:
+            return f"mended: {column.mended[row].message}", True
+        if row in column.faults:
+            return column.faults[row].message, False
+        if not self._is_known[row]:
+            return self._missing(row), False
+        return None, False
+
+    def read(self, row: int) -> Subscription:
+        """Read one row, or refuse it."""
+        id_ = read_id(self.ids[row], self._place(row, self._id_column or "id"))
+        return Subscription(id_, self._predicate(row), self._read_subscriber(row))
+
+    def _predicate(self, row: int) -> Predicate:
+        filter_ = self._optional["filter"][row]
+        has_geometry = self._array is not None and self._array[row].is_valid
+        if filter_ is not None:
+            if has_geometry:
+                raise InvalidInput(
+                    f"{self._place(row, 'filter')}: the row has a geometry as well; "
+                    "conditions beside a geometry go into the column 'where'"
+                )
+            return self._parse(row, "filter", filter_)
+        geometry = self._geometry(row)
+        relation = self._relation(row)
+        attribute = self._optional["attribute"][row] or GEOMETRY
+        where = self._optional["where"][row]
+        if where is not None:
+            self._parse(row, "where", where)
+        try:
+            return self._subscriber.combine(geometry, relation, attribute, where)
+        except InvalidInput as error:
+            raise InvalidInput(f"{self._place(row, 'relation')}: {error}") from None
+
+    def _parse(self, row: int, column: str, source: Any) -> Predicate:
+        try:
+            return self._subscriber.parse(source)
+        except InvalidInput as error:
+            raise InvalidInput(
+                f"{self._place(row, column)}: {error} (value {source!r:.120})"
+            ) from None
+
+    def _geometry(self, row: int) -> BaseGeometry:
+        column, place = self._column, self._place(row, self._geometry_column)
+        if column is None:
+            raise InvalidInput(
+                f"{self._name}: a subscription needs a column 'filter' or 'geometry'; "
+                "this table has neither"
+            )
+        if row in column.faults:
+            assert self._array is not None
+            raise InvalidInput(
+                f"{place}: {column.faults[row].message}{shown(self._array[row].as_py())}"
+            )
+        geometry = column.one(row)
+        if geometry is None:
+            raise InvalidInput(f"{place}: {self._missing(row)}")
+        return geometry
+
+    def _missing(self, row: int) -> str:
+        assert self._array is not None
+        value = self._array[row]
+        if not value.is_valid:
+            return "the geometry is null, and there is no filter"
+        is_text = isinstance(value.as_py(), str)
+        return (
+            f"not a geometry{shown(value.as_py())}"
+            if is_text and not is_empty_wkt(value.as_py())
+            else "the geometry is empty"
+        )
+
+    def _relation(self, row: int) -> SpatialRelation:
+        name = self._optional["relation"][row]
+        try:
+            return find_relation("intersects" if name is None else name)
+        except InvalidInput as error:
+            raise InvalidInput(f"{self._place(row, 'relation')}: {error}") from None
+
+    def _read_subscriber(self, row: int) -> Id | None:
+        value = self._optional["subscriber"][row]
+        return None if value is None else read_id(value, self._place(row, "subscriber"))
+
+    def _place(self, row: int, column: str) -> str:
+        return f"{self._name}, row {self._first_row + row}, column {column!r}"
+
+
+def is_empty_wkt(text: str) -> bool:
+    """Tell whether a text is the WKT of an empty geometry."""
+    return text.strip().upper().endswith("EMPTY")
+
+
+def shown(value: Any) -> str:
+    """Show a value at the end of a message, cut to a readable length."""
+    if isinstance(value, bytes):
+        cut = "…" if len(value) > 24 else ""
+        return f" (value 0x{value[:24].hex()}{cut}, {len(value)} bytes)"
+    return f" (value {value!r:.80})"

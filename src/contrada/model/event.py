@@ -1,0 +1,110 @@
+"""An event: attributes by name, some of them geometries."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import shapely
+from shapely.geometry.base import BaseGeometry
+
+from contrada.errors import InvalidInput
+from contrada.model.geometry import Fault, as_array, find_faults, read_geometry
+
+GEOMETRY = "geometry"
+
+
+class Event:
+    """Attributes of one event. Geometries are read, tidied and judged once, when first asked for.
+
+    A value that is no geometry is unknown (None) where a geometry is wanted; one that is meant as
+    a geometry but cannot be used is refused.
+    """
+
+    __slots__ = ("_attributes", "_geometries", "_repair", "id", "place")
+
+    def __init__(
+        self,
+        attributes: Mapping[str, Any],
+        *,
+        id: str | int | None = None,
+        geometries: Mapping[str, BaseGeometry | None] | None = None,
+        repair: bool = False,
+        place: str = "the event",
+    ) -> None:
+        """Wrap attributes; `geometries` are those already read, tidied and judged."""
+        self._attributes = attributes
+        self._geometries: dict[str, BaseGeometry | None] = dict(geometries or {})
+        self._repair = repair
+        self.id = id
+        self.place = place
+
+    def value(self, name: str) -> Any:
+        """Give an attribute's value; None where it is absent or null.
+
+        A dotted name is looked up as it stands first, then as a path into nested mappings.
+        """
+        value = _find(self._attributes, name)
+        if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
+            return value.item()
+        return value
+
+    def geometry(self, name: str) -> BaseGeometry | None:
+        """Give an attribute as a geometry; None where it is absent, empty or no geometry."""
+        if name not in self._geometries:
+            self._geometries[name] = self._read(name)
+        return self._geometries[name]
+
+    def _read(self, name: str) -> BaseGeometry | None:
+        geometry = read_geometry(_find(self._attributes, name))
+        if isinstance(geometry, Fault):
+            raise InvalidInput(f"{self.place}, attribute {name!r}: {geometry.message}")
+        if geometry is None or geometry.is_empty:
+            return None
+        fault = find_faults(as_array([geometry])).get(0)
+        if fault is None:
+            return geometry
+        if self._repair and fault.code == "invalid":
+            mended = read_geometry(shapely.make_valid(geometry))
+            assert isinstance(mended, BaseGeometry)
+            return None if mended.is_empty else mended
+        raise InvalidInput(f"{self.place}, attribute {name!r}: {fault.message}")
+
+
+def read_event(event: Any, *, repair: bool = False, place: str = "the event") -> Event:
+    """Read a mapping of attributes, a GeoJSON Feature, or a CloudEvent that carries one."""
+    if isinstance(event, Event):
+        return event
+    if not isinstance(event, Mapping):
+        raise InvalidInput(f"{place} must be a mapping, not {type(event).__name__}: {event!r:.80}")
+    if "specversion" in event and isinstance(event.get("data"), Mapping):
+        inner = read_event(event["data"], repair=repair, place=place)
+        inner.id = event.get("id") if inner.id is None else inner.id
+        return inner
+    if event.get("type") == "Feature" and ("properties" in event or GEOMETRY in event):
+        return _read_feature(event, repair, place)
+    return Event(event, repair=repair, place=place)
+
+
+def _read_feature(feature: Mapping[str, Any], repair: bool, place: str) -> Event:
+    properties = feature.get("properties") or {}
+    if not isinstance(properties, Mapping):
+        raise InvalidInput(f"{place}: properties must be an object, not {properties!r:.80}")
+    attributes = {**properties, GEOMETRY: feature.get(GEOMETRY)}
+    if feature.get("id") is not None:
+        attributes.setdefault("id", feature["id"])
+    return Event(attributes, id=feature.get("id"), repair=repair, place=place)
+
+
+def _find(attributes: Mapping[str, Any], name: str) -> Any:
+    value = attributes.get(name)
+    if value is not None or "." not in name:
+        return value
+    dot = name.find(".")
+    while dot != -1:
+        inner = attributes.get(name[:dot])
+        if isinstance(inner, Mapping):
+            value = _find(inner, name[dot + 1 :])
+            if value is not None:
+                return value
+        dot = name.find(".", dot + 1)
+    return None

@@ -1,0 +1,174 @@
+"""Geometries as values: reading them from what users send, and telling what is wrong with one.
+
+A geometry here is planar: z and m are dropped, a ring is a closed line, and a collection has the
+meaning of the union of its members that are not empty. Everything works on arrays, since a
+geometry rarely comes alone.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+from shapely import GeometryCollection
+from shapely.geometry.base import BaseGeometry
+
+Geometries = NDArray[np.object_]
+
+_WKT = re.compile(
+    r"\s*(SRID=\d+;)?\s*(POINT|LINESTRING|LINEARRING|POLYGON|MULTIPOINT|MULTILINESTRING|"
+    r"MULTIPOLYGON|GEOMETRYCOLLECTION|CIRCULARSTRING|COMPOUNDCURVE|CURVEPOLYGON|MULTICURVE|"
+    r"MULTISURFACE)\s*(Z|M|ZM)?\s*(\(|EMPTY)",
+    re.IGNORECASE,
+)
+_GEOJSON_TYPES = frozenset(
+    "Point LineString Polygon MultiPoint MultiLineString MultiPolygon GeometryCollection".split()
+)
+_LINEAR_RING, _COLLECTION = 2, 7
+_MULTI: Mapping[str, Callable[[Sequence[Any]], BaseGeometry]] = {
+    "MultiPoint": shapely.MultiPoint,
+    "MultiLineString": shapely.MultiLineString,
+    "MultiPolygon": shapely.MultiPolygon,
+}
+_AREA_TYPES = np.isin(np.arange(-1, 8), (3, 6))
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with a value: a stable code, and a sentence that shows the place."""
+
+    code: str
+    message: str
+
+
+def looks_like_wkt(text: str) -> bool:
+    """Tell whether a text is meant as WKT, right or wrong."""
+    return _WKT.match(text) is not None
+
+
+def read_geometry(value: Any) -> BaseGeometry | Fault | None:
+    """Read one geometry: Shapely's, WKB, WKT or a GeoJSON mapping; None where it is no geometry."""
+    if isinstance(value, BaseGeometry):
+        return _tidy_value(value)
+    try:
+        read = _read(value)
+    except NotImplementedError:
+        return Fault("curve", "curves are not supported")
+    except (shapely.errors.ShapelyError, ValueError, TypeError, KeyError, IndexError) as error:
+        return Fault("undecodable", f"cannot read the geometry: {_first_line(error)}")
+    return None if read is None else _tidy_value(read)
+
+
+def _tidy_value(geometry: BaseGeometry) -> BaseGeometry:
+    tidied: BaseGeometry = tidy(as_array([geometry]))[0]
+    return tidied
+
+
+def _read(value: Any) -> BaseGeometry | None:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return shapely.from_wkb(bytes(value))
+    if isinstance(value, str):
+        return shapely.from_wkt(value.strip()) if looks_like_wkt(value) else None
+    if isinstance(value, Mapping) and value.get("type") in _GEOJSON_TYPES:
+        return shapely.from_geojson(json.dumps(value))
+    interface = getattr(value, "__geo_interface__", None)
+    return shapely.geometry.shape(dict(interface)) if isinstance(interface, Mapping) else None
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+def tidy(geometries: Geometries) -> Geometries:
+    """Drop z, m and empty members; write rings as lines. Missing geometries stay None."""
+    tidied = geometries
+    flat = ~(shapely.has_z(tidied) | shapely.has_m(tidied))
+    if not flat.all():
+        tidied = np.where(flat, tidied, shapely.force_2d(tidied))
+    kinds = shapely.get_type_id(tidied)
+    odd = np.flatnonzero((kinds == _LINEAR_RING) | (kinds == _COLLECTION) | _has_empty_part(tidied))
+    if odd.size:
+        tidied = tidied.copy()
+        for i in odd:
+            tidied[i] = _tidy_one(tidied[i])
+    return tidied
+
+
+def _has_empty_part(geometries: Geometries) -> NDArray[np.bool_]:
+    parts, owners = shapely.get_parts(geometries, return_index=True)
+    found = np.zeros(len(geometries), bool)
+    found[owners[shapely.is_empty(parts)]] = True
+    return found & ~shapely.is_empty(geometries)
+
+
+def _tidy_one(geometry: BaseGeometry) -> BaseGeometry:
+    if geometry.geom_type == "LinearRing":
+        return shapely.LineString(geometry.coords)
+    if geometry.geom_type != "GeometryCollection":
+        parts = [part for part in shapely.get_parts(geometry) if not part.is_empty]
+        return _MULTI[geometry.geom_type](parts)
+    members = _members(geometry)
+    return members[0] if len(members) == 1 else GeometryCollection(members)
+
+
+def _members(collection: BaseGeometry) -> list[BaseGeometry]:
+    """List the members that are not empty, those of collections within it too."""
+    members: list[BaseGeometry] = []
+    for part in shapely.get_parts(collection):
+        if part.geom_type == "GeometryCollection":
+            members += _members(part)
+        elif not part.is_empty:
+            members.append(tidy(as_array([part]))[0])
+    return members
+
+
+def find_faults(geometries: Geometries) -> dict[int, Fault]:
+    """Find the geometries that are not finite or not valid, by position."""
+    coordinates, owners = shapely.get_coordinates(geometries, return_index=True)
+    infinite = np.unique(owners[~np.isfinite(coordinates).all(axis=1)])
+    invalid = np.flatnonzero(~shapely.is_valid(geometries) & ~shapely.is_missing(geometries))
+    faults = {int(i): Fault("invalid", _reason(geometries[i])) for i in invalid}
+    for i in infinite:
+        faults[int(i)] = Fault("non_finite", _non_finite(coordinates[owners == i]))
+    return faults
+
+
+def _reason(geometry: BaseGeometry) -> str:
+    reason = shapely.is_valid_reason(geometry)
+    fault, _, place = str(reason).partition("[")
+    where = f" at ({place.rstrip(']').replace(' ', ', ')})" if place else ""
+    return f"invalid {geometry.geom_type}: {fault.lower()}{where}"
+
+
+def _non_finite(coordinates: NDArray[np.float64]) -> str:
+    vertex = int(np.flatnonzero(~np.isfinite(coordinates).all(axis=1))[0])
+    x, y = coordinates[vertex]
+    return f"non-finite coordinate ({x}, {y}) at vertex {vertex}"
+
+
+def are_areas(geometries: Geometries) -> NDArray[np.bool_]:
+    """Tell which are regions: polygons, multipolygons and collections of nothing else."""
+    kinds = shapely.get_type_id(geometries)
+    areas = _AREA_TYPES[kinds + 1] & ~shapely.is_empty(geometries)
+    for i in np.flatnonzero(kinds == _COLLECTION):
+        areas[i] = all(
+            part.geom_type in ("Polygon", "MultiPolygon")
+            for part in shapely.get_parts(geometries[i])
+        )
+    return areas
+
+
+def is_area(geometry: BaseGeometry) -> bool:
+    """Tell whether one geometry is a region."""
+    return bool(are_areas(as_array([geometry]))[0])
+
+
+def as_array(geometries: Sequence[BaseGeometry | None]) -> Geometries:
+    """Put geometries into an object array, one to a cell."""
+    array = np.empty(len(geometries), object)
+    array[:] = geometries
+    return array

@@ -1,0 +1,73 @@
+"""`draw_map`: the one call of this room, from layers to a finished file."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from contrada.errors import InvalidInput
+from contrada.pictures.page import render_page
+from contrada.pictures.picture import compose
+from contrada.pictures.plate import render_plate, require_matplotlib
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from contrada.pictures.layers import Layer
+
+# A page is zoomed into, an image is not: it needs an eighth of the detail.
+_PAGE_TOLERANCE_UNITS = 1.0
+_PLATE_TOLERANCE_UNITS = 8.0
+
+
+def draw_map(
+    path: str | Path,
+    layers: Sequence[Layer],
+    *,
+    title: str,
+    summary: Mapping[str, str | int] = {},
+    pairs: NDArray[np.int64] | None = None,
+    shapes_max: int = 20_000,
+) -> None:
+    """Draw a match result to `path`: `.html` is a page to explore, offline; `.png` an image.
+
+    What did not match lies under what did, large shapes under small ones. `pairs` has one row per
+    match: the event's index over all event layers, one after the other, and the subscription's
+    likewise; the page uses it to show what matches what. Of a layer with more than `shapes_max`
+    shapes, the matched ones and then an even sample of the others are drawn, and the legend says
+    so. Coordinates within the range of longitude and latitude are read as such. The file appears
+    whole or not at all.
+    """
+    target = Path(path)
+    suffix = target.suffix.lower()
+    if suffix not in (".html", ".png"):
+        raise InvalidInput(f'cannot draw a map to "{target}": its name must end in .html or .png')
+    if not target.parent.is_dir():
+        raise InvalidInput(f'cannot draw a map to "{target}": there is no folder "{target.parent}"')
+    if suffix == ".png":
+        require_matplotlib()
+    picture = compose(
+        layers,
+        title=title,
+        summary=summary,
+        pairs=pairs,
+        shapes_max=shapes_max,
+        tolerance_units=_PAGE_TOLERANCE_UNITS if suffix == ".html" else _PLATE_TOLERANCE_UNITS,
+    )
+    _write_whole(target, render_page(picture) if suffix == ".html" else render_plate(picture))
+
+
+def _write_whole(target: Path, content: bytes) -> None:
+    """Write beside the target, then rename: a reader sees the old file or the new one."""
+    draft = target.with_name(f".{target.stem[:80]}.{secrets.token_hex(6)}.tmp")
+    try:
+        with draft.open("xb") as file:
+            file.write(content)
+        draft.replace(target)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,17 @@
+"""The same matching over Spark DataFrames, for files and streams at cluster scale.
+
+Any SparkSession will do; `session` is a convenience that also brings a Java. PySpark itself is
+imported only when something is asked of it, so that this import stays quick.
+"""
+
+from importlib.util import find_spec
+
+from contrada.errors import MissingPackage
+from contrada.spark.session import session
+
+if find_spec("pyspark") is None:
+    raise MissingPackage(
+        'contrada.spark needs PySpark, which is not installed: pip install "contrada[spark]"'
+    )
+
+__all__ = ["session"]

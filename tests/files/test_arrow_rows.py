@@ -1,0 +1,314 @@
+"""Tables in memory: GeoArrow, GeoDataFrames, streams, and the types that come out."""
+
+import datetime as dt
+import json
+import uuid
+from typing import Any
+
+import geopandas
+import numpy as np
+import pandas
+import pyarrow as pa
+import pytest
+import shapely
+
+from contrada.errors import InvalidInput
+from contrada.files import Rows, read_rows
+
+SHAPES = ["POINT (1 2)", None, "POINT (3 4.5)"]
+
+
+def encoded(texts: list[str | None]) -> list[bytes | None]:
+    return [None if text is None else shapely.to_wkb(shapely.from_wkt(text)) for text in texts]
+
+
+def texts(rows: Rows, column: str) -> list[str | None]:
+    geometries = shapely.from_wkb(np.array(column_of(rows, column), dtype=object))
+    return [None if shape is None else shapely.to_wkt(shape, trim=True) for shape in geometries]
+
+
+def column_of(rows: Rows, column: str) -> list[Any]:
+    table = pa.Table.from_batches(list(rows.batches()), rows.schema)
+    return list(table.column(column).to_pylist())
+
+
+def tagged(name: str, kind: pa.DataType, extension: str, crs: object = None) -> pa.Field:
+    metadata = {"ARROW:extension:name": extension}
+    if crs is not None:
+        metadata["ARROW:extension:metadata"] = json.dumps({"crs": crs})
+    return pa.field(name, kind, metadata=metadata)
+
+
+def test_a_binary_column_named_geometry_is_wkb() -> None:
+    rows = read_rows(pa.table({"n": [1, 2, 3], "geometry": encoded(SHAPES)}))
+    assert rows.name == "table"
+    assert rows.geometry_columns == ("geometry",)
+    assert rows.crs is None
+    assert rows.count == 3
+    assert texts(rows, "geometry") == SHAPES
+
+
+def test_a_text_column_named_geometry_stays_text_and_is_listed() -> None:
+    rows = read_rows(pa.table({"geometry": SHAPES}))
+    assert rows.geometry_columns == ("geometry",)
+    assert rows.schema.field("geometry").type == pa.string()
+    assert column_of(rows, "geometry") == SHAPES
+
+
+def test_a_table_without_geometry_has_none() -> None:
+    rows = read_rows(pa.table({"id": ["a"], "filter": ["x > 1"]}))
+    assert rows.geometry_columns == ()
+    assert column_of(rows, "filter") == ["x > 1"]
+
+
+@pytest.mark.parametrize("extension", ["geoarrow.wkb", "ogc.wkb"])
+def test_an_extension_name_marks_wkb_and_states_the_crs(extension: str) -> None:
+    field = tagged("place", pa.binary(), extension, "EPSG:3857")
+    rows = read_rows(pa.table([pa.array(encoded(SHAPES))], schema=pa.schema([field])))
+    assert rows.geometry_columns == ("place",)
+    assert rows.crs == "EPSG:3857"
+    assert not rows.schema.metadata
+    assert not rows.schema.field("place").metadata
+
+
+def test_a_projjson_crs_is_named_by_its_code() -> None:
+    field = tagged(
+        "place", pa.binary(), "geoarrow.wkb", {"id": {"authority": "OGC", "code": "CRS84"}}
+    )
+    assert (
+        read_rows(pa.table([pa.array(encoded(SHAPES))], schema=pa.schema([field]))).crs
+        == "OGC:CRS84"
+    )
+
+
+def test_geo_metadata_names_the_primary_column_first() -> None:
+    geo = {"primary_column": "b", "columns": {"a": {"encoding": "WKB"}, "b": {"encoding": "WKB"}}}
+    table = pa.table({"a": encoded(SHAPES), "b": encoded(SHAPES)})
+    rows = read_rows(table.replace_schema_metadata({"geo": json.dumps(geo)}))
+    assert rows.geometry_columns == ("b", "a")
+    assert rows.crs == "OGC:CRS84"
+
+
+def test_a_null_crs_in_geo_metadata_is_unknown() -> None:
+    geo = {"primary_column": "a", "columns": {"a": {"encoding": "WKB", "crs": None}}}
+    table = pa.table({"a": encoded(SHAPES)}).replace_schema_metadata({"geo": json.dumps(geo)})
+    assert read_rows(table).crs is None
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"columns": 3}', '{"columns": {"a": "WKB"}}', "{}"])
+def test_broken_geo_metadata_is_refused(text: str) -> None:
+    table = pa.table({"a": encoded(SHAPES)}).replace_schema_metadata({"geo": text})
+    with pytest.raises(InvalidInput, match="geo"):
+        read_rows(table)
+
+
+def test_an_unknown_crs_is_refused_with_its_text() -> None:
+    field = tagged("place", pa.binary(), "geoarrow.wkb", "EPSG:99999999")
+    with pytest.raises(InvalidInput, match="EPSG:99999999"):
+        read_rows(pa.table([pa.array(encoded(SHAPES))], schema=pa.schema([field])))
+
+
+def test_two_coordinate_systems_are_refused_unless_one_is_left_out() -> None:
+    fields = [
+        tagged("a", pa.binary(), "geoarrow.wkb", "EPSG:4326"),
+        tagged("b", pa.binary(), "geoarrow.wkb", "EPSG:3857"),
+    ]
+    table = pa.table([pa.array(encoded(SHAPES))] * 2, schema=pa.schema(fields))
+    with pytest.raises(InvalidInput, match='"a" is in EPSG:4326 but "b" in EPSG:3857'):
+        read_rows(table)
+    assert read_rows(table, columns=["b"]).crs == "EPSG:3857"
+
+
+NATIVE = {
+    "linestring": "LINESTRING (0 0, 1 1, 2 0)",
+    "polygon": "POLYGON ((0 0, 9 0, 9 9, 0 0), (5 1, 8 1, 8 4, 5 1))",
+    "multipoint": "MULTIPOINT ((1 2), (3 4))",
+    "multilinestring": "MULTILINESTRING ((0 0, 1 1), (2 2, 3 3, 4 4))",
+    "multipolygon": "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)), ((5 5, 6 5, 6 6, 5 5)))",
+    "point": "POINT (7 8)",
+}
+
+
+@pytest.mark.parametrize("interleaved", [True, False])
+@pytest.mark.parametrize("encoding", NATIVE)
+def test_native_geoarrow_becomes_wkb(encoding: str, interleaved: bool) -> None:
+    expected = [NATIVE[encoding], None, NATIVE[encoding]]
+    series = geopandas.GeoSeries.from_wkt(expected, crs="EPSG:2154")
+    frame = geopandas.GeoDataFrame({"n": [1, 2, 3]}, geometry=series)
+    table = pa.table(frame.to_arrow(geometry_encoding="geoarrow", interleaved=interleaved))
+    rows = read_rows(table.slice(1))
+    assert texts(rows, "geometry") == expected[1:]
+    assert rows.crs == "EPSG:2154"
+    assert rows.schema.field("geometry").type == pa.binary()
+
+
+def test_native_geoarrow_keeps_z_and_leaves_m_out() -> None:
+    xyz = pa.array([[1.0, 2.0, 3.0]], pa.list_(pa.field("xyz", pa.float64()), 3))
+    xym = pa.array([[1.0, 2.0, 3.0]], pa.list_(pa.field("xym", pa.float64()), 3))
+    fields = [tagged("a", xyz.type, "geoarrow.point"), tagged("b", xym.type, "geoarrow.point")]
+    rows = read_rows(pa.table([xyz, xym], schema=pa.schema(fields)))
+    assert texts(rows, "a") == ["POINT Z (1 2 3)"]
+    assert texts(rows, "b") == ["POINT (1 2)"]
+
+
+def test_an_unknown_encoding_is_refused() -> None:
+    field = tagged("place", pa.binary(), "geoarrow.box")
+    with pytest.raises(InvalidInput, match='encoding "box"'):
+        read_rows(pa.table([pa.array(encoded(SHAPES))], schema=pa.schema([field])))
+
+
+def test_a_geodataframe_gives_its_active_geometry_first() -> None:
+    frame = geopandas.GeoDataFrame(
+        {"a": geopandas.GeoSeries.from_wkt(SHAPES), "n": [2**53 + 1, 2, 3]},
+        geometry=geopandas.GeoSeries.from_wkt(SHAPES[::-1], crs="EPSG:3857"),
+    ).rename_geometry("shape")
+    rows = read_rows(frame)
+    assert rows.geometry_columns == ("shape", "a")
+    assert rows.crs == "EPSG:3857"
+    assert rows.count == 3
+    assert texts(rows, "shape") == SHAPES[::-1]
+    assert column_of(rows, "n")[0] == 2**53 + 1
+    assert column_of(rows, "n") == column_of(rows, "n"), "may be read again"
+
+
+def test_the_unnamed_index_of_a_filtered_frame_is_no_column() -> None:
+    frame = geopandas.GeoDataFrame({"n": [1, 2, 3]}, geometry=geopandas.GeoSeries.from_wkt(SHAPES))
+    assert read_rows(frame[frame.n > 1]).schema.names == ["n", "geometry"]
+
+
+def test_a_pandas_frame_is_a_table() -> None:
+    rows = read_rows(pandas.DataFrame({"id": ["a", "b"], "geometry": SHAPES[:1] * 2}))
+    assert rows.count == 2
+    assert column_of(rows, "id") == ["a", "b"]
+
+
+def test_a_record_batch_is_a_table() -> None:
+    rows = read_rows(pa.record_batch({"n": [1, 2]}))
+    assert rows.count == 2
+    assert column_of(rows, "n") == [1, 2]
+
+
+class OneArray:
+    """Something with `__arrow_c_array__` alone."""
+
+    def __init__(self, batch: Any) -> None:
+        self.batch = batch
+
+    def __arrow_c_array__(self, schema: object = None) -> object:
+        return self.batch.__arrow_c_array__(schema)
+
+
+def test_an_arrow_array_of_structs_is_a_table() -> None:
+    assert column_of(read_rows(OneArray(pa.record_batch({"n": [1, 2]}))), "n") == [1, 2]
+
+
+def test_an_arrow_array_that_is_no_struct_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="gives no table"):
+        read_rows(pa.array([1, 2]))
+
+
+def test_a_stream_is_read_once() -> None:
+    table = pa.table({"n": [1, 2, 3]})
+    rows = read_rows(pa.RecordBatchReader.from_batches(table.schema, table.to_batches()))
+    assert rows.count is None
+    assert column_of(rows, "n") == [1, 2, 3]
+    with pytest.raises(InvalidInput, match="only once"):
+        rows.batches()
+
+
+def test_a_stream_that_breaks_is_refused_with_the_row_it_reached() -> None:
+    def broken() -> Any:
+        yield pa.record_batch({"n": [1, 2]})
+        raise OSError("the cable is out")
+
+    rows = read_rows(
+        pa.RecordBatchReader.from_batches(pa.schema([("n", pa.int64())]), broken()), batch_rows=2
+    )
+    with pytest.raises(InvalidInput, match=r"after row 2: .*the cable is out"):
+        list(rows.batches())
+
+
+def test_batches_have_the_size_asked_for_whatever_the_chunks() -> None:
+    chunks = [pa.chunked_array([[1], [2, 3], [], [4, 5, 6, 7, 8, 9, 10, 11]])]
+    rows = read_rows(pa.table(chunks, names=["n"]), batch_rows=4)
+    assert [batch.num_rows for batch in rows.batches()] == [4, 4, 3]
+    assert column_of(rows, "n") == list(range(1, 12))
+
+
+def test_chunks_with_different_dictionaries_are_joined() -> None:
+    chunks = [pa.array(["a", "b"]).dictionary_encode(), pa.array(["c", "a"]).dictionary_encode()]
+    rows = read_rows(pa.table([pa.chunked_array(chunks)], names=["d"]))
+    assert pa.types.is_dictionary(rows.schema.field("d").type)
+    assert column_of(rows, "d") == ["a", "b", "c", "a"]
+
+
+def struct_of(kind: pa.DataType) -> pa.DataType:
+    return pa.struct([pa.field("a", kind)])
+
+
+@pytest.mark.parametrize(
+    ("array", "kind"),
+    [
+        (pa.array(["é"], pa.string_view()), pa.large_string()),
+        (pa.array([b"x"], pa.binary_view()), pa.large_binary()),
+        (pa.array([["a"]], pa.list_(pa.string_view())), pa.list_(pa.large_string())),
+        (pa.array([["a"]], pa.large_list(pa.string())), pa.large_list(pa.string())),
+        (pa.array([["a"]], pa.list_(pa.string_view(), 1)), pa.list_(pa.large_string(), 1)),
+        (pa.array([{"a": "b"}], struct_of(pa.string_view())), struct_of(pa.large_string())),
+        (pa.RunEndEncodedArray.from_arrays(pa.array([1], pa.int32()), pa.array([7])), pa.int64()),
+        (pa.array([2**63], pa.uint64()), pa.uint64()),
+    ],
+)
+def test_views_and_runs_become_plain_types(array: pa.Array, kind: pa.DataType) -> None:
+    rows = read_rows(pa.table({"v": array}))
+    assert rows.schema.field("v").type == kind
+    assert column_of(rows, "v") == array.to_pylist()
+
+
+def test_uuids_become_text() -> None:
+    value = uuid.UUID(int=7)
+    rows = read_rows(pa.table({"id": pa.array([value.bytes, None], pa.uuid())}))
+    assert column_of(rows, "id") == [str(value), None]
+
+
+def test_wkb_of_fixed_size_or_in_a_dictionary_becomes_binary() -> None:
+    points = encoded(["POINT (1 2)", "POINT (1 2)"])
+    for array in (pa.array(points, pa.binary(21)), pa.array(points).dictionary_encode()):
+        rows = read_rows(pa.table({"geometry": array}))
+        assert rows.schema.field("geometry").type == pa.binary()
+        assert texts(rows, "geometry") == ["POINT (1 2)", "POINT (1 2)"]
+
+
+def test_columns_come_in_the_order_asked_for() -> None:
+    rows = read_rows(
+        pa.table({"a": [1], "b": [2], "geometry": ["POINT (0 0)"]}), columns=["b", "a"]
+    )
+    assert rows.schema.names == ["b", "a"]
+    assert rows.geometry_columns == ()
+
+
+def test_an_unknown_column_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InvalidInput, match='no column "c"; there are: a, b'):
+        read_rows(pa.table({"a": [1], "b": [2]}), columns=["c"])
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    with pytest.raises(InvalidInput, match='two columns are named "a"'):
+        read_rows(pa.table([[1], [2]], names=["a", "a"]))
+
+
+def test_an_empty_table_gives_no_batch() -> None:
+    rows = read_rows(pa.schema([("n", pa.int64())]).empty_table())
+    assert rows.count == 0
+    assert list(rows.batches()) == []
+
+
+@pytest.mark.parametrize("source", [None, 3, [{"a": 1}], dt.date(2024, 5, 1)])
+def test_other_objects_are_refused(source: object) -> None:
+    with pytest.raises(InvalidInput, match=type(source).__name__):
+        read_rows(source)
+
+
+def test_batches_of_no_row_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="batch_rows"):
+        read_rows(pa.table({"a": [1]}), batch_rows=0)
