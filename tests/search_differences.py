@@ -21,14 +21,15 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 import shapely
-from known_differences import KNOWN_DIFFERENCES, Difference
-from oracle import matches, relate
 from shapely.geometry import LineString, Polygon
 from shapely.geometry.base import BaseMultipartGeometry
+
+from known_differences import DIFFERENCES_BY_CAUSE, Difference
+from oracle import matches, relate
 from strategies import KINDS, LATTICE, Kind, Pair, Position, build_pair, place, seeded_pick
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from shapely.geometry.base import BaseGeometry
 
@@ -47,11 +48,12 @@ PATTERNS = {
     "equals": ("T*F**FFF*",),
 }
 PREDICATES = (*PATTERNS, "crosses", "overlaps")
-WAYS = ("", " pattern", "prepared ", "prepared  pattern")
+WAYS = ("{}", "{} pattern", "prepared {}", "prepared {} pattern")
 
 
-def patterns_of(predicate: str, dimension_a: int, dimension_b: int) -> tuple[str, ...]:
+def patterns_of(predicate: str, a: BaseGeometry, b: BaseGeometry) -> tuple[str, ...]:
     """The DE-9IM patterns of which one must fit, for geometries of these dimensions."""
+    dimension_a, dimension_b = shapely.get_dimensions(a), shapely.get_dimensions(b)
     if predicate == "crosses":
         if dimension_a == dimension_b:
             return ("0********",) if dimension_a == 1 else ()
@@ -84,50 +86,80 @@ def wrong_answers(a: BaseGeometry, b: BaseGeometry) -> dict[str, Answer]:
 def true_answers(a: BaseGeometry, b: BaseGeometry) -> dict[str, Answer]:
     """The matrix, and whether each predicate holds, by the oracle."""
     matrix = relate(a, b)
-    answers: dict[str, Answer] = {"relate": matrix}
-    for predicate in PREDICATES:
-        patterns = patterns_of(predicate, shapely.get_dimensions(a), shapely.get_dimensions(b))
-        answers[predicate] = any(matches(matrix, pattern) for pattern in patterns)
-    return answers
+    holds = {
+        predicate: any(matches(matrix, pattern) for pattern in patterns_of(predicate, a, b))
+        for predicate in PREDICATES
+    }
+    return {"relate": matrix, **holds}
 
 
 def shapely_answers(a: BaseGeometry, b: BaseGeometry) -> dict[str, Answer]:
     """The same by Shapely, for the geometries as they are, prepared or not."""
-    answers = {"relate": ask(lambda: str(shapely.relate(a, b)))}
+    answers = {"relate": ask(shapely.relate, a, b)}
     for predicate in PREDICATES:
-        by_name = getattr(shapely, predicate)
-        patterns = patterns_of(predicate, shapely.get_dimensions(a), shapely.get_dimensions(b))
-        answers[predicate] = ask(lambda f=by_name: bool(f(a, b)))
-        answers[f"{predicate} pattern"] = ask(
-            lambda patterns=patterns: any(shapely.relate_pattern(a, b, p) for p in patterns)
-        )
+        answers[predicate] = ask(getattr(shapely, predicate), a, b)
+        answers[f"{predicate} pattern"] = ask(relate_patterns, a, b, patterns_of(predicate, a, b))
     return answers
 
 
-def ask(question: Callable[[], Answer]) -> Answer:
-    """The answer, or that there is none."""
+def relate_patterns(a: BaseGeometry, b: BaseGeometry, patterns: tuple[str, ...]) -> bool:
+    """Whether one of the patterns fits, by Shapely."""
+    return any(shapely.relate_pattern(a, b, pattern) for pattern in patterns)
+
+
+def ask(function: Callable[..., object], *arguments: object) -> Answer:
+    """What a function of Shapely returns, or that it raises."""
     try:
-        return question()
+        answer = function(*arguments)
     except shapely.GEOSException:
         return "raises"
+    return answer if isinstance(answer, str) else bool(answer)
+
+
+# Naming what is wrong
 
 
 def symptom(a: BaseGeometry, b: BaseGeometry) -> Symptom:
-    """What is wrong: the functions, and the entries of the matrix with what they turn into."""
+    """The functions that are wrong, and the entries of the matrix with what they turn into."""
     wrong = wrong_answers(a, b)
-    truth = relate(a, b)
-    answer = str(wrong.get("relate", truth))
-    if answer == "raises":
-        return frozenset({*wrong, answer})
-    changes = zip(ENTRIES, truth, answer, strict=True)
+    return name_symptom(relate(a, b), wrong.get("relate"), wrong) if wrong else frozenset()
+
+
+def name_symptom(truth: str, answer: Answer | None, wrong: Iterable[str]) -> Symptom:
+    """The names of wrong functions, and "BE 0>F" where the matrix has F for 0; or "raises"."""
+    if answer is None or answer == "raises":
+        return frozenset({*wrong, *filter(None, [answer])})
+    changes = zip(ENTRIES, truth, str(answer), strict=True)
     return frozenset({*wrong, *(f"{e} {old}>{new}" for e, old, new in changes if old != new)})
+
+
+def symptom_of(difference: Difference) -> Symptom:
+    """The symptom that is recorded for a known difference."""
+    ways = {way.format(predicate) for predicate in difference.wrong for way in WAYS}
+    wrong = {"relate", "prepared relate", *ways} - set(difference.right)
+    return name_symptom(difference.truth, difference.relate, wrong)
+
+
+def known_symptoms() -> set[Symptom]:
+    """The symptoms of all known differences."""
+    return {symptom_of(known) for cases in DIFFERENCES_BY_CAUSE.values() for known in cases}
+
+
+def describe(a: BaseGeometry, b: BaseGeometry) -> Difference:
+    """A record of what is wrong with a pair."""
+    wrong = wrong_answers(a, b)
+    predicates = [p for p in PREDICATES if any(way.format(p) in wrong for way in WAYS)]
+    ways = ["relate", "prepared relate", *(way.format(p) for p in predicates for way in WAYS)]
+    right = tuple(way for way in ways if way not in wrong)
+    answer = str(wrong.get("relate", relate(a, b)))
+    return Difference(a.wkt, b.wkt, relate(a, b), answer, tuple(predicates), right)
 
 
 # Making a pair as small as it can be
 
 
 def minimise(pair: Pair) -> Pair:
-    """A pair of which no part can go, and no vertex move to a lesser position, with this symptom."""
+    """A pair with the same symptom of which no part can go and no vertex move any lower."""
     wanted = symptom(*pair)
     smaller: Pair | None = pair
     while smaller is not None:
@@ -151,7 +183,10 @@ def moves(a: BaseGeometry, b: BaseGeometry) -> Iterator[Pair]:
     """The pair with all vertices at one position moved to a lesser one, or all moved together."""
     occupied = {(x, y) for x, y in shapely.get_coordinates([a, b]).tolist()}
     for step in ((-1, 0), (0, -1)):
-        if min(x + step[0] for x, _ in occupied) >= 0 and min(y + step[1] for _, y in occupied) >= 0:
+        if (
+            min(x + step[0] for x, _ in occupied) >= 0
+            and min(y + step[1] for _, y in occupied) >= 0
+        ):
             yield place(a, step, 1), place(b, step, 1)
     for old, new in product(sorted(occupied, reverse=True), LATTICE):
         if new < old and new not in occupied:
@@ -166,22 +201,28 @@ def move(geometry: BaseGeometry, old: Position, new: Position) -> BaseGeometry:
 def reductions(geometry: BaseGeometry) -> Iterator[BaseGeometry]:
     """The geometry without one of its members, holes or vertices; some are not valid."""
     if isinstance(geometry, BaseMultipartGeometry):
-        members = list(geometry.geoms)
-        if len(members) == 1:
-            yield members[0]
-        yield from map(type(geometry), without_one(members))
-        for i, member in enumerate(members):
-            for smaller in reductions(member):
-                yield type(geometry)([*members[:i], smaller, *members[i + 1 :]])
+        yield from reductions_of_members(type(geometry), list(geometry.geoms))
     elif isinstance(geometry, Polygon):
-        shell, *holes = [list(ring.coords)[:-1] for ring in (geometry.exterior, *geometry.interiors)]
+        shell, *holes = ([*ring.coords][:-1] for ring in (geometry.exterior, *geometry.interiors))
         yield from (Polygon(shell, others) for others in without_one(holes))
-        yield from (Polygon(smaller, holes) for smaller in without_one(shell) if len(smaller) > 2)
+        yield from (Polygon(corners, holes) for corners in without_one(shell) if len(corners) > 2)
         for i, hole in enumerate(holes):
-            for smaller in without_one(hole) if len(hole) > 3 else ():
-                yield Polygon(shell, [*holes[:i], smaller, *holes[i + 1 :]])
+            for corners in without_one(hole) if len(hole) > 3 else ():
+                yield Polygon(shell, [*holes[:i], corners, *holes[i + 1 :]])
     elif isinstance(geometry, LineString) and len(geometry.coords) > 2:
-        yield from map(LineString, without_one(list(geometry.coords)))
+        yield from map(LineString, without_one([*geometry.coords]))
+
+
+def reductions_of_members(
+    join: Callable[[list[BaseGeometry]], BaseGeometry], members: list[BaseGeometry]
+) -> Iterator[BaseGeometry]:
+    """The only member by itself, all but one of them, or all with one of them reduced."""
+    if len(members) == 1:
+        yield members[0]
+    yield from map(join, without_one(members))
+    for i, member in enumerate(members):
+        for smaller in reductions(member):
+            yield join([*members[:i], smaller, *members[i + 1 :]])
 
 
 def without_one(things: list[T]) -> Iterator[list[T]]:
@@ -190,3 +231,58 @@ def without_one(things: list[T]) -> Iterator[list[T]]:
         yield things[:i] + things[i + 1 :]
 
 
+# Searching
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many pairs of two kinds were asked, and which pairs show which symptom."""
+
+    pairs_asked: int
+    pairs_by_symptom: dict[Symptom, list[Pair]] = field(default_factory=dict)
+
+
+def search(kinds: tuple[Kind, Kind], pair_count: int, seed: int) -> Tally:
+    """Ask about so many random pairs of these kinds."""
+    pick = seeded_pick(seed)
+    tally = Tally(pair_count)
+    for _ in range(pair_count):
+        pair = build_pair(pick, kinds)
+        found = symptom(*pair)
+        if found:
+            tally.pairs_by_symptom.setdefault(found, []).append(pair)
+    return tally
+
+
+def report(kinds: tuple[Kind, Kind], tally: Tally) -> str:
+    """One line: how many pairs differ, and how many of them by each function."""
+    counts = Counter[str]()
+    for found, pairs in tally.pairs_by_symptom.items():
+        counts.update(dict.fromkeys(found, len(pairs)))
+    by_function = ", ".join(f"{name} {n}" for name, n in sorted(counts.items()) if ">" not in name)
+    differing = sum(map(len, tally.pairs_by_symptom.values()))
+    return f"{'/'.join(kinds)}: {differing} of {tally.pairs_asked} differ. {by_function}"
+
+
+def main() -> None:
+    """Search all kinds, or those asked for, and print what was found."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--pairs", type=int, default=1000, help="pairs of each two kinds")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
+    parser.add_argument("--cases", action="store_true", help="show one small pair per new symptom")
+    arguments = parser.parse_args()
+    seen = known_symptoms()
+    for kinds in product(arguments.kinds, repeat=2):
+        tally = search(kinds, arguments.pairs, arguments.seed)
+        print(report(kinds, tally))
+        for found in set(tally.pairs_by_symptom) - seen if arguments.cases else ():
+            smallest = min(
+                tally.pairs_by_symptom[found], key=lambda pair: sum(len(g.wkt) for g in pair)
+            )
+            print("   ", describe(*minimise(smallest)))
+        seen |= set(tally.pairs_by_symptom)
+
+
+if __name__ == "__main__":
+    main()

@@ -4,7 +4,9 @@ A coordinate system is a string that pyproj understands. Longitude comes first w
 authority says, as in GeoParquet and GeoPandas, so axis order never tells two systems apart.
 """
 
+import contextlib
 import json
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -23,16 +25,16 @@ def spell_crs(stated: object, name: str) -> str | None:
     """
     if stated is None or stated == "":
         return None
-    identifier = stated.get("id") if isinstance(stated, dict) else None
-    if isinstance(identifier, dict) and {"authority", "code"} <= identifier.keys():
-        text = f"{identifier['authority']}:{identifier['code']}"
-    else:
-        text = stated if isinstance(stated, str) else json.dumps(stated)
+    code = _find_code(stated)
+    if code is not None:
+        with contextlib.suppress(InvalidInput):
+            _parse(code)
+            return code
+    text = stated if isinstance(stated, str) else json.dumps(stated)
     try:
         _parse(text)
-    except CRSError as fault:
-        shown = text if len(text) <= 80 else f"{text[:77]}..."
-        raise InvalidInput(f'{name}: unknown coordinate system "{shown}": {fault}') from fault
+    except InvalidInput as fault:
+        raise InvalidInput(f"{name}: {fault}") from fault
     return text
 
 
@@ -49,4 +51,19 @@ def to_projjson(crs: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=64)
 def _parse(crs: str) -> CRS:
-    return CRS.from_user_input(crs)
+    try:
+        return CRS.from_user_input(crs)
+    except CRSError as fault:
+        shown = crs if len(crs) <= 80 else f"{crs[:77]}..."
+        raise InvalidInput(f'unknown coordinate system "{shown}": {fault}') from fault
+
+
+def _find_code(stated: object) -> str | None:
+    """The short spelling that a long one holds, if any."""
+    if isinstance(stated, str):
+        urn = re.fullmatch(r"urn:ogc:def:crs:(\w+):[^:]*:(\w+)", stated)
+        return f"{urn[1]}:{urn[2]}" if urn else None
+    identifier = stated.get("id") if isinstance(stated, dict) else None
+    if isinstance(identifier, dict):
+        return f"{identifier.get('authority')}:{identifier.get('code')}"
+    return None

@@ -1,5 +1,6 @@
 """JSON objects as rows: Features and plain objects, to columns of one type each.
 
+A Feature's geometry is the column `geometry`, whatever its properties have under that name.
 The objects are gone through twice, once for the types and once for the rows, so that a value in
 the last row cannot surprise; at no time is more than one batch held.
 """

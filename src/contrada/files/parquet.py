@@ -145,6 +145,6 @@ def _read_part(part: Part, wanted: list[str], batch_rows: int) -> Iterator[pa.Re
 
 def _with_partition(batch: pa.RecordBatch, part: Part, stated: list[pa.Field]) -> pa.RecordBatch:
     for field in stated:
-        text = pa.array([part.partition[field.name]], pa.string()).cast(field.type)
-        batch = batch.append_column(field, text.take(pa.array([0] * batch.num_rows, pa.int32())))
+        value = pa.scalar(part.partition[field.name], pa.string()).cast(field.type)
+        batch = batch.append_column(field, pa.repeat(value, batch.num_rows))
     return batch

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from contrada.errors import InvalidInput
-from contrada.files import geojson, json_lines, parquet
+from contrada.files import delimited, geojson, json_lines, parquet, vector
 from contrada.files.arrow import read_table
 from contrada.files.rows import Rows
 
@@ -24,7 +24,7 @@ def read_rows(
     if batch_rows < 1:
         raise InvalidInput(f"batch_rows must be at least 1, not {batch_rows}")
     if isinstance(source, (str, os.PathLike)):
-        return _read_file(os.fspath(source), batch_rows, columns)
+        return _read_file(os.fsdecode(source), batch_rows, columns)
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
         return read_table(source, batch_rows=batch_rows, columns=columns)
     raise InvalidInput(
@@ -34,6 +34,9 @@ def read_rows(
 
 def _read_file(name: str, batch_rows: int, columns: Sequence[str] | None) -> Rows:
     path = Path(name)
+    bare = Path(name.partition(vector.LAYER_MARK)[0])
+    if bare.suffix.lower() in vector.SUFFIXES:
+        path = bare
     try:
         reader = _find_reader(path, name)
         if not path.exists():
@@ -58,4 +61,6 @@ def _readers() -> dict[str, Reader]:
         **dict.fromkeys(parquet.SUFFIXES, parquet.read_parquet),
         **dict.fromkeys(geojson.SUFFIXES, geojson.read_geojson),
         **dict.fromkeys(json_lines.SUFFIXES, json_lines.read_json_lines),
+        **dict.fromkeys(delimited.SUFFIXES, delimited.read_delimited),
+        **dict.fromkeys(vector.SUFFIXES, vector.read_vector),
     }

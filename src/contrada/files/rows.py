@@ -3,10 +3,12 @@
 Rows are counted from 0, as default ids are; lines of a text file from 1, as editors do.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+from shapely.errors import ShapelyError
 
 from contrada.errors import InvalidInput
 
@@ -26,12 +28,12 @@ class Rows:
     geometry_columns: tuple[str, ...]
     crs: str | None
     count: int | None
-    batch_rows: int = field(repr=False, compare=False)
-    open: Callable[[], Iterator[pa.RecordBatch]] = field(repr=False, compare=False)
+    _batch_rows: int = field(repr=False, compare=False)
+    _open: Callable[[], Iterator[pa.RecordBatch]] = field(repr=False, compare=False)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows from the start; a stream that can be read only once refuses a second call."""
-        return self._refuse_damage(_rechunk(self.open(), self.batch_rows))
+        return self._refuse_damage(_rechunk(self._open(), self._batch_rows))
 
     def _refuse_damage(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         row = 0
@@ -39,21 +41,21 @@ class Rows:
             for batch in batches:
                 yield batch
                 row += batch.num_rows
-        except (pa.ArrowException, OSError) as fault:
+        except (pa.ArrowException, ShapelyError, OSError) as fault:
             raise InvalidInput(f"{self.name}: cannot read on after row {row}: {fault}") from fault
 
 
 def keep_columns(schema: pa.Schema, columns: Sequence[str] | None, name: str) -> list[str]:
     """The columns asked for, in the order asked for; all but pandas' unnamed index by default."""
-    for column in schema.names:
-        if schema.names.count(column) > 1:
+    known = schema.names
+    for column, count in Counter(known).items():
+        if count > 1:
             raise InvalidInput(f'{name}: two columns are named "{column}"')
     if columns is None:
-        return [column for column in schema.names if not column.startswith("__index_level_")]
+        return [column for column in known if not column.startswith("__index_level_")]
     for column in columns:
-        if column not in schema.names:
-            known = ", ".join(schema.names)
-            raise InvalidInput(f'{name}: no column "{column}"; there are: {known}')
+        if column not in known:
+            raise InvalidInput(f'{name}: no column "{column}"; there are: {", ".join(known)}')
     return list(dict.fromkeys(columns))
 
 

@@ -1,6 +1,5 @@
 """Explanations for people: how a predicate is understood, and why it did or did not match."""
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +36,19 @@ class Explanation:
     json: Any
     filters: tuple[tuple[ExplainedConstraint, ...], ...]
     removed: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give the explanation as values that JSON can hold."""
+        filters = [
+            [{"constraint": c.text, "served_by": c.served_by} for c in constraints]
+            for constraints in self.filters
+        ]
+        return {
+            "text": self.text,
+            "json": self.json,
+            "filters": filters,
+            "removed": list(self.removed),
+        }
 
     def __str__(self) -> str:
         lines = [self.text, ""]
@@ -125,15 +137,3 @@ def _explain_truth(constraint: Constraint, event: Event) -> ConstraintTruth:
             matrix = str(shapely.relate(sides[0], sides[1]))
     values = {name: evaluate(Attribute(name), event) for name in constraint.attributes()}
     return ConstraintTruth(constraint_text(constraint), value, values, matrix)
-
-
-def as_json_text(explanation: Explanation) -> str:
-    """Write an explanation as one line of JSON."""
-    filters = [
-        [{"constraint": c.text, "served_by": c.served_by} for c in constraints]
-        for constraints in explanation.filters
-    ]
-    removed = list(explanation.removed)
-    return json.dumps(
-        {"text": explanation.text, "json": explanation.json, "filters": filters, "removed": removed}
-    )

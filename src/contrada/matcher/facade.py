@@ -218,8 +218,21 @@ class Matcher:
                 counts=self._counts,
             )
             return iter(table.to_batches()) if batches else table
-        rows = read_rows(events)
-        run = MatchRun(
+        run = self.run(read_rows(events), id, repair, quarantine, on_bad)
+        found = run.batches(threads)
+        return found if batches else pa.Table.from_batches(found, run.schema)
+
+    def run(
+        self,
+        rows: Rows,
+        id: str | None = None,
+        repair: bool = False,
+        quarantine: bool = False,
+        on_bad: OnBad | None = None,
+    ) -> MatchRun:
+        """Set out to match rows against the subscriptions as they are now."""
+        self._agree_on_crs(rows)
+        return MatchRun(
             self._subscriptions,
             rows,
             id_column=choose_id_column(rows, id),
@@ -228,9 +241,10 @@ class Matcher:
             on_bad=on_bad,
             counts=self._counts,
         )
-        self._agree_on_crs(rows)
-        found = run.batches(threads)
-        return found if batches else pa.Table.from_batches(found, run.schema)
+
+    def freeze(self) -> SubscriptionSet:
+        """Give the subscriptions as they are now; later changes do not touch them."""
+        return self._subscriptions
 
     def why(self, id: Id, event: Mapping[str, Any], *, repair: bool = False) -> Why:
         """Show each constraint of a subscription with its value on an event."""

@@ -5,17 +5,20 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from contrada.errors import InvalidInput
-from contrada.files import Rows
+from contrada.files import Rows as FileRows
+from contrada.matching.columns import Rows
 from contrada.matching.ids import id_type, read_id, read_id_column
 from contrada.matching.receiving import ReceivedEvents, receive, refuse_bad
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.subscribing import OnBad
+from contrada.matching.table import Ids
 from contrada.model.event import GEOMETRY, Event, read_event
 from contrada.model.subscription import Id
 
@@ -46,13 +49,25 @@ class Counts:
             return dict(self._totals)
 
 
+@dataclass(frozen=True, slots=True)
+class MatchedBatch:
+    """What became of one batch: its events, the matching pairs, and the answer.
+
+    Pair i is row `rows[i]` of the batch and the subscription of rank `ranks[i]` in order of ids.
+    """
+
+    events: ReceivedEvents
+    rows: Rows
+    ranks: Ids
+
+
 class MatchRun:
     """One pass of events over one version of the subscriptions."""
 
     def __init__(
         self,
         subscriptions: SubscriptionSet,
-        rows: Rows,
+        rows: FileRows,
         *,
         id_column: str | None,
         repair: bool,
@@ -75,22 +90,26 @@ class MatchRun:
         )
 
     def batches(self, threads: int | None) -> Iterator[pa.RecordBatch]:
+        """Match batch by batch, in the order of the rows: pairs of event and subscription."""
+        return map(self.as_pairs, self.matched(threads))
+
+    def matched(self, threads: int | None) -> Iterator[MatchedBatch]:
         """Match batch by batch, in the order of the rows."""
         workers = threads if threads is not None else os.cpu_count() or 1
         received = self._receive_all()
         if workers <= 1:
             for batch, first_row in received:
-                yield self._finish(*self._match(batch, first_row))
+                yield self._finish(self._match(batch, first_row))
             return
         with ThreadPoolExecutor(workers, "contrada-match") as pool:
-            pending: deque[Future[tuple[ReceivedEvents, pa.RecordBatch]]] = deque()
+            pending: deque[Future[MatchedBatch]] = deque()
             try:
                 for batch, first_row in received:
                     pending.append(pool.submit(self._match, batch, first_row))
                     if len(pending) > workers:
-                        yield self._finish(*pending.popleft().result())
+                        yield self._finish(pending.popleft().result())
                 while pending:
-                    yield self._finish(*pending.popleft().result())
+                    yield self._finish(pending.popleft().result())
             finally:
                 for future in pending:
                     future.cancel()
@@ -108,30 +127,30 @@ class MatchRun:
         place = f"{self._rows.name}, column {self._id_column!r}"
         return read_id_column(pa.array([], field.type), place).type
 
-    def _match(
-        self, batch: pa.RecordBatch, first_row: int
-    ) -> tuple[ReceivedEvents, pa.RecordBatch]:
-        events = receive(
+    def as_pairs(self, matched: MatchedBatch) -> pa.RecordBatch:
+        """Write the pairs of a batch as ids of events and subscriptions."""
+        ranks = pa.array(matched.ranks.astype(np.int32))
+        subscription = pa.DictionaryArray.from_arrays(ranks, self._ids)
+        event = matched.events.ids.take(pa.array(matched.rows))
+        return pa.RecordBatch.from_arrays([event, subscription], schema=self.schema)
+
+    def _match(self, batch: pa.RecordBatch, first_row: int) -> MatchedBatch:
+        matched = match_record_batch(
+            self._subscriptions,
             batch,
             first_row,
-            geometry_attributes=self._subscriptions.geometry_attributes,
             geometry_columns=self._rows.geometry_columns,
             id_column=self._id_column,
             name=self._rows.name,
             repair=self._repair,
         )
         if not self._quarantine:
-            refuse_bad(events, self._rows.name)
-        rows, ranks = self._subscriptions.match_batch(events.batch)
-        if events.bad:
-            good = ~np.isin(rows, list(events.bad))
-            rows, ranks = rows[good], ranks[good]
-        subscription = pa.DictionaryArray.from_arrays(pa.array(ranks.astype(np.int32)), self._ids)
-        event = events.ids.take(pa.array(rows))
-        return events, pa.RecordBatch.from_arrays([event, subscription], schema=self.schema)
+            refuse_bad(matched.events, self._rows.name)
+        return matched
 
-    def _finish(self, events: ReceivedEvents, found: pa.RecordBatch) -> pa.RecordBatch:
+    def _finish(self, matched: MatchedBatch) -> MatchedBatch:
         """Count a batch and report its bad rows, in the order of the rows."""
+        events = matched.events
         mended = {row: fault for row, fault in events.mended.items() if row not in events.bad}
         self._counts.add(
             events=events.batch.length,
@@ -143,7 +162,34 @@ class MatchRun:
             reasons |= {row: fault.message for row, fault in events.bad.items()}
             for row in sorted(reasons):
                 self._on_bad(events.first_row + row, events.ids[row].as_py(), reasons[row])
-        return found
+        return matched
+
+
+def match_record_batch(
+    subscriptions: SubscriptionSet,
+    batch: pa.RecordBatch,
+    first_row: int,
+    *,
+    geometry_columns: Sequence[str],
+    id_column: str | None,
+    name: str,
+    repair: bool,
+) -> MatchedBatch:
+    """Match the rows of one batch; bad rows match nothing."""
+    events = receive(
+        batch,
+        first_row,
+        geometry_attributes=subscriptions.geometry_attributes,
+        geometry_columns=geometry_columns,
+        id_column=id_column,
+        name=name,
+        repair=repair,
+    )
+    rows, ranks = subscriptions.match_batch(events.batch)
+    if events.bad:
+        is_good = ~np.isin(rows, list(events.bad))
+        rows, ranks = rows[is_good], ranks[is_good]
+    return MatchedBatch(events, rows, ranks)
 
 
 def judged(event: Event, subscriptions: SubscriptionSet) -> Event:

@@ -1,6 +1,6 @@
 """Events from the rows of a table: decoded, judged, and bad rows set aside."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,13 +30,15 @@ def receive(
     first_row: int,
     *,
     geometry_attributes: Collection[str],
-    geometry_columns: Collection[str],
+    geometry_columns: Sequence[str],
     id_column: str | None,
     name: str,
     repair: bool,
 ) -> ReceivedEvents:
     """Decode a batch. A bad row has nothing to match with: its geometries are unknown."""
     columns = {field.name: batch.column(i) for i, field in enumerate(batch.schema)}
+    if GEOMETRY not in columns and geometry_columns:
+        columns[GEOMETRY] = columns[geometry_columns[0]]  # the primary one, whatever its name
     wanted = {GEOMETRY, *geometry_attributes, *geometry_columns}
     geometries: dict[str, GeometryColumn] = {}
     bad: dict[int, Fault] = {}

@@ -142,6 +142,12 @@ class SubscriptionSet:
         return [slots[i] for i in self._order]
 
     @cached_property
+    def subscribers_by_rank(self) -> list[Id | None]:
+        """List the subscribers in the order of `ids`."""
+        rows = [s.subscriber for segment in self._segments for s in segment.rows.subscriptions]
+        return [rows[i] for i in self._order]
+
+    @cached_property
     def _slots(self) -> list[Id]:
         return [s.id for segment in self._segments for s in segment.rows.subscriptions]
 

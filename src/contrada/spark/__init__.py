@@ -7,11 +7,13 @@ imported only when something is asked of it, so that this import stays quick.
 from importlib.util import find_spec
 
 from contrada.errors import MissingPackage
-from contrada.spark.session import session
 
 if find_spec("pyspark") is None:
     raise MissingPackage(
         'contrada.spark needs PySpark, which is not installed: pip install "contrada[spark]"'
     )
 
-__all__ = ["session"]
+from contrada.spark.match import match
+from contrada.spark.session import session
+
+__all__ = ["match", "session"]

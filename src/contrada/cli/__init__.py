@@ -1,0 +1,42 @@
+"""The command line: `contrada match`, `contrada explain`, `contrada demo`.
+
+An error of the user's is one line on stderr and exit code 2; an interrupt leaves nothing
+half-written.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from contrada import __version__
+from contrada.cli import demo, explain, match
+from contrada.errors import ContradaError
+
+EXIT_INVALID, EXIT_INTERRUPTED = 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; give its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except ContradaError as error:
+        print(f"contrada: {error}", file=sys.stderr)
+        return EXIT_INVALID
+    except KeyboardInterrupt:
+        print("contrada: interrupted; nothing was written", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        return 0
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="contrada", description="Spatial publish/subscribe: who receives this event?"
+    )
+    parser.add_argument("--version", action="version", version=f"contrada {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in (match, explain, demo):
+        command.add_parser(commands)
+    return parser

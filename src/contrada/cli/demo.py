@@ -1,0 +1,185 @@
+"""`contrada demo`: the main job on generated data, on a local Spark, with a map of its result."""
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import shapely
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from contrada.cli.progress import say, spark_jobs
+from contrada.cli.report import Report
+from contrada.model.geometry import as_array
+from contrada.pictures import Layer, draw_map
+
+_WEST, _SOUTH, _EAST, _NORTH = 8.0, 41.0, 16.0, 46.0
+_SITES, _STORMS, _VEHICLES = 3_000, 240, 60_000
+
+
+def add_parser(commands: Any) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "demo",
+        help="the main job on generated data",
+        description="Match generated storms and vehicles against generated sites on a local "
+        "Spark, and draw the result.",
+    )
+    parser.add_argument("--folder", default="demo", help="where files go (default: demo)")
+    parser.add_argument("--master", default="local[*]", help="Spark master (default: local[*])")
+    parser.add_argument("--seed", type=int, default=1, help="of the generated data (default: 1)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Generate, match, draw and report."""
+    import contrada.spark
+
+    started = time.monotonic()
+    folder = Path(options.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    say(f"1/4  generating {_SITES:,} sites, {_STORMS:,} storms and {_VEHICLES:,} vehicles")
+    sites, events = generate(np.random.default_rng(options.seed))
+    pyarrow.parquet.write_table(sites, folder / "sites.parquet")
+    pyarrow.parquet.write_table(events, folder / "events.parquet")
+    say(f"2/4  starting Spark on {options.master}")
+    spark = contrada.spark.session(options.master)
+    say("3/4  matching")
+    answer = contrada.spark.match(
+        spark.read.parquet(str(folder / "events.parquet")),
+        spark.read.parquet(str(folder / "sites.parquet")),
+        keep=["kind"],
+    )
+    with spark_jobs(spark, "     matching"):
+        answer.write.mode("overwrite").parquet(str(folder / "matches.parquet"))
+    pairs = spark.read.parquet(str(folder / "matches.parquet")).toArrow()
+    say("4/4  drawing")
+    report = _report(sites, events, pairs)
+    report.files = {"matches": str(folder / "matches.parquet")}
+    for suffix in ("html", "png"):
+        path = folder / f"map.{suffix}"
+        draw(path, sites, events, pairs, report)
+        report.files[f"map ({suffix})"] = str(path)
+    report.seconds = time.monotonic() - started
+    spark.stop()
+    print(report)
+
+
+def generate(rng: Generator) -> tuple[pa.Table, pa.Table]:
+    """Make sites (subscriptions) and a day of storms and vehicles (events)."""
+    sites = _sites(rng)
+    storms = [_star(rng, *_anywhere(rng), rng.uniform(0.15, 0.7), 24) for _ in range(_STORMS)]
+    positions = np.column_stack(
+        [rng.uniform(_WEST, _EAST, _VEHICLES), rng.uniform(_SOUTH, _NORTH, _VEHICLES)]
+    )
+    shapes = np.concatenate([as_array(storms), shapely.points(positions)])
+    count = len(shapes)
+    is_storm = np.arange(count) < _STORMS
+    day = np.datetime64("2026-06-01T00:00:00", "us")
+    seconds = np.sort(rng.integers(0, 86_400, count)).astype("timedelta64[s]")
+    events = pa.table(
+        {
+            "id": [f"storm-{i}" if s else f"vehicle-{i}" for i, s in enumerate(is_storm)],
+            "time": pa.array(day + seconds, pa.timestamp("us", "UTC")),
+            "kind": np.where(is_storm, "storm", "vehicle"),
+            "wind": pa.array(rng.uniform(40, 160, count), mask=~is_storm),
+            "speed": pa.array(rng.uniform(0, 140, count), mask=is_storm),
+            "geometry": pa.array(shapely.to_wkb(shapes), pa.binary()),
+        }
+    )
+    return sites, events
+
+
+def _sites(rng: Generator) -> pa.Table:
+    """Make subscriptions of three kinds: insured buildings, depots, speed zones."""
+    kinds = rng.choice(3, _SITES, p=[0.6, 0.25, 0.15])
+    where = np.array(
+        [
+            "kind = 'storm' AND wind > 90",
+            "kind = 'vehicle'",
+            "kind = 'vehicle' AND (speed > 110 OR speed IS NULL)",
+        ]
+    )
+    relation = np.array(["intersects", "within", "within"])
+    names = np.array(["insurer", "depot", "police"])
+    size = np.array([0.03, 0.05, 0.08])
+    shapes = [_star(rng, *_anywhere(rng), size[kind] * rng.uniform(0.5, 1), 9) for kind in kinds]
+    return pa.table(
+        {
+            "id": [f"{names[kind]}-{i}" for i, kind in enumerate(kinds)],
+            "subscriber": names[kinds],
+            "relation": relation[kinds],
+            "where": where[kinds],
+            "geometry": pa.array(shapely.to_wkb(as_array(shapes)), pa.binary()),
+        }
+    )
+
+
+def _anywhere(rng: Generator) -> tuple[float, float]:
+    return float(rng.uniform(_WEST, _EAST)), float(rng.uniform(_SOUTH, _NORTH))
+
+
+def _star(rng: Generator, x: float, y: float, radius: float, vertices: int) -> Any:
+    """Make a star-shaped polygon around a point, one vertex in each of equal sectors."""
+    angles = (np.arange(vertices) + rng.uniform(0.1, 0.9, vertices)) * (2 * np.pi / vertices)
+    radii = radius * rng.uniform(0.6, 1, vertices)
+    return shapely.Polygon(
+        np.column_stack([x + radii * np.cos(angles), y + radii * np.sin(angles)])
+    )
+
+
+def _report(sites: pa.Table, events: pa.Table, pairs: pa.Table) -> Report:
+    return Report(
+        subscriptions=sites.num_rows,
+        events=events.num_rows,
+        matches=pairs.num_rows,
+        events_matched=len(pairs["event"].unique()),
+        subscriptions_matched=len(pairs["subscription"].unique()),
+    )
+
+
+def draw(path: Path, sites: pa.Table, events: pa.Table, pairs: pa.Table, report: Report) -> None:
+    """Draw sites, storms and vehicles, and what matched what."""
+    site, event = (
+        _numbers(sites["id"], pairs["subscription"]),
+        _numbers(events["id"], pairs["event"]),
+    )
+    is_storm = np.array(events["kind"].to_pylist()) == "storm"
+    shapes = shapely.from_wkb(events["geometry"].to_numpy())
+    ids = np.array(events["id"].to_pylist())
+    layers = [
+        Layer(
+            "sites",
+            shapely.from_wkb(sites["geometry"].to_numpy()),
+            sites["id"].to_pylist(),
+            np.isin(np.arange(sites.num_rows), site),
+            "subscription",
+        )
+    ]
+    for name, chosen in (("storms", is_storm), ("vehicles", ~is_storm)):
+        rows = np.flatnonzero(chosen)
+        layers.append(Layer(name, shapes[rows], ids[rows].tolist(), np.isin(rows, event), "event"))
+    summary: dict[str, str | int] = {
+        "subscriptions": report.subscriptions,
+        "events": report.events,
+        "matches": report.matches,
+        "events matched": report.events_matched,
+    }
+    draw_map(
+        path,
+        layers,
+        title="A day of storms and vehicles over insured sites, depots and speed zones",
+        summary=summary,
+        pairs=np.column_stack([event, site]),
+    )
+
+
+def _numbers(ids: pa.ChunkedArray, wanted: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Number each wanted id by its row."""
+    import pyarrow.compute as pc
+
+    return np.asarray(pc.index_in(wanted, ids.combine_chunks()).to_numpy(), np.int64)

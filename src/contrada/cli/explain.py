@@ -1,0 +1,25 @@
+"""`contrada explain`: how a predicate is understood."""
+
+import argparse
+import json
+from typing import Any
+
+import contrada
+
+
+def add_parser(commands: Any) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "explain",
+        help="show how a predicate is understood",
+        description="Show a predicate's normal form, and what serves each of its constraints.",
+    )
+    parser.add_argument("predicate", metavar="PREDICATE", help="CQL2 text or JSON")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print the explanation."""
+    explanation = contrada.explain(options.predicate)
+    print(json.dumps(explanation.as_dict()) if options.json else explanation)

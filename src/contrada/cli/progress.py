@@ -1,0 +1,63 @@
+"""Progress on stderr: a bar for rows, a bar for the tasks of Spark jobs, a line for the rest."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_POLL_S = 0.3
+
+
+def bar(label: str, total: int | None, unit: str = "rows") -> "tqdm[Any]":
+    """Make a bar that appears when the work takes longer than a moment."""
+    return tqdm(
+        total=total,
+        desc=label,
+        unit=f" {unit}",
+        unit_scale=True,
+        delay=0.5,
+        mininterval=0.2 if sys.stderr.isatty() else 5,
+        leave=sys.stderr.isatty(),
+        dynamic_ncols=True,
+    )
+
+
+def say(line: str) -> None:
+    """Tell what is being done now."""
+    print(line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def spark_jobs(spark: "SparkSession", label: str) -> Iterator[None]:
+    """Show the tasks of the Spark jobs that run meanwhile."""
+    done = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(spark, label, done), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _watch(spark: "SparkSession", label: str, done: threading.Event) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    finished: dict[int, int] = {}
+    totals: dict[int, int] = {}
+    with bar(label, None, "tasks") as shown:
+        while not done.wait(_POLL_S):
+            for stage in tracker.getActiveStageIds():
+                info = tracker.getStageInfo(stage)
+                if info is not None:
+                    totals[stage], finished[stage] = info.numTasks, info.numCompletedTasks
+            for stage in finished.keys() - set(tracker.getActiveStageIds()):
+                finished[stage] = totals[stage]
+            shown.total = sum(totals.values())
+            shown.update(sum(finished.values()) - shown.n)
+        shown.update(sum(totals.values()) - shown.n)

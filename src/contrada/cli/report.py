@@ -1,0 +1,46 @@
+"""What a run says when it is done: a small table for people, or one JSON object."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Report:
+    """The figures of one run."""
+
+    subscriptions: int = 0
+    events: int = 0
+    matches: int = 0
+    events_matched: int = 0
+    subscriptions_matched: int = 0
+    subscriptions_mended: int = 0
+    subscriptions_left_out: int = 0
+    events_mended: int = 0
+    events_left_out: int = 0
+    seconds: float = 0.0
+    files: dict[str, str] = field(default_factory=dict)
+
+    def figures(self) -> dict[str, int]:
+        """Give the counts by name."""
+        names = [name for name in self.__slots__ if name not in {"seconds", "files"}]
+        return {name: getattr(self, name) for name in names}
+
+    def as_json(self) -> str:
+        """Write one JSON object on one line."""
+        return json.dumps({**self.figures(), "seconds": round(self.seconds, 3), **self.files})
+
+    def __str__(self) -> str:
+        rows: Mapping[str, str] = {
+            **{
+                name.replace("_", " "): f"{count:,}"
+                for name, count in self.figures().items()
+                if count or not name.endswith(("mended", "left_out"))
+            },
+            "seconds": f"{self.seconds:.1f}",
+        }
+        width = max(map(len, rows))
+        value_width = max(map(len, rows.values()))
+        lines = [f"{name:<{width}}  {value:>{value_width}}" for name, value in rows.items()]
+        lines += [f"{name:<{width}}  {path}" for name, path in self.files.items()]
+        return "\n".join(lines)

@@ -1,0 +1,86 @@
+"""Which type the cells of a text column have: one that holds all of them exactly, or text.
+
+A type is tried on every cell of the file before any cell is delivered, by the same conversion,
+so a later row can never fail.
+"""
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Convert = Callable[[pa.Array], pa.Array]
+
+INTEGER = r"^-?(0|[1-9][0-9]*)$"
+FLOAT = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$|^(NaN|nan|-?inf|-?Infinity)$"
+BOOLEAN = r"^(true|True|TRUE|false|False|FALSE)$"
+DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
+ZONE = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
+
+
+class ColumnTypes:
+    """The types that all cells of a column seen so far can have; at first, every one."""
+
+    def __init__(self) -> None:
+        self._left = list(_CONVERSIONS)
+        self._has_value = False
+
+    def see(self, cells: pa.Array) -> None:
+        """Take in some cells, which are text or null."""
+        if cells.null_count == len(cells):
+            return
+        self._has_value = True
+        self._left = [kind for kind in self._left if _try_convert(cells, kind) is not None]
+
+    def best(self) -> pa.DataType:
+        """The narrowest type left, or text."""
+        return self._left[0] if self._has_value and self._left else pa.string()
+
+
+def convert(cells: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Cells as values of a type that all of them were found to have."""
+    if pa.types.is_string(kind):
+        return cells
+    converted = _try_convert(cells, kind)
+    if converted is None:
+        raise pa.ArrowInvalid(f"a cell is no {kind}: the file has changed")
+    return converted
+
+
+def _try_convert(cells: pa.Array, kind: pa.DataType) -> pa.Array | None:
+    pattern, to_values = _CONVERSIONS[kind]
+    trimmed = pc.utf8_trim_whitespace(cells)
+    # pc.all leaves nulls out: a missing cell fits any type.
+    if not pc.all(pc.match_substring_regex(trimmed, pattern), min_count=0).as_py():
+        return None
+    try:
+        return to_values(trimmed)
+    except pa.ArrowInvalid:
+        return None
+
+
+def _to_floats(cells: pa.Array) -> pa.Array:
+    """Floats; an integer that no float keeps, or a number beyond all, is refused."""
+    integers = cells.filter(pc.match_substring_regex(cells, INTEGER)).cast(pa.int64())
+    kept = integers.cast(pa.float64(), safe=False).cast(pa.int64(), safe=False)
+    floats = cells.cast(pa.float64())
+    is_meant = pc.match_substring(cells, "inf", ignore_case=True)
+    is_lost = pc.and_not(pc.is_inf(floats), is_meant)
+    if not kept.equals(integers) or pc.any(is_lost).as_py():
+        raise pa.ArrowInvalid("a number that no float keeps")
+    return floats
+
+
+def _cast_to(kind: pa.DataType) -> Convert:
+    return lambda cells: cells.cast(kind)
+
+
+_CONVERSIONS: dict[pa.DataType, tuple[str, Convert]] = {
+    pa.int64(): (INTEGER, _cast_to(pa.int64())),
+    pa.float64(): (FLOAT, _to_floats),
+    pa.bool_(): (BOOLEAN, lambda cells: pc.equal(pc.utf8_lower(cells), "true")),
+    pa.date32(): (DATE, _cast_to(pa.date32())),
+    pa.timestamp("us"): (f"{TIME}$", _cast_to(pa.timestamp("us"))),
+    pa.timestamp("us", "UTC"): (f"{TIME}{ZONE}$", _cast_to(pa.timestamp("us", "UTC"))),
+}
