@@ -151,6 +151,34 @@ def test_native_geoarrow_keeps_z_and_leaves_m_out() -> None:
     assert texts(rows, "b") == ["POINT (1 2)"]
 
 
+def test_native_geoarrow_of_no_row_and_of_nulls() -> None:
+    series = geopandas.GeoSeries.from_wkt([NATIVE["polygon"], None])
+    table = pa.table(geopandas.GeoDataFrame(geometry=series).to_arrow(geometry_encoding="geoarrow"))
+    assert list(read_rows(table.slice(0, 0)).batches()) == []
+    assert texts(read_rows(table.slice(1)), "geometry") == [None]
+
+
+def test_native_geoarrow_that_geos_will_not_build_is_left_to_whoever_decodes_it() -> None:
+    ring = [{"x": 0.0, "y": 0.0}, {"x": 1.0, "y": 1.0}]
+    closed = [*ring, {"x": 1.0, "y": 0.0}, ring[0]]
+    separated = pa.array([[ring], None, [closed]])
+    pairs = pa.list_(pa.field("xy", pa.float64()), 2)
+    interleaved = pa.array(
+        [[[list(position.values()) for position in ring]], None, []],
+        pa.list_(pa.list_(pairs)),
+    )
+    for column, expected in (
+        (separated, "POLYGON ((0 0, 1 1, 1 0, 0 0))"),
+        (interleaved, "POLYGON EMPTY"),
+    ):
+        schema = pa.schema([tagged("g", column.type, "geoarrow.polygon")])
+        broken, missing, good = column_of(read_rows(pa.table([column], schema=schema)), "g")
+        with pytest.raises(shapely.errors.GEOSException):
+            shapely.from_wkb(broken)
+        assert missing is None
+        assert shapely.to_wkt(shapely.from_wkb(good), trim=True) == expected
+
+
 def test_an_unknown_encoding_is_refused() -> None:
     field = tagged("place", pa.binary(), "geoarrow.box")
     with pytest.raises(InvalidInput, match='encoding "box"'):

@@ -62,8 +62,8 @@ def test_a_system_without_a_known_code_keeps_its_definition() -> None:
     "stated", ["EPSG:99999999", "north of here", {"type": "GeographicCRS"}, 3.5]
 )
 def test_an_unknown_system_is_refused_with_its_text(stated: object) -> None:
-    with pytest.raises(InvalidInput, match="x.parquet: unknown coordinate system"):
-        spell_crs(stated, "x.parquet")
+    with pytest.raises(InvalidInput, match="the roads: unknown coordinate system"):
+        spell_crs(stated, "the roads")
 
 
 def test_comparing_with_an_unknown_system_is_refused() -> None:

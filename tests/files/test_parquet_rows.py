@@ -112,6 +112,13 @@ def test_parts_in_folders_of_other_names_are_refused(tmp_path: Path) -> None:
         read_rows(tmp_path)
 
 
+def test_a_damaged_part_is_named(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"n": [1]}), tmp_path / "a.parquet")
+    (tmp_path / "b.parquet").write_bytes(b"half-written")
+    with pytest.raises(InvalidInput, match=r": b\.parquet: not a Parquet file"):
+        read_rows(tmp_path)
+
+
 def test_a_folder_without_parts_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"no \.parquet file"):
         read_rows(tmp_path)

@@ -9,16 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import shapely
-from numpy.random import Generator
 from numpy.typing import NDArray
 
+from contrada.cli.demo_data import generate
 from contrada.cli.progress import say, spark_jobs
 from contrada.cli.report import Report
-from contrada.model.geometry import as_array
 from contrada.pictures import Layer, draw_map
-
-_WEST, _SOUTH, _EAST, _NORTH = 8.0, 41.0, 16.0, 46.0
-_SITES, _STORMS, _VEHICLES = 3_000, 240, 60_000
 
 
 def add_parser(commands: Any) -> None:
@@ -42,7 +38,7 @@ def run(options: argparse.Namespace) -> None:
     started = time.monotonic()
     folder = Path(options.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    say(f"1/4  generating {_SITES:,} sites, {_STORMS:,} storms and {_VEHICLES:,} vehicles")
+    say("1/4  generating a day of storms and vehicles over sites")
     sites, events = generate(np.random.default_rng(options.seed))
     pyarrow.parquet.write_table(sites, folder / "sites.parquet")
     pyarrow.parquet.write_table(events, folder / "events.parquet")
@@ -67,69 +63,6 @@ def run(options: argparse.Namespace) -> None:
     report.seconds = time.monotonic() - started
     spark.stop()
     print(report)
-
-
-def generate(rng: Generator) -> tuple[pa.Table, pa.Table]:
-    """Make sites (subscriptions) and a day of storms and vehicles (events)."""
-    sites = _sites(rng)
-    storms = [_star(rng, *_anywhere(rng), rng.uniform(0.15, 0.7), 24) for _ in range(_STORMS)]
-    positions = np.column_stack(
-        [rng.uniform(_WEST, _EAST, _VEHICLES), rng.uniform(_SOUTH, _NORTH, _VEHICLES)]
-    )
-    shapes = np.concatenate([as_array(storms), shapely.points(positions)])
-    count = len(shapes)
-    is_storm = np.arange(count) < _STORMS
-    day = np.datetime64("2026-06-01T00:00:00", "us")
-    seconds = np.sort(rng.integers(0, 86_400, count)).astype("timedelta64[s]")
-    events = pa.table(
-        {
-            "id": [f"storm-{i}" if s else f"vehicle-{i}" for i, s in enumerate(is_storm)],
-            "time": pa.array(day + seconds, pa.timestamp("us", "UTC")),
-            "kind": np.where(is_storm, "storm", "vehicle"),
-            "wind": pa.array(rng.uniform(40, 160, count), mask=~is_storm),
-            "speed": pa.array(rng.uniform(0, 140, count), mask=is_storm),
-            "geometry": pa.array(shapely.to_wkb(shapes), pa.binary()),
-        }
-    )
-    return sites, events
-
-
-def _sites(rng: Generator) -> pa.Table:
-    """Make subscriptions of three kinds: insured buildings, depots, speed zones."""
-    kinds = rng.choice(3, _SITES, p=[0.6, 0.25, 0.15])
-    where = np.array(
-        [
-            "kind = 'storm' AND wind > 90",
-            "kind = 'vehicle'",
-            "kind = 'vehicle' AND (speed > 110 OR speed IS NULL)",
-        ]
-    )
-    relation = np.array(["intersects", "within", "within"])
-    names = np.array(["insurer", "depot", "police"])
-    size = np.array([0.03, 0.05, 0.08])
-    shapes = [_star(rng, *_anywhere(rng), size[kind] * rng.uniform(0.5, 1), 9) for kind in kinds]
-    return pa.table(
-        {
-            "id": [f"{names[kind]}-{i}" for i, kind in enumerate(kinds)],
-            "subscriber": names[kinds],
-            "relation": relation[kinds],
-            "where": where[kinds],
-            "geometry": pa.array(shapely.to_wkb(as_array(shapes)), pa.binary()),
-        }
-    )
-
-
-def _anywhere(rng: Generator) -> tuple[float, float]:
-    return float(rng.uniform(_WEST, _EAST)), float(rng.uniform(_SOUTH, _NORTH))
-
-
-def _star(rng: Generator, x: float, y: float, radius: float, vertices: int) -> Any:
-    """Make a star-shaped polygon around a point, one vertex in each of equal sectors."""
-    angles = (np.arange(vertices) + rng.uniform(0.1, 0.9, vertices)) * (2 * np.pi / vertices)
-    radii = radius * rng.uniform(0.6, 1, vertices)
-    return shapely.Polygon(
-        np.column_stack([x + radii * np.cos(angles), y + radii * np.sin(angles)])
-    )
 
 
 def _report(sites: pa.Table, events: pa.Table, pairs: pa.Table) -> Report:

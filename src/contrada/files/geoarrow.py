@@ -4,11 +4,16 @@ Both layouts of coordinates are read: separated (a struct of x and y) and interl
 fixed size). A z is kept, an m is not.
 """
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import shapely
 from numpy.typing import NDArray
+from shapely.errors import ShapelyError
+
+from contrada.files.geojson_wkb import WKB_CODES, write_wkb
 
 Offsets = tuple[NDArray[np.int64], ...]
 
@@ -21,15 +26,39 @@ NATIVE_TYPES = {
     "multipolygon": shapely.GeometryType.MULTIPOLYGON,
 }
 
+WKB_NAMES = {name.lower(): name for name in WKB_CODES}
+
 
 def encode_wkb(native: pa.Array, encoding: str) -> pa.Array:
     """WKB of an array of native geometries, all of the kind `encoding`; nulls stay null."""
     present = np.asarray(native.is_valid())
     offsets, leaves = _unnest(native.drop_null())
-    geometries = shapely.from_ragged_array(NATIVE_TYPES[encoding], _coordinates(leaves), offsets)
+    kind = NATIVE_TYPES[encoding]
+    try:
+        geometries = shapely.from_ragged_array(kind, _coordinates(leaves), offsets)
+    except (ShapelyError, ValueError):
+        return _encode_unbuilt(native, WKB_NAMES[encoding])
     encoded = np.full(len(native), None, dtype=object)
     encoded[present] = shapely.to_wkb(geometries)
     return pa.array(encoded, pa.binary())
+
+
+def _encode_unbuilt(native: pa.Array, kind: str) -> pa.Array:
+    """WKB of geometries as they stand, where GEOS will not build one of them."""
+    encoded = [
+        None if nested is None else write_wkb({"type": kind, "coordinates": _to_lists(nested)})
+        for nested in native.to_pylist()
+    ]
+    return pa.array(encoded, pa.binary())
+
+
+def _to_lists(nested: Any) -> list[Any]:
+    """Positions as lists of x and y, in the same nesting."""
+    if isinstance(nested, dict):
+        return [nested["x"], nested["y"]]
+    if nested and isinstance(nested[0], float):
+        return list(nested[:2])
+    return [_to_lists(member) for member in nested]
 
 
 def _unnest(nested: pa.Array) -> tuple[Offsets, pa.Array]:

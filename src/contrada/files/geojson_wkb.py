@@ -36,7 +36,7 @@ def is_geometry(value: object) -> bool:
 def encode_geojson(geometry: Any, row: int, name: str) -> bytes:
     """ISO WKB of the GeoJSON geometry in a row of the source `name`."""
     try:
-        return _encode(geometry)
+        return write_wkb(geometry)
     except (ValueError, TypeError, KeyError, OverflowError, struct.error) as fault:
         shown = str(geometry)[:80]
         raise InvalidInput(
@@ -44,10 +44,11 @@ def encode_geojson(geometry: Any, row: int, name: str) -> bytes:
         ) from fault
 
 
-def _encode(geometry: dict[str, Any]) -> bytes:
+def write_wkb(geometry: dict[str, Any]) -> bytes:
+    """ISO WKB of a geometry with the members that GeoJSON has."""
     kind = geometry["type"]
     if kind == "GeometryCollection":
-        parts = [_encode(part) for part in geometry["geometries"]]
+        parts = [write_wkb(part) for part in geometry["geometries"]]
         return struct.pack("<BI", 1, WKB_CODES[kind]) + _list(parts)
     return _encode_kind(kind, geometry["coordinates"], _dimension(geometry["coordinates"]))
 

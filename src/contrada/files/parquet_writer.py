@@ -31,12 +31,15 @@ class PlainParquetWriter:
     def __init__(self, file: IO[bytes], schema: pa.Schema) -> None:
         self._parquet = pq.ParquetWriter(file, schema.remove_metadata(), compression="zstd")
         self._held: list[pa.Table] = []
+        self._rows_held = 0
+        self._bytes_held = 0
 
     def write(self, table: pa.Table) -> None:
         """Hold rows until a row group is full."""
         self._held.append(table)
-        rows = sum(held.num_rows for held in self._held)
-        if rows >= ROW_GROUP_ROWS or sum(held.nbytes for held in self._held) >= ROW_GROUP_BYTES:
+        self._rows_held += table.num_rows
+        self._bytes_held += table.nbytes
+        if self._rows_held >= ROW_GROUP_ROWS or self._bytes_held >= ROW_GROUP_BYTES:
             self._write_group()
 
     def finish(self) -> None:
@@ -54,6 +57,7 @@ class PlainParquetWriter:
             table = pa.concat_tables(self._held).replace_schema_metadata(None)
             self._parquet.write_table(table, row_group_size=ROW_GROUP_ROWS)
             self._held = []
+            self._rows_held = self._bytes_held = 0
 
 
 class GeoParquetWriter(PlainParquetWriter):

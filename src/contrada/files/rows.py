@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from shapely.errors import ShapelyError
 
 from contrada.errors import InvalidInput
 
@@ -41,7 +40,7 @@ class Rows:
             for batch in batches:
                 yield batch
                 row += batch.num_rows
-        except (pa.ArrowException, ShapelyError, OSError) as fault:
+        except (pa.ArrowException, OSError) as fault:
             raise InvalidInput(f"{self.name}: cannot read on after row {row}: {fault}") from fault
 
 
