@@ -41,8 +41,8 @@ format: $(STAMP)  ## rewrite the code as `make check` wants it
 bench: $(STAMP)  ## speed against bare Shapely scripts, as ratios in one run
 	@$(BIN)/python benchmarks/points.py
 
-soak: $(STAMP)  ## long runs: many random cases against the exact oracle
-	@$(BIN)/python -m pytest -n 2 -m soak --hypothesis-profile soak
+soak: $(STAMP)  ## longer runs: more layers, and many new random cases against the exact oracle
+	@$(BIN)/python -m pytest -n 2 -m "not spark" --hypothesis-profile soak --timeout 3600
 
 lock: $(STAMP)  ## resolve the newest versions that pyproject.toml allows
 	@$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade --extra dev pyproject.toml --output-file $(LOCK)

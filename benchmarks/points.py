@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,21 +40,20 @@ def main() -> int:
         print(f"skipped: no data layers at {options.data}")
         return 0
     print(_machine())
-    print(
-        f"{'layer':<26}{'bare':>12}{'1 thread':>12}{'ratio':>8}{'threads':>12}{'ratio':>8}{'pairs':>10}"
-    )
+    columns = f"{'bare':>12}{'1 thread':>12}{'ratio':>8}{'threads':>12}{'ratio':>8}{'pairs':>10}"
+    print(f"{'layer':<26}{columns}")
     is_reached = True
     for layer in LAYERS:
         is_reached &= _measure(layer, options)
-    print(
-        f"target: 1 thread at >= {TARGET:.0%} of the bare script: {'reached' if is_reached else 'MISSED'}"
-    )
+    verdict = "reached" if is_reached else "MISSED"
+    print(f"target: 1 thread at >= {TARGET:.0%} of the bare script: {verdict}")
     return 0
 
 
 def _machine() -> str:
-    versions = f"shapely {shapely.__version__}, GEOS {shapely.geos_version_string}, pyarrow {pa.__version__}"
-    return f"Python {platform.python_version()}, {versions}, {platform.processor() or platform.machine()}"
+    geos = shapely.geos_version_string
+    versions = f"shapely {shapely.__version__}, GEOS {geos}, pyarrow {pa.__version__}"
+    return f"Python {platform.python_version()}, {versions}, {platform.machine()}"
 
 
 def _measure(layer: str, options: argparse.Namespace) -> bool:
@@ -86,15 +86,15 @@ def _measure(layer: str, options: argparse.Namespace) -> bool:
         f"{layer:<26}{rate['bare']:>10,.0f}/s{rate['one']:>10,.0f}/s{one:>8.2f}"
         f"{rate['all']:>10,.0f}/s{all_:>8.2f}{pairs:>10,}"
     )
-    return one >= TARGET
+    return bool(one >= TARGET)
 
 
-def _polygons(path: Path) -> np.ndarray:
+def _polygons(path: Path) -> Any:
     shapes = shapely.make_valid(shapely.from_wkb(pq.read_table(path)["geometry"].to_numpy()))
     return shapes[~shapely.is_empty(shapes)]
 
 
-def _points(polygons: np.ndarray, count: int) -> pa.Table:
+def _points(polygons: Any, count: int) -> pa.Table:
     west, south, east, north = shapely.total_bounds(polygons)
     rng = np.random.default_rng(1)
     xy = np.column_stack([rng.uniform(west, east, count), rng.uniform(south, north, count)])
@@ -105,7 +105,7 @@ def _points(polygons: np.ndarray, count: int) -> pa.Table:
 class _BareScript:
     """What a person with Shapely and NumPy would write for this job, and no other."""
 
-    def __init__(self, polygons: np.ndarray) -> None:
+    def __init__(self, polygons: Any) -> None:
         self._polygons = polygons
         shapely.prepare(self._polygons)
         self._tree = shapely.STRtree(self._polygons)

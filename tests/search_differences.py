@@ -48,6 +48,7 @@ PATTERNS = {
     "equals": ("T*F**FFF*",),
 }
 PREDICATES = (*PATTERNS, "crosses", "overlaps")
+NAMES = frozenset({*PREDICATES, *(f"prepared {predicate}" for predicate in PREDICATES)})
 WAYS = ("{}", "{} pattern", "prepared {}", "prepared {} pattern")
 
 
@@ -122,14 +123,17 @@ def ask(function: Callable[..., object], *arguments: object) -> Answer:
 def symptom(a: BaseGeometry, b: BaseGeometry) -> Symptom:
     """The functions that are wrong, and the entries of the matrix with what they turn into."""
     wrong = wrong_answers(a, b)
-    return name_symptom(relate(a, b), wrong.get("relate"), wrong) if wrong else frozenset()
+    if not wrong:
+        return frozenset()
+    truth = relate(a, b)
+    return name_symptom(truth, str(wrong.get("relate", truth)), wrong)
 
 
-def name_symptom(truth: str, answer: Answer | None, wrong: Iterable[str]) -> Symptom:
+def name_symptom(truth: str, answer: str, wrong: Iterable[str]) -> Symptom:
     """The names of wrong functions, and "BE 0>F" where the matrix has F for 0; or "raises"."""
-    if answer is None or answer == "raises":
-        return frozenset({*wrong, *filter(None, [answer])})
-    changes = zip(ENTRIES, truth, str(answer), strict=True)
+    if answer == "raises":
+        return frozenset({*wrong, answer})
+    changes = zip(ENTRIES, truth, answer, strict=True)
     return frozenset({*wrong, *(f"{e} {old}>{new}" for e, old, new in changes if old != new)})
 
 
@@ -182,12 +186,10 @@ def smaller_pairs(pair: Pair) -> Iterator[Pair]:
 def moves(a: BaseGeometry, b: BaseGeometry) -> Iterator[Pair]:
     """The pair with all vertices at one position moved to a lesser one, or all moved together."""
     occupied = {(x, y) for x, y in shapely.get_coordinates([a, b]).tolist()}
-    for step in ((-1, 0), (0, -1)):
-        if (
-            min(x + step[0] for x, _ in occupied) >= 0
-            and min(y + step[1] for _, y in occupied) >= 0
-        ):
-            yield place(a, step, 1), place(b, step, 1)
+    if min(x for x, _ in occupied) >= 1:
+        yield place(a, (-1, 0), 1), place(b, (-1, 0), 1)
+    if min(y for _, y in occupied) >= 1:
+        yield place(a, (0, -1), 1), place(b, (0, -1), 1)
     for old, new in product(sorted(occupied, reverse=True), LATTICE):
         if new < old and new not in occupied:
             yield move(a, old, new), move(b, old, new)
@@ -255,13 +257,23 @@ def search(kinds: tuple[Kind, Kind], pair_count: int, seed: int) -> Tally:
 
 
 def report(kinds: tuple[Kind, Kind], tally: Tally) -> str:
-    """One line: how many pairs differ, and how many of them by each function."""
+    """How many pairs differ, how many of them by a named predicate, and by which functions."""
+    differing = named = 0
     counts = Counter[str]()
     for found, pairs in tally.pairs_by_symptom.items():
-        counts.update(dict.fromkeys(found, len(pairs)))
-    by_function = ", ".join(f"{name} {n}" for name, n in sorted(counts.items()) if ">" not in name)
-    differing = sum(map(len, tally.pairs_by_symptom.values()))
-    return f"{'/'.join(kinds)}: {differing} of {tally.pairs_asked} differ. {by_function}"
+        differing += len(pairs)
+        named += len(pairs) if found & NAMES else 0
+        counts.update({name: len(pairs) for name in found if ">" not in name})
+    by_function = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
+    return (
+        f"{'/'.join(kinds)}: {differing} of {tally.pairs_asked} differ, "
+        f"{named} by a named predicate. {by_function}"
+    )
+
+
+def length(pair: Pair) -> int:
+    """How much there is to read."""
+    return sum(len(geometry.wkt) for geometry in pair)
 
 
 def main() -> None:
@@ -273,14 +285,11 @@ def main() -> None:
     parser.add_argument("--cases", action="store_true", help="show one small pair per new symptom")
     arguments = parser.parse_args()
     seen = known_symptoms()
-    for kinds in product(arguments.kinds, repeat=2):
+    for kinds in product(dict.fromkeys(arguments.kinds), repeat=2):
         tally = search(kinds, arguments.pairs, arguments.seed)
         print(report(kinds, tally))
         for found in set(tally.pairs_by_symptom) - seen if arguments.cases else ():
-            smallest = min(
-                tally.pairs_by_symptom[found], key=lambda pair: sum(len(g.wkt) for g in pair)
-            )
-            print("   ", describe(*minimise(smallest)))
+            print("   ", describe(*minimise(min(tally.pairs_by_symptom[found], key=length))))
         seen |= set(tally.pairs_by_symptom)
 
 

@@ -43,6 +43,8 @@ SIMPLE_KINDS = KINDS[:3]
 SIZE = 4  # lattice positions have x and y from 0 to SIZE
 LATTICE: tuple[Position, ...] = tuple((x, y) for x in range(SIZE + 1) for y in range(SIZE + 1))
 
+INNER_LATTICE = tuple((x, y) for x, y in LATTICE if 0 < x < SIZE and 0 < y < SIZE)
+
 
 def seeded_pick(seed: int) -> Pick:
     """Choices from a generator of their own, the same for the same seed."""
@@ -174,23 +176,22 @@ def build_fan(pick: Pick, positions: Sequence[Position]) -> Polygon:
     origin, *others = sorted(choose_distinct(pick, positions, pick(3, 6)))
     # Of the positions in one direction the farthest stays, or the ring would touch itself.
     farthest = {direction(origin, position): position for position in others}
-    fan = Polygon(
-        [origin, *(farthest[way] for way in sorted(farthest))] if len(farthest) > 1 else []
-    )
+    ring = [origin, *(farthest[way] for way in sorted(farthest))]
+    if len(ring) > 2 and (fan := Polygon(ring)).is_valid:
+        return fan
     x, y = origin
-    return fan if fan.is_valid and fan else Polygon([origin, (x + 1, y), (x, y + 1)])
+    return Polygon([origin, (x + 1, y), (x, y + 1)])
 
 
 def direction(origin: Position, position: Position) -> float:
-    """The slope towards a greater position: it grows from straight down to straight up."""
+    """The slope towards a greater position, which has no lesser x."""
     dx, dy = position[0] - origin[0], position[1] - origin[1]
     return dy / dx if dx else float("inf")
 
 
 def build_frame(pick: Pick) -> BaseGeometry:
     """The whole lattice with a hole, which may touch the shell in one position."""
-    inner = [(x, y) for x, y in LATTICE if 0 < x < SIZE and 0 < y < SIZE]
-    hole = build_fan(pick, choose(pick, (inner, LATTICE)))
+    hole = build_fan(pick, choose(pick, (INNER_LATTICE, LATTICE)))
     shell = shapely.box(0, 0, SIZE, SIZE)
     frame = Polygon(shell.exterior, [hole.exterior])
     return frame if frame.is_valid else shell

@@ -17,7 +17,7 @@ EXIT_INVALID, EXIT_INTERRUPTED = 2, 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; give its exit code."""
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     try:
         options.run(options)
     except ContradaError as error:
@@ -31,7 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """Describe all commands."""
     parser = argparse.ArgumentParser(
         prog="contrada", description="Spatial publish/subscribe: who receives this event?"
     )

@@ -6,6 +6,7 @@ line) is refused here, at `add`; what an event will bring is judged when it come
 
 import math
 from collections.abc import Callable, Mapping
+from itertools import chain
 
 from shapely.geometry.base import BaseGeometry
 
@@ -60,10 +61,17 @@ def build(operator: str, arguments: Arguments, places: Places, place: Place) -> 
         place.refuse(
             f"{signature.name} takes {len(signature.takes)} arguments, not {len(arguments)},"
         )
+    arguments = tuple(map(_as_array, arguments, signature.takes, places))
     for argument, kind, where in zip(arguments, signature.takes, places, strict=True):
         if kind not in {"any", kind_of(argument)} and kind_of(argument) != "any":
             where.refuse(f"{signature.name} takes a {kind} here, not a {kind_of(argument)},")
     return _BUILDERS[operator](signature.name, arguments, places)
+
+
+def _as_array(argument: Expression, kind: str, place: Place) -> Expression:
+    """Give the array of one element that `cql2` takes for parentheses; only a text has those."""
+    is_bare = kind == "array" and kind_of(argument) not in {"any", "array"}
+    return _array((argument,), place) if is_bare and place.text is not None else argument
 
 
 def kind_of(expression: Expression) -> str:
@@ -107,13 +115,17 @@ def _junction(operator: str, arguments: Arguments, places: Places, place: Place)
         place.refuse(f"{operator} takes at least one argument, not 0,")
     if len(arguments) == 1:
         return arguments[0]
-    return And(arguments) if operator == "and" else Or(arguments)
+    join = And if operator == "and" else Or
+    nested = (a.arguments if isinstance(a, join) else (a,) for a in arguments)
+    return join(tuple(chain.from_iterable(nested)))
 
 
 def _array(arguments: Arguments, place: Place) -> Expression:
+    """Make an array; arrays are compared as sets, so that a repeated element says nothing."""
+    arguments = tuple(dict.fromkeys(arguments))
     values = [argument.value for argument in arguments if isinstance(argument, Literal)]
     if any(isinstance(value, BaseGeometry) for value in values):
-        place.refuse("an array holds no geometries, as it does")
+        place.refuse("an array cannot hold a geometry,")
     return Literal(tuple(values)) if len(values) == len(arguments) else Computed("array", arguments)
 
 
@@ -200,6 +212,8 @@ def _distance_within(name: str, arguments: Arguments, places: Places) -> Express
 
 def _in(_name: str, arguments: Arguments, places: Places) -> Expression:
     value, choices = arguments
+    if choices == Literal(()):
+        return Literal(False)
     if isinstance(choices, Literal) and isinstance(choices.value, tuple):
         return In(value, tuple(Literal(choice) for choice in choices.value))
     if isinstance(choices, Computed) and choices.operator == "array":

@@ -20,6 +20,7 @@ from contrada.language.values import is_number
 
 _DEGREE_M_MAX = 111_700.0  # no degree of latitude or longitude is longer than this …
 _DEGREE_M_MIN = 110_570.0  # … and no degree of latitude shorter than this
+_APART_M_MAX = 20_100_000.0  # no two places are farther apart than this
 _PIECE_M_MIN = 0.001
 _PAIRS_MAX = 2_000_000
 
@@ -37,7 +38,8 @@ def is_within(a: BaseGeometry | None, b: BaseGeometry | None, radius_m: Any) -> 
         return None
     if not (is_on_globe(a) and is_on_globe(b)):
         return None
-    return _meet(a, b) or _are_pieces_within(_pieces(a), _pieces(b), float(radius_m))
+    metres = float(min(radius_m, _APART_M_MAX))
+    return _meet(a, b) or _are_pieces_within(_pieces(a), _pieces(b), metres)
 
 
 def is_on_globe(geometry: BaseGeometry) -> bool:
@@ -93,9 +95,8 @@ def _pieces(geometry: BaseGeometry) -> Pieces:
 def _are_pieces_within(a: Pieces, b: Pieces, radius_m: float) -> bool:
     """Halve pairs of pieces until one is proved near enough, or all are proved too far."""
     left, right = np.repeat(a, len(b), axis=0), np.tile(b, (len(a), 1))
-    if (_distances(left[:, :2], right[:, :2]) <= radius_m).any() or (
-        _distances(left[:, 2:], right[:, 2:]) <= radius_m
-    ).any():
+    ends = (slice(0, 2), slice(2, 4))
+    if any((_distances(left[:, i], right[:, j]) <= radius_m).any() for i in ends for j in ends):
         return True
     while len(left):
         half = _half_lengths(left) + _half_lengths(right)

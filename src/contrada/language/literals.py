@@ -31,9 +31,7 @@ def read_literal(place: Place) -> Literal:
         return _read_atom(node, place)
     if isinstance(node, Mapping):
         return _read_object(place)
-    if isinstance(node, float) and not math.isfinite(node):
-        place.refuse(f"{node} is no number")
-    return Literal(node)
+    return Literal(_finite(node, place) if isinstance(node, int | float) else node)
 
 
 def read_end(place: Place) -> Value:
@@ -66,12 +64,17 @@ def _read_atom(atom: Atom, place: Place) -> Literal:
 
 def _number(atom: Atom, place: Place) -> int | float:
     sign = -1 if atom.is_negative else 1
-    if atom.text.isdigit():
-        return sign * int(atom.text)
-    number = float(atom.text)
-    if not math.isfinite(number):
-        place.refuse(f"the number {atom.text} is out of range")
-    return sign * number
+    number = _finite(float(atom.text), place)
+    return sign * (int(atom.text) if atom.text.isdigit() else number)
+
+
+def _finite(number: int | float, place: Place) -> int | float:
+    """Refuse NaN, and what is beyond all doubles: nobody else could read it."""
+    try:
+        is_finite = math.isfinite(number)
+    except OverflowError:
+        is_finite = False
+    return number if is_finite else place.refuse("the number is out of range")
 
 
 def _read_object(place: Place) -> Literal:
@@ -81,9 +84,9 @@ def _read_object(place: Place) -> Literal:
             inner = place.step(key)
             text = inner.node.text if isinstance(inner.node, Atom) else inner.node
             if not isinstance(text, str):
-                inner.refuse(f"{text!r:.80} is no {key}")
-            return Literal(_instant(str(text), inner))
-    if "bbox" in node:
+                inner.refuse(f"a {key} is a text,")
+            return Literal(_instant(text, inner))
+    if "bbox" in node and "type" not in node:
         return Literal(_box(place.step("bbox")))
     return Literal(check_geometry(read_geometry(node), place))
 
@@ -98,14 +101,10 @@ def _instant(text: str, place: Place) -> Value:
 def _box(place: Place) -> BaseGeometry:
     """Read a bounding box; one whose west is greater than its east crosses the 180° meridian."""
     if not isinstance(place.node, list) or len(place.node) not in (4, 6):
-        place.refuse("a BBOX has four or six numbers, not")
-    numbers = [read_literal(place.step(i)).value for i in range(len(place.node))]
-    if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
-        place.refuse(f"a BBOX has four or six numbers, not {numbers!r:.80}")
+        place.refuse("a BBOX has four or six numbers,")
+    numbers = [_edge(place.step(i)) for i in range(len(place.node))]
     half = len(numbers) // 2
     (west, south), (east, north) = numbers[:2], numbers[half : half + 2]
-    assert isinstance(west, int | float) and isinstance(east, int | float)
-    assert isinstance(south, int | float) and isinstance(north, int | float)
     if south > north:
         place.refuse(f"a BBOX whose south {south} is greater than its north {north}")
     if west <= east:
@@ -114,6 +113,13 @@ def _box(place: Place) -> BaseGeometry:
         place.refuse(f"a BBOX from {west} to {east} does not cross the 180° meridian")
     parts = [_rectangle(west, south, 180, north), _rectangle(-180, south, east, north)]
     return shapely.unary_union(parts)
+
+
+def _edge(place: Place) -> int | float:
+    value = read_literal(place).value if is_literal_node(place.node) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        place.refuse("a BBOX has four or six numbers,")
+    return value
 
 
 def _rectangle(west: float, south: float, east: float, north: float) -> BaseGeometry:

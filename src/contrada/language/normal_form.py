@@ -5,7 +5,7 @@ as the constraint's negation, except where an operator has an exact opposite (`N
 `a >= b` are unknown for the same events). A test without any attribute is evaluated at once.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import product
 
 from contrada.errors import InvalidInput
@@ -113,23 +113,25 @@ def _filters(node: Expression, is_negated: bool, filters_max: int) -> list[Terms
 
 
 def _collect(parts: Iterable[list[Terms]], filters_max: int) -> list[Terms]:
-    found = list(dict.fromkeys(terms for part in parts for terms in part))
-    return _check(found, filters_max)
+    found = dict.fromkeys(terms for part in parts for terms in part)
+    _check(found, filters_max)
+    return list(found)
 
 
 def _join(parts: list[list[Terms]], filters_max: int) -> list[Terms]:
     joined: list[Terms] = [()]
     for part in parts:
-        pairs = (dict.fromkeys(a + b) for a, b in product(joined, part))
-        joined = _check(list(dict.fromkeys(map(tuple, pairs))), filters_max)
+        found: dict[Terms, None] = {}
+        for a, b in product(joined, part):
+            found[tuple(dict.fromkeys(a + b))] = None
+            _check(found, filters_max)
+        joined = list(found)
     return joined
 
 
-def _check(filters: list[Terms], filters_max: int) -> list[Terms]:
+def _check(filters: Mapping[Terms, None], filters_max: int) -> None:
     if len(filters) > filters_max:
         raise InvalidInput(
-            f"the predicate has more than {filters_max} filters in disjunctive normal form "
-            f"({len(filters)} or more); split it into several subscriptions, "
-            "or raise filters_max"
+            f"the predicate has more than {filters_max} filters in disjunctive normal form; "
+            "split it into several subscriptions, or raise filters_max"
         )
-    return filters

@@ -5,6 +5,7 @@ walker, which gives them our meaning and refuses what could never be evaluated.
 """
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -45,9 +46,11 @@ def read_json(source: str | Mapping[str, Any] | bool) -> Expression:
     """Read a predicate from CQL2 JSON, as text or decoded."""
     if isinstance(source, str):
         try:
-            source = json.loads(source, parse_constant=_refuse_constant)
+            source = json.loads(source, parse_constant=_refuse_constant, parse_int=_read_integer)
         except json.JSONDecodeError as error:
             raise InvalidInput(f"not JSON: {error.msg} at character {error.pos}") from None
+        except RecursionError:
+            raise InvalidInput(f"more than {DEPTH_MAX} levels deep at $") from None
     if not isinstance(source, Mapping | bool):
         raise InvalidInput(f"a predicate is CQL2 text or a JSON object, not {source!r:.80}")
     return read_predicate(Place(source, "$"))
@@ -113,27 +116,43 @@ def _refuse_constant(name: str) -> None:
     raise InvalidInput(f"{name} is no JSON number")
 
 
-def _unmask(node: Any, atoms: tuple[Atom, ...]) -> Any:
-    """Put the atoms back into a tree of stand-ins."""
+def _read_integer(digits: str) -> int | float:
+    """Read a JSON integer; one beyond all doubles becomes infinite, and is refused in its place."""
+    number = float(digits)
+    return int(digits) if math.isfinite(number) else number
+
+
+def _unmask(tree: Any, atoms: tuple[Atom, ...]) -> Any:
+    """Put the atoms back into a tree of stand-ins, in place: it may be deep."""
+    root = [tree]
+    pending: list[Any] = [root]
+    while pending:
+        node = pending.pop()
+        for key, value in list(enumerate(node) if isinstance(node, list) else node.items()):
+            node[key] = _unmask_name(value, atoms) if key in _NAMES else _unmask_one(value, atoms)
+            if isinstance(node[key], list | dict):
+                pending.append(node[key])
+    return root[0]
+
+
+_NAMES = frozenset({"op", "property"})
+
+
+def _unmask_name(stand_in: str, atoms: tuple[Atom, ...]) -> Atom | str:
+    is_ours = stand_in[0] in "pf" and stand_in[1:].isdigit()
+    return atoms[int(stand_in[1:]) - FIRST] if is_ours else stand_in
+
+
+def _unmask_one(node: Any, atoms: tuple[Atom, ...]) -> Any:
     if isinstance(node, bool) or node is None:
         return node
     if isinstance(node, int | float):
         return _unmask_number(int(node), atoms)
     if isinstance(node, str):
         return atoms[int(node) - FIRST]
-    if isinstance(node, list):
-        return [_unmask(item, atoms) for item in node]
-    if node.get("type") == "Point":
+    if isinstance(node, dict) and node.get("type") == "Point":
         return atoms[int(node["coordinates"][0]) - FIRST]
-    tree = {key: _unmask(value, atoms) for key, value in node.items() if key not in _NAMES}
-    for key in _NAMES & node.keys():
-        stand_in = node[key]
-        is_ours = stand_in[0] in "pf" and stand_in[1:].isdigit()
-        tree[key] = atoms[int(stand_in[1:]) - FIRST] if is_ours else stand_in
-    return tree
-
-
-_NAMES = frozenset({"op", "property"})
+    return node
 
 
 def _unmask_number(number: int, atoms: tuple[Atom, ...]) -> Any:

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 
 from contrada.errors import InvalidInput
 
-DEPTH_MAX = 200
+DEPTH_MAX = 100
+JOINS_MAX = 4096  # ANDs and ORs of one text
 FIRST = 1000  # stand-ins count from here, so that the -1 of a unary minus is none of them
 
 _RESERVED = frozenset("and or not like between in is null true false div".split())
+_OPERATOR = re.compile(r"not|like|between|in|is|div|[^\w\s'(),]", re.IGNORECASE)
+_CALL = re.compile(r"\s*\(")
 _BUILT_IN = re.compile(r"(s|t|a)_[a-z]+|casei|accenti|date|timestamp|interval|bbox", re.IGNORECASE)
 _TOKEN = re.compile(
     r"""
@@ -59,18 +62,53 @@ class Masked:
         return self.origins[token] if token >= 0 else 0
 
 
+class _Nesting:
+    """How deep `cql2` must go: open parentheses, and operators that wait for their operands.
+
+    It recurses without a limit of its own and would take the process with it. An AND or OR ends
+    the operators before it, but for the AND of a BETWEEN.
+    """
+
+    def __init__(self) -> None:
+        self._levels = [[0, 0]]  # of each open parenthesis: operators, BETWEENs without their AND
+        self._joins = 0
+
+    def add(self, piece: str, position: int) -> None:
+        """Take the next token into account; refuse it where it leads too deep."""
+        word, level = piece.lower(), self._levels[-1]
+        if word == "(":
+            self._levels.append([0, 0])
+        elif word == ")":
+            self._levels = self._levels[:-1] or [[0, 0]]
+        elif word == ",":
+            level[:] = 0, 0
+        elif word in {"and", "or"}:
+            self._joins += 1
+            level[:] = (level[0], level[1] - 1) if word == "and" and level[1] else (0, 0)
+        elif _OPERATOR.fullmatch(word):
+            level[:] = level[0] + 1, level[1] + (word == "between")
+        else:
+            return
+        if len(self._levels) - 1 + sum(operators for operators, _ in self._levels) > DEPTH_MAX:
+            raise InvalidInput(f"more than {DEPTH_MAX} levels deep at character {position}")
+        if self._joins > JOINS_MAX:
+            raise InvalidInput(f"more than {JOINS_MAX} ANDs and ORs at character {position}")
+
+
 def mask(text: str) -> Masked:
     """Replace every atom of a CQL2 text by a stand-in."""
     pieces: list[str] = []
     atoms: list[Atom] = []
     starts: list[int] = []
     origins: list[int] = []
-    length = position = depth = 0
+    nesting = _Nesting()
+    length = position = 0
     while position < len(text):
         piece, end = _next(text, position, atoms)
-        depth += (piece == "(") - (piece == ")")
-        if depth > DEPTH_MAX:
-            raise InvalidInput(f"more than {DEPTH_MAX} levels deep at character {position}")
+        nesting.add(piece, position)
+        if pieces and _is_wordlike(pieces[-1][-1]) and _is_wordlike(piece[0]):
+            pieces.append(" ")  # two stand-ins in a row must not become one
+            length += 1
         starts.append(length)
         origins.append(position)
         pieces.append(piece)
@@ -81,6 +119,10 @@ def mask(text: str) -> Masked:
     return Masked("".join(pieces), tuple(atoms), text, tuple(starts), tuple(origins))
 
 
+def _is_wordlike(character: str) -> bool:
+    return character.isalnum() or character in "_'"
+
+
 def _next(text: str, position: int, atoms: list[Atom]) -> tuple[str, int]:
     """Give the stand-in for the token at a position, and where the token ends."""
     found = _TOKEN.match(text, position)
@@ -89,15 +131,15 @@ def _next(text: str, position: int, atoms: list[Atom]) -> tuple[str, int]:
     if kind == "name":
         wkt = _WKT.match(text, position)
         if wkt is not None:
-            end = _geometry_end(text, wkt.end())
+            end = _geometry_end(text, position, wkt.end())
             return f"POINT({_add(atoms, 'geometry', text[position:end], position)} 0)", end
-        is_call = text[end:].lstrip().startswith("(")
+        is_call = _CALL.match(text, end) is not None
         if word.lower() in _RESERVED or (is_call and _BUILT_IN.fullmatch(word)):
             return word, end
         letter = "f" if is_call else "p"
         return f"{letter}{_add(atoms, 'name', word, position)}", end
     if kind == "quoted":
-        letter = "f" if text[end:].lstrip().startswith("(") else "p"
+        letter = "f" if _CALL.match(text, end) else "p"
         name = word[1:-1].replace('""', '"')
         return f"{letter}{_add(atoms, 'name', name, position)}", end
     if kind == "string":
@@ -112,8 +154,8 @@ def _add(atoms: list[Atom], kind: str, text: str, position: int) -> int:
     return FIRST + len(atoms) - 1
 
 
-def _geometry_end(text: str, start: int) -> int:
-    """Find the end of a WKT literal whose coordinates, or EMPTY, begin at `start`."""
+def _geometry_end(text: str, origin: int, start: int) -> int:
+    """Find the end of a WKT literal at `origin` whose coordinates, or EMPTY, begin at `start`."""
     if text[start] != "(":
         return start + len("empty")
     depth = 0
@@ -121,8 +163,10 @@ def _geometry_end(text: str, start: int) -> int:
         depth += (text[position] == "(") - (text[position] == ")")
         if depth == 0:
             return position + 1
+        if depth > DEPTH_MAX:
+            raise InvalidInput(f"more than {DEPTH_MAX} levels deep at character {position}")
     raise InvalidInput(
-        f'the geometry at character {start} has no end, near "{text[start : start + 24]}"'
+        f'the geometry at character {origin} has no end, near "{text[origin : origin + 24]}"'
     )
 
 
@@ -130,4 +174,5 @@ def is_plain_name(name: str) -> bool:
     """Tell whether a name may stand in a text without quotes."""
     found = _TOKEN.match(name)
     is_whole = found is not None and found.lastgroup == "name" and found.end() == len(name)
-    return is_whole and name.lower() not in _RESERVED and not name.endswith((".", ":"))
+    is_plain = is_whole and name[0].isalpha() and not name.endswith((".", ":"))
+    return is_plain and name.lower() not in _RESERVED

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from contrada.language.literals import OPEN_END
+from contrada.model.event import as_python
 from contrada.model.instant import Instant, Interval, read_instant
 
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -28,6 +29,7 @@ _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
 }
 _POWER_BITS_MAX = 1024
+_DECIMAL_DIGITS_MAX = 400
 
 
 def every(truths: Iterable[bool | None]) -> bool | None:
@@ -96,12 +98,19 @@ def compute(name: str, a: Any, b: Any) -> int | float | None:
         result = _ARITHMETIC[name](a, b)
     except (ArithmeticError, ValueError):
         return None
-    return result if is_number(result) else None
+    overflows = _is_infinite(result) and not (_is_infinite(a) or _is_infinite(b))
+    return result if is_number(result) and not overflows else None
+
+
+def _is_infinite(number: Any) -> bool:
+    return isinstance(number, float) and math.isinf(number)
 
 
 def _plain(number: int | float | Decimal) -> int | float:
-    is_whole = isinstance(number, Decimal) and number.is_finite() and number == int(number)
-    return int(number) if is_whole else float(number) if isinstance(number, Decimal) else number
+    if not isinstance(number, Decimal):
+        return number
+    is_moderate = number.is_finite() and number.adjusted() <= _DECIMAL_DIGITS_MAX
+    return int(number) if is_moderate and number == number.to_integral_value() else float(number)
 
 
 def _divide(a: int | float, b: int | float) -> int | float:
@@ -164,11 +173,16 @@ def like(text: Any, pattern: Any) -> bool | None:
 
 @lru_cache(maxsize=4096)
 def _compiled(pattern: str) -> re.Pattern[str]:
-    parts = re.findall(r"\\.|.", pattern, re.DOTALL)
-    wild = {"%": ".*", "_": "."}
-    return re.compile(
-        "".join(wild.get(p) or re.escape(p[1] if len(p) == 2 else p) for p in parts), re.DOTALL
-    )
+    """Translate a pattern; what stands between two `%` is found where it first fits, for good."""
+    pieces = [""]
+    for part in re.findall(r"\\.|.", pattern, re.DOTALL):
+        if part == "%":
+            pieces.append("")
+        else:
+            pieces[-1] += "." if part == "_" else re.escape(part[-1])
+    first, *middle = pieces
+    end = f".*{middle.pop()}" if middle else ""
+    return re.compile(first + "".join(f"(?>.*?{p})" for p in middle) + end, re.DOTALL)
 
 
 def compare_arrays(name: str, a: Any, b: Any) -> bool | None:
@@ -185,7 +199,7 @@ def compare_arrays(name: str, a: Any, b: Any) -> bool | None:
 
 
 def _is_array(value: Any) -> bool:
-    return isinstance(value, list | tuple | np.ndarray)
+    return isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
 def _holds_all(array: Iterable[Any], elements: Iterable[Any]) -> bool | None:
@@ -198,10 +212,7 @@ def _holds(array: Iterable[Any], element: Any) -> bool | None:
 
 def _equal(a: Any, b: Any) -> bool | None:
     """Tell whether two elements are equal; those of different types are not."""
-    if isinstance(a, np.generic):
-        a = a.item()
-    if isinstance(b, np.generic):
-        b = b.item()
+    a, b = as_python(a), as_python(b)
     if any(x is None or (isinstance(x, float) and math.isnan(x)) for x in (a, b)):
         return None
     if _is_array(a) and _is_array(b):
@@ -220,9 +231,9 @@ def read_span(value: Any) -> tuple[float | int, float | int] | None:
 
 
 def _read_ends(start: Any, end: Any) -> tuple[float | int, float | int] | None:
-    first = None if start == OPEN_END else read_instant(start)
-    last = None if end == OPEN_END else read_instant(end)
-    if (first is None and start != OPEN_END) or (last is None and end != OPEN_END):
+    is_open = [isinstance(side, str) and side == OPEN_END for side in (start, end)]
+    first, last = read_instant(start), read_instant(end)
+    if (first is None and not is_open[0]) or (last is None and not is_open[1]):
         return None
     low, high = Interval(first, last).bounds()
     return (low, high) if low <= high else None

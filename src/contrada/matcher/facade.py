@@ -140,7 +140,7 @@ class Matcher:
         with row, id and reason for each row that was mended or left out.
         """
         rows = read_rows(source)
-        crs = self._agree_on_crs(rows)
+        self._check_crs(rows.crs, rows.name)
         found = SubscriptionRows()
         first_row = 0
         for batch in rows.batches():
@@ -156,7 +156,7 @@ class Matcher:
                 rows=found,
             )
             first_row += batch.num_rows
-        self._change(found.subscriptions, replace, crs, rows.name)
+        self._change(found.subscriptions, replace, rows.crs, rows.name)
         self._counts.add(subscriptions_mended=found.mended, subscriptions_left_out=found.left_out)
         return len(found.subscriptions)
 
@@ -231,7 +231,7 @@ class Matcher:
         on_bad: OnBad | None = None,
     ) -> MatchRun:
         """Set out to match rows against the subscriptions as they are now."""
-        self._agree_on_crs(rows)
+        self._adopt_crs(rows.crs, rows.name)
         return MatchRun(
             self._subscriptions,
             rows,
@@ -273,16 +273,22 @@ class Matcher:
                     raise InvalidInput(f"{name}: the id {subscription.id!r} is taken already")
                 latest[subscription.id] = subscription
                 removed[subscription.id] = None
-            if crs is not None and self._crs is not None and not is_same_crs(crs, self._crs):
-                raise InvalidInput(_crs_message(name, crs, self._crs))
+            self._check_crs(crs, name)
             self._subscriptions = known.changed(removed if replace else (), list(latest.values()))
             self._crs = self._crs or crs
 
-    def _agree_on_crs(self, rows: Rows) -> str | None:
+    def _adopt_crs(self, crs: str | None, name: str) -> None:
+        """Take the reference system of the first table that states one."""
+        with self._writing:
+            self._check_crs(crs, name)
+            self._crs = self._crs or crs
+
+    def _check_crs(self, crs: str | None, name: str) -> None:
         """Refuse a table in another reference system than the one that was stated before."""
-        if rows.crs is not None and self._crs is not None and not is_same_crs(rows.crs, self._crs):
-            raise InvalidInput(_crs_message(rows.name, rows.crs, self._crs))
-        return rows.crs
+        if crs is not None and self._crs is not None and not is_same_crs(crs, self._crs):
+            raise InvalidInput(
+                f"{name} is in {crs:.60}, the matcher in {self._crs:.60}; bring it there first"
+            )
 
 
 def relate(a: Any, b: Any) -> Relation:
@@ -294,9 +300,14 @@ def relate(a: Any, b: Any) -> Relation:
 
 
 def explain(
-    predicate: str | Mapping[str, Any] | bool, *, filters_max: int = FILTERS_MAX
+    predicate: str | Mapping[str, Any] | bool | Subscription, *, filters_max: int = FILTERS_MAX
 ) -> Explanation:
-    """Show how a predicate is understood: its normal form, and what serves each constraint."""
+    """Show how a predicate is understood: its normal form, and what serves each constraint.
+
+    Takes CQL2 text or JSON, or a subscription as `Matcher.get` gives it.
+    """
+    if isinstance(predicate, Subscription):
+        return explain_predicate(predicate.predicate)
     return explain_predicate(Subscriber(filters_max).parse(predicate))
 
 
@@ -319,10 +330,6 @@ def _check_kind(added: list[Subscription], known: SubscriptionSet, name: str) ->
                 f"{name}: the ids of a matcher are all strings or all integers; "
                 f"{subscription.id!r} comes after {first.id!r}"
             )
-
-
-def _crs_message(name: str, stated: str, ours: str) -> str:
-    return f"{name} is in {stated:.60}, the matcher in {ours:.60}; bring it to that one first"
 
 
 def _read_region(value: Any, name: str) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.matching.columns import EventBatch, Rows
-from contrada.matching.engine import Index, MakeIndex
+from contrada.matching.engine import Index, MakeIndex, Skip
 from contrada.model.event import Event
 from contrada.model.subscription import Id, Subscription
 
@@ -52,6 +52,12 @@ class _Segment:
 
     rows: _Rows
     is_alive: NDArray[np.bool_]
+
+    def skip(self) -> Skip:
+        """Give the test for rows that were removed."""
+        if self.is_alive.all():
+            return _skip_none
+        return lambda position: not self.is_alive[position]
 
     def living(self) -> Iterator[Subscription]:
         for subscription, is_alive in zip(self.rows.subscriptions, self.is_alive, strict=True):
@@ -106,8 +112,8 @@ class SubscriptionSet:
         """Find the ids of the subscriptions that an event satisfies, sorted."""
         found: list[Id] = []
         for segment in self._segments:
-            dead = ~segment.is_alive
-            for position in segment.rows.index.match(event, dead.__getitem__):
+            is_dead = segment.skip()
+            for position in segment.rows.index.match(event, is_dead):
                 found.append(segment.rows.subscriptions[position].id)  # noqa: PERF401
         return sorted(found)
 
@@ -198,6 +204,10 @@ class _SkipFound:
         return (
             not self._is_alive[position] or self._subscriptions[position].subscriber in self._found
         )
+
+
+def _skip_none(_: int) -> bool:
+    return False
 
 
 def _without(segment: _Segment, removed: Collection[Id]) -> _Segment:

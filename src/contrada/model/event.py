@@ -43,10 +43,7 @@ class Event:
 
         A dotted name is looked up as it stands first, then as a path into nested mappings.
         """
-        value = _find(self._attributes, name)
-        if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
-            return value.item()
-        return value
+        return as_python(_find(self._attributes, name))
 
     def geometry(self, name: str) -> BaseGeometry | None:
         """Give an attribute as a geometry; None where it is absent, empty or no geometry."""
@@ -70,6 +67,12 @@ class Event:
         raise InvalidInput(f"{self.place}, attribute {name!r}: {fault.message}")
 
 
+def as_python(value: Any) -> Any:
+    """Give a NumPy scalar as Python's value; times stay, since some would become integers."""
+    is_time = isinstance(value, np.datetime64 | np.timedelta64)
+    return value.item() if isinstance(value, np.generic) and not is_time else value
+
+
 def read_event(event: Any, *, repair: bool = False, place: str = "the event") -> Event:
     """Read a mapping of attributes, a GeoJSON Feature, or a CloudEvent that carries one."""
     if isinstance(event, Event):
@@ -80,13 +83,16 @@ def read_event(event: Any, *, repair: bool = False, place: str = "the event") ->
         inner = read_event(event["data"], repair=repair, place=place)
         inner.id = event.get("id") if inner.id is None else inner.id
         return inner
-    if event.get("type") == "Feature" and ("properties" in event or GEOMETRY in event):
+    kind = event.get("type")
+    if isinstance(kind, str) and kind == "Feature" and ("properties" in event or GEOMETRY in event):
         return _read_feature(event, repair, place)
     return Event(event, repair=repair, place=place)
 
 
 def _read_feature(feature: Mapping[str, Any], repair: bool, place: str) -> Event:
-    properties = feature.get("properties") or {}
+    properties = feature.get("properties")
+    if properties is None:
+        properties = {}
     if not isinstance(properties, Mapping):
         raise InvalidInput(f"{place}: properties must be an object, not {properties!r:.80}")
     attributes = {**properties, GEOMETRY: feature.get(GEOMETRY)}

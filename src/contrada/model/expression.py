@@ -33,14 +33,15 @@ class Literal:
     value: Value
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Literal)
-            and type(self.value) is type(other.value)
-            and self.value == other.value
-        )
+        return isinstance(other, Literal) and _typed(self.value) == _typed(other.value)
 
     def __hash__(self) -> int:
-        return hash((type(self.value), self.value))
+        return hash(_typed(self.value))
+
+
+def _typed(value: Value) -> tuple[object, ...]:
+    """Give a value and its type, so that 1 and TRUE differ, in arrays too."""
+    return tuple(map(_typed, value)) if isinstance(value, tuple) else (type(value), value)
 
 
 @dataclass(frozen=True, slots=True)

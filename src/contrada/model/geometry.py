@@ -28,6 +28,8 @@ _WKT = re.compile(
 _GEOJSON_TYPES = frozenset(
     "Point LineString Polygon MultiPoint MultiLineString MultiPolygon GeometryCollection".split()
 )
+_READING_ERRORS = (ValueError, TypeError, KeyError, IndexError, AttributeError)
+_NESTED_MAX = 1000  # GEOS recurses into collections without a limit of its own
 _LINEAR_RING, _COLLECTION = 2, 7
 _MULTI: Mapping[str, Callable[[Sequence[Any]], BaseGeometry]] = {
     "MultiPoint": shapely.MultiPoint,
@@ -55,10 +57,13 @@ def read_geometry(value: Any) -> BaseGeometry | Fault | None:
     if isinstance(value, BaseGeometry):
         return _tidy_value(value)
     try:
-        read = _read(value)
+        with np.errstate(all="ignore"):
+            read = _read(value)
     except NotImplementedError:
         return Fault("curve", "curves are not supported")
-    except (shapely.errors.ShapelyError, ValueError, TypeError, KeyError, IndexError) as error:
+    except RecursionError:
+        return Fault("undecodable", "cannot read the geometry: it is nested too deep")
+    except (*_READING_ERRORS, shapely.errors.ShapelyError) as error:
         return Fault("undecodable", f"cannot read the geometry: {_first_line(error)}")
     return None if read is None else _tidy_value(read)
 
@@ -72,11 +77,19 @@ def _read(value: Any) -> BaseGeometry | None:
     if isinstance(value, bytes | bytearray | memoryview):
         return shapely.from_wkb(bytes(value))
     if isinstance(value, str):
-        return shapely.from_wkt(value.strip()) if looks_like_wkt(value) else None
-    if isinstance(value, Mapping) and value.get("type") in _GEOJSON_TYPES:
-        return shapely.from_geojson(json.dumps(value))
+        return _read_wkt(value.strip()) if looks_like_wkt(value) else None
+    if isinstance(value, Mapping):
+        kind = value.get("type")
+        is_geometry = isinstance(kind, str) and kind in _GEOJSON_TYPES
+        return shapely.from_geojson(json.dumps(value)) if is_geometry else None
     interface = getattr(value, "__geo_interface__", None)
     return shapely.geometry.shape(dict(interface)) if isinstance(interface, Mapping) else None
+
+
+def _read_wkt(text: str) -> BaseGeometry:
+    if text.lower().count("geometrycollection") > _NESTED_MAX:
+        raise RecursionError
+    return shapely.from_wkt(text)
 
 
 def _first_line(error: BaseException) -> str:
@@ -118,9 +131,11 @@ def _tidy_one(geometry: BaseGeometry) -> BaseGeometry:
 def _members(collection: BaseGeometry) -> list[BaseGeometry]:
     """List the members that are not empty, those of collections within it too."""
     members: list[BaseGeometry] = []
-    for part in shapely.get_parts(collection):
+    pending = [collection]
+    while pending:
+        part = pending.pop()
         if part.geom_type == "GeometryCollection":
-            members += _members(part)
+            pending += reversed(shapely.get_parts(part))
         elif not part.is_empty:
             members.append(tidy(as_array([part]))[0])
     return members
@@ -130,7 +145,8 @@ def find_faults(geometries: Geometries) -> dict[int, Fault]:
     """Find the geometries that are not finite or not valid, by position."""
     coordinates, owners = shapely.get_coordinates(geometries, return_index=True)
     infinite = np.unique(owners[~np.isfinite(coordinates).all(axis=1)])
-    invalid = np.flatnonzero(~shapely.is_valid(geometries) & ~shapely.is_missing(geometries))
+    with np.errstate(all="ignore"):
+        invalid = np.flatnonzero(~shapely.is_valid(geometries) & ~shapely.is_missing(geometries))
     faults = {int(i): Fault("invalid", _reason(geometries[i])) for i in invalid}
     for i in infinite:
         faults[int(i)] = Fault("non_finite", _non_finite(coordinates[owners == i]))
@@ -154,7 +170,7 @@ def are_areas(geometries: Geometries) -> NDArray[np.bool_]:
     """Tell which are regions: polygons, multipolygons and collections of nothing else."""
     kinds = shapely.get_type_id(geometries)
     areas = _AREA_TYPES[kinds + 1] & ~shapely.is_empty(geometries)
-    for i in np.flatnonzero(kinds == _COLLECTION):
+    for i in np.flatnonzero((kinds == _COLLECTION) & ~shapely.is_empty(geometries)):
         areas[i] = all(
             part.geom_type in ("Polygon", "MultiPolygon")
             for part in shapely.get_parts(geometries[i])

@@ -16,9 +16,20 @@ from contrada.errors import InvalidInput
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ISO = re.compile(
     r"(\d{4}-\d{2}-\d{2})"
-    r"(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:[.,](\d{1,9}))?\s*(Z|z|[+-]\d{2}(?::?\d{2})?)?)?"
+    r"(?:[T ](\d{2}:\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?\s*(Z|z|[+-]\d{2}(?::?\d{2})?)?)?"
 )
 SECOND_NS = 1_000_000_000
+_UNITS_NS = {
+    "W": 604_800 * SECOND_NS,
+    "D": 86_400 * SECOND_NS,
+    "h": 3_600 * SECOND_NS,
+    "m": 60 * SECOND_NS,
+    "s": SECOND_NS,
+    "ms": 1_000_000,
+    "us": 1_000,
+    "ns": 1,
+}
+_PARTS_OF_NS = {"ps": 1_000, "fs": 1_000_000, "as": 1_000_000_000}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -77,7 +88,7 @@ def parse_instant(text: str) -> Instant:
 def _from_datetime(value: datetime) -> Instant | None:
     if value != value:  # noqa: PLR0124  (pandas' NaT is a datetime that equals nothing)
         return None
-    aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    aware = value if value.utcoffset() is not None else value.replace(tzinfo=UTC)
     since = aware - _EPOCH
     ns = (since.days * 86_400 + since.seconds) * SECOND_NS + since.microseconds * 1_000
     return Instant(ns + int(getattr(value, "nanosecond", 0)))
@@ -87,25 +98,23 @@ def _nanoseconds(value: np.datetime64) -> int:
     unit, step = np.datetime_data(value.dtype)
     if unit in {"Y", "M"}:
         value, unit, step = value.astype("datetime64[D]"), "D", 1
-    sizes = {"W": 604_800, "D": 86_400, "h": 3_600, "m": 60, "s": 1}
-    if unit in sizes:
-        return int(value.astype(np.int64)) * step * sizes[unit] * SECOND_NS
-    return int(value.astype("datetime64[ns]").astype(np.int64))
+    count = int(value.astype(np.int64)) * step
+    return count * _UNITS_NS[unit] if unit in _UNITS_NS else count // _PARTS_OF_NS[unit]
 
 
 def _from_text(text: str) -> Instant | None:
     found = _ISO.fullmatch(text.strip())
     if found is None:
         return None
-    day, clock, fraction, zone = found.groups()
-    clock = clock or "00:00:00"
-    clock = clock if len(clock) == 8 else f"{clock}:00"
-    leap = clock.endswith(":60")
+    day, clock, second, fraction, zone = found.groups()
+    leap = second == "60"
     offset = "+00:00" if zone in {None, "Z", "z"} else zone
     try:
-        moment = datetime.fromisoformat(f"{day}T{clock[:-2] + '59' if leap else clock}{offset}")
-    except ValueError:
+        moment = datetime.fromisoformat(
+            f"{day}T{clock or '00:00'}:{'59' if leap else second or '00'}{offset}"
+        ).astimezone(UTC) + timedelta(seconds=leap)
+    except (ValueError, OverflowError):  # no such day, or none of the years 1 to 9999 in UTC
         return None
     whole = _from_datetime(moment)
     assert whole is not None
-    return Instant(whole.ns + leap * SECOND_NS + int((fraction or "").ljust(9, "0")))
+    return Instant(whole.ns + int((fraction or "").ljust(9, "0")))
