@@ -83,9 +83,9 @@ def relate(a: BaseGeometry, b: BaseGeometry) -> str:
     'F0FFFF102'
     """
     shapes = read(a, b)
-    pieces_of = cut([edge for shape in shapes for edge in shape.edges()], shapes)
+    pieces_of = cut(shapes)
     pieces = {piece for its_pieces in pieces_of.values() for piece in its_pieces}
-    vertices = {end for piece in pieces for end in piece}.union(*(s.points for s in shapes))
+    vertices = ends_and_points(pieces, shapes)
     dimensions = [[-1] * 3 for _ in range(3)]
     dimensions[EXTERIOR][EXTERIOR] = 2
     cells_of_a, cells_of_b = (locate_cells(shape, pieces_of, pieces, vertices) for shape in shapes)
@@ -171,10 +171,10 @@ def edges_along(path: list[Position]) -> list[Segment]:
 # Cutting
 
 
-def cut(edges: Iterable[Segment], shapes: Iterable[Shape]) -> dict[Segment, list[Segment]]:
+def cut(shapes: tuple[Shape, Shape]) -> dict[Segment, list[Segment]]:
     """The pieces of each edge between the vertices and crossings that lie on it."""
-    cuts: dict[Segment, set[Position]] = {edge: set(edge) for edge in edges}
-    vertices = {end for edge in cuts for end in edge}.union(*(shape.points for shape in shapes))
+    cuts: dict[Segment, set[Position]] = {edge: set() for shape in shapes for edge in shape.edges()}
+    vertices = ends_and_points(cuts, shapes)
     for edge, its_cuts in cuts.items():
         its_cuts.update(vertex for vertex in vertices if lies_on(vertex, edge))
     for edge, other in combinations(cuts, 2):
@@ -183,6 +183,11 @@ def cut(edges: Iterable[Segment], shapes: Iterable[Shape]) -> dict[Segment, list
             cuts[edge].add(crossing)
             cuts[other].add(crossing)
     return {edge: list(pairwise(sorted(its_cuts))) for edge, its_cuts in cuts.items()}
+
+
+def ends_and_points(segments: Iterable[Segment], shapes: tuple[Shape, Shape]) -> set[Position]:
+    """The ends of these segments, and the points of both geometries."""
+    return {end for segment in segments for end in segment}.union(*(s.points for s in shapes))
 
 
 def turn(edge: Segment, p: Position) -> Number:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import contrada
 import numpy as np
 import pytest
 import shapely
-from contrada import InvalidInput, Matcher, Relation
 from shapely.geometry import LineString, Point, Polygon, box
+
+import contrada
+from contrada import InvalidInput, Matcher, Relation
 
 SQUARE = box(0, 0, 4, 4)
 BOW_TIE = Polygon([(0, 0), (2, 2), (2, 0), (0, 2)])
@@ -150,7 +151,7 @@ def test_an_engine_that_is_not_built_is_refused_by_its_name(engine: str) -> None
 
 
 def test_an_unknown_engine_is_refused_by_its_name() -> None:
-    with pytest.raises(InvalidInput, match="unknown engine 'rtree'; there are .*strtree"):
+    with pytest.raises(InvalidInput, match=r"unknown engine 'rtree'; there are .*strtree"):
         Matcher("rtree")
 
 
@@ -267,7 +268,7 @@ def test_a_removed_subscription_is_gone_at_once_and_may_come_back(engine: str) -
 def test_an_unknown_id_is_named_and_is_a_key_error_too(method: str) -> None:
     matcher = Matcher()
     matcher.add("a", "n > 1")
-    with pytest.raises(InvalidInput, match="^no subscription has the id 'z'$") as caught:
+    with pytest.raises(InvalidInput, match=r"^no subscription has the id 'z'$") as caught:
         getattr(matcher, method)("z")
     assert isinstance(caught.value, KeyError)
     assert len(matcher) == 1
@@ -311,3 +312,20 @@ def test_stats_count_subscriptions_filters_and_distinct_constraints() -> None:
     assert stats["trees"] == 1
     assert stats["unanchored"] == 1
     assert stats["events"] == 0
+
+
+def test_scan_counts_what_each_event_is_tried_on() -> None:
+    matcher = Matcher("scan")
+    for id_ in range(3):
+        matcher.add(id_, "n > 1")
+    assert matcher.stats()["scanned"] == matcher.stats()["subscriptions"] == 3
+
+
+def test_what_was_frozen_does_not_change() -> None:
+    matcher = Matcher()
+    matcher.add("a", "n > 1")
+    frozen = matcher.freeze()
+    matcher.add("b", "n > 1")
+    matcher.remove("a")
+    assert [subscription.id for subscription in frozen] == ["a"]
+    assert list(matcher) == ["b"]

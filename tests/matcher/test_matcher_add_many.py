@@ -8,11 +8,11 @@ from typing import Any
 import geopandas
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import shapely
-from contrada import InvalidInput, Matcher
 from shapely.geometry import LineString, MultiPolygon, Point, Polygon, box
+
+from contrada import InvalidInput, Matcher
 
 SQUARE = box(0, 0, 4, 4)
 INSIDE, OUTSIDE = {"geometry": Point(1, 1)}, {"geometry": Point(9, 9)}

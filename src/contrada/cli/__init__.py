@@ -21,7 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options.run(options)
     except ContradaError as error:
-        print(f"contrada: {error}", file=sys.stderr)
+        line = " ".join(str(error).splitlines())
+        print(f"contrada: {line}", file=sys.stderr)
         return EXIT_INVALID
     except KeyboardInterrupt:
         print("contrada: interrupted; nothing was written", file=sys.stderr)

@@ -1,5 +1,6 @@
 """A map of a run, from what was matched; of many events an even sample is kept."""
 
+import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,16 @@ _PAIRS_MAX = 200_000
 
 
 def check_map_path(path: str) -> None:
-    """Refuse a name that no map can have, before anything runs."""
+    """Refuse a place where no map can be, before anything runs."""
     if Path(path).suffix.lower() not in {".html", ".png"}:
         raise InvalidInput(f"{path}: a map is written as .html or .png")
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise InvalidInput(f"{path}: there is no folder {folder}")
+    if not os.access(folder, os.W_OK):
+        raise InvalidInput(f"{path}: the folder {folder} cannot be written to")
+    if Path(path).is_dir():
+        raise InvalidInput(f"{path}: is a folder")
 
 
 class MapSketch:

@@ -3,27 +3,33 @@
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 
-from contrada.cli.drawing import MapSketch, check_map_path
-from contrada.cli.progress import bar, say
+from contrada.cli.drawing import MapSketch
+from contrada.cli.outputs import (
+    STDOUT,
+    BadRow,
+    check_outputs,
+    open_bad_rows,
+    open_pairs,
+    primary_geometry,
+    wants_geometry,
+    with_geometry,
+)
+from contrada.cli.progress import bar, say, saying
 from contrada.cli.report import Report
-from contrada.files import Rows, open_output, read_rows
+from contrada.errors import InvalidInput
+from contrada.files import Rows, read_rows
 from contrada.matcher import ENGINES, Matcher
 from contrada.matcher.run import MatchedBatch
 from contrada.model.event import GEOMETRY
 from contrada.model.subscription import Id
-
-BadRow = tuple[int | None, str, str]
-BAD_ROWS = pa.schema([("row", pa.int64()), ("id", pa.string()), ("reason", pa.string())])
-Write = Callable[[pa.RecordBatch], None]
 
 
 def add_parser(commands: Any) -> None:
@@ -58,8 +64,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Match, write, draw and report."""
     started = time.monotonic()
-    if options.map:
-        check_map_path(options.map)
+    check_outputs(options)
     if options.spark is not None:
         from contrada.cli.spark_match import match_on_spark
 
@@ -67,7 +72,7 @@ def run(options: argparse.Namespace) -> None:
     else:
         report = match_here(options)
     report.seconds = time.monotonic() - started
-    to_stdout = options.output == "-"
+    to_stdout = options.output == STDOUT
     print(report, file=sys.stderr if to_stdout or options.json else sys.stdout)
     if options.json:
         print(report.as_json())
@@ -75,138 +80,105 @@ def run(options: argparse.Namespace) -> None:
 
 def match_here(options: argparse.Namespace) -> Report:
     """Match in this process, batch by batch."""
-    matcher, report = load(options), Report()
-    rows = read_rows(options.events)
+    matcher, rows = load(options)
+    report = Report()
     bad: list[BadRow] = []
-    run_ = matcher.run(
-        rows,
-        options.event_id,
-        options.repair,
-        options.quarantine is not None,
-        lambda row, id_, reason: bad.append((row, str(id_), reason)),
-    )
+
+    def hear(row: int, id_: Id | None, reason: str) -> None:
+        if not reason.startswith("mended: "):
+            bad.append((row, None if id_ is None else str(id_), reason))
+
+    run_ = matcher.run(rows, options.event_id, options.repair, options.quarantine is not None, hear)
     sketch = MapSketch(rows.count) if options.map else None
     matched_ids: set[Id] = set()
     with ExitStack() as stack:
-        write = open_pairs(stack, options.output, run_.schema, rows)
+        write = open_pairs(stack, options.output, run_.schema, rows.crs or matcher.crs)
         write_bad = open_bad_rows(stack, options.quarantine)
-        progress = stack.enter_context(bar("matching", rows.count, "events"))
-        for matched in run_.matched(options.threads):
-            pairs = run_.as_pairs(matched)
-            if wants_geometry(options.output):
-                pairs = _with_geometry(pairs, matched, rows)
-            write(pairs)
-            write_bad(bad)
-            bad.clear()
-            _count(report, matched, pairs, matched_ids)
-            if sketch is not None:
-                geometry = matched.events.batch.geometry(primary_geometry(rows))
-                sketch.add_events(matched.events.ids, matched.events.first_row, geometry)
-                sketch.add_pairs(pairs.column(0), pairs.column(1))
-            progress.update(matched.events.batch.length)
-    fill(report, matcher, options)
-    report.subscriptions_matched = len(matched_ids)
-    if sketch is not None:
-        subscriptions = sorted(matcher.freeze(), key=lambda s: s.id)
-        sketch.draw(options.map, title_of(options), subscriptions, matched_ids, report)
+        with bar("matching", rows.count, "events") as progress:
+            for matched in run_.matched(options.threads):
+                pairs = run_.as_pairs(matched)
+                for piece in _pieces(pairs, matched, rows, options.output):
+                    write(piece)
+                write_bad(bad)
+                bad.clear()
+                _count(report, matched, pairs, matched_ids)
+                if sketch is not None:
+                    geometry = matched.events.batch.geometry(primary_geometry(rows))
+                    sketch.add_events(matched.events.ids, matched.events.first_row, geometry)
+                    sketch.add_pairs(pairs.column(0), pairs.column(1))
+                progress.update(matched.events.batch.length)
+        report.subscriptions_matched = len(matched_ids)
+        fill(report, matcher, options)
+        if sketch is not None:
+            draw(sketch, matcher, matched_ids, report, options)
     return report
 
 
-def load(options: argparse.Namespace) -> Matcher:
-    """Read the subscriptions."""
+def load(options: argparse.Namespace) -> tuple[Matcher, Rows]:
+    """Open the events and read the subscriptions."""
     matcher = Matcher(options.engine)
-    say(f"reading subscriptions from {options.subscriptions}")
-    matcher.add_many(options.subscriptions, id=options.id, repair=options.repair)
-    return matcher
+    with saying(f"reading events from {options.events}"):
+        rows = read_rows(options.events)
+    if wants_geometry(options.output) and primary_geometry(rows) not in rows.schema.names:
+        raise InvalidInput(
+            f"{options.output}: {rows.name} has no geometry to write there; write .parquet instead"
+        )
+    with saying(f"reading subscriptions from {options.subscriptions}"):
+        matcher.add_many(options.subscriptions, id=options.id, repair=options.repair)
+    _note_unknown(matcher, rows)
+    return matcher, rows
+
+
+def _note_unknown(matcher: Matcher, rows: Rows) -> None:
+    """Say which attributes no event can have: likely a name that is misspelt."""
+    known = {*rows.schema.names, *([GEOMETRY] if rows.geometry_columns else [])}
+    unknown = []
+    for name in sorted(matcher.freeze().attributes):
+        paths = [name[:i] for i, c in enumerate(name) if c == "."] + [name]
+        if known.isdisjoint(paths):
+            unknown.append(repr(name))
+    if unknown:
+        say(
+            f"note: subscriptions speak of {', '.join(unknown)}, which no event has; "
+            f"{rows.name} has {', '.join(rows.schema.names)}"
+        )
 
 
 def fill(report: Report, matcher: Matcher, options: argparse.Namespace) -> None:
     """Take the figures that the matcher kept, and name the files."""
     stats = matcher.stats()
     report.subscriptions = stats["subscriptions"]
-    for name in report.figures():
-        if name.endswith(("mended", "left_out")):
-            setattr(report, name, getattr(report, name) + stats[name])
+    for name, count in report.figures().items():
+        if name.endswith(("mended", "left_out")) and count is not None:
+            setattr(report, name, count + stats[name])
     for name in ("output", "quarantine", "map"):
         path = getattr(options, name)
-        if path and path != "-":
+        if path and path != STDOUT:
             report.files[name] = path
 
 
-def title_of(options: argparse.Namespace) -> str:
-    """Name a map after its files."""
-    return f"{Path(options.events).stem} over {Path(options.subscriptions).stem}"
+def draw(
+    sketch: MapSketch,
+    matcher: Matcher,
+    matched_ids: set[Id],
+    report: Report,
+    options: argparse.Namespace,
+) -> None:
+    """Draw the map of a run, named after its files."""
+    title = f"{Path(options.events).stem} over {Path(options.subscriptions).stem}"
+    subscriptions = sorted(matcher.freeze(), key=lambda s: s.id)
+    with saying(f"drawing {options.map}"):
+        sketch.draw(options.map, title, subscriptions, matched_ids, report)
 
 
-def primary_geometry(rows: Rows) -> str:
-    """Name the geometry that is drawn and written for an event."""
-    return (
-        GEOMETRY if GEOMETRY in rows.schema.names else next(iter(rows.geometry_columns), GEOMETRY)
-    )
-
-
-def wants_geometry(path: str | None) -> bool:
-    """Tell whether an output carries the events' geometry."""
-    return path is not None and Path(path).suffix.lower() == ".geoparquet"
-
-
-def open_pairs(stack: ExitStack, path: str | None, schema: pa.Schema, rows: Rows) -> Write:
-    """Open the output for pairs; give the function that writes a batch of them."""
-    if path is None:
-        return lambda _: None
-    fields = [
-        pa.field("event", schema.field("event").type),
-        pa.field("subscription", schema.field("subscription").type.value_type),
-    ]
-    if path == "-":
-        writer = stack.enter_context(pyarrow.csv.CSVWriter(sys.stdout.buffer, pa.schema(fields)))
-        return lambda batch: writer.write(pa.table(batch.select([0, 1])).cast(pa.schema(fields)))
-    with_geometry = wants_geometry(path)
-    if with_geometry:
-        fields.append(pa.field(GEOMETRY, pa.binary()))
-    output = stack.enter_context(
-        open_output(
-            path,
-            pa.schema(fields),
-            geometry_column=GEOMETRY if with_geometry else None,
-            crs=rows.crs,
-        )
-    )
-    return lambda batch: output.write(batch.select(range(len(fields))))
-
-
-def open_bad_rows(stack: ExitStack, path: str | None) -> Callable[[list[BadRow]], None]:
-    """Open the quarantine; give the function that writes bad rows to it."""
-    if path is None:
-        return lambda _: None
-    output = stack.enter_context(open_output(path, BAD_ROWS))
-
-    def write(bad: list[BadRow]) -> None:
-        rows = [row for row in bad if not row[2].startswith("mended: ")]
-        columns = zip(*rows, strict=True) if rows else ((), (), ())
-        output.write(
-            pa.table(
-                [pa.array(c, f.type) for c, f in zip(columns, BAD_ROWS, strict=True)],
-                schema=BAD_ROWS,
-            )
-        )
-
-    return write
-
-
-def _with_geometry(pairs: pa.RecordBatch, matched: MatchedBatch, rows: Rows) -> pa.RecordBatch:
-    """Put the events' geometry beside the pairs."""
+def _pieces(
+    pairs: pa.RecordBatch, matched: MatchedBatch, rows: Rows, output: str | None
+) -> Iterable[pa.RecordBatch]:
+    if not wants_geometry(output):
+        return [pairs]
     column = matched.events.batch.column(primary_geometry(rows))
-    if column is None or not (
-        pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)
-    ):
-        shapes = matched.events.batch.geometry(primary_geometry(rows)).take(matched.rows)
-        import shapely
-
-        geometry = pa.array(shapely.to_wkb(shapes), pa.binary())
-    else:
-        geometry = column.take(pa.array(matched.rows)).cast(pa.binary())
-    return pairs.append_column(GEOMETRY, geometry)
+    assert column is not None, "refused by load"
+    return with_geometry(pairs, column, matched.rows)
 
 
 def _count(

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _POLL_S = 0.3
+_MOMENT_S = 0.5
 
 
 def bar(label: str, total: int | None, unit: str = "rows") -> "tqdm[Any]":
@@ -21,7 +22,7 @@ def bar(label: str, total: int | None, unit: str = "rows") -> "tqdm[Any]":
         desc=label,
         unit=f" {unit}",
         unit_scale=True,
-        delay=0.5,
+        delay=_MOMENT_S,
         mininterval=0.2 if sys.stderr.isatty() else 5,
         leave=sys.stderr.isatty(),
         dynamic_ncols=True,
@@ -31,6 +32,18 @@ def bar(label: str, total: int | None, unit: str = "rows") -> "tqdm[Any]":
 def say(line: str) -> None:
     """Tell what is being done now."""
     print(line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def saying(line: str) -> Iterator[None]:
+    """Tell what is being done meanwhile, where it takes longer than a moment."""
+    timer = threading.Timer(_MOMENT_S, say, [line])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @contextmanager

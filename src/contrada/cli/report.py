@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Report:
-    """The figures of one run."""
+    """The figures of one run; None where nobody has counted."""
 
     subscriptions: int = 0
     events: int = 0
@@ -16,12 +16,12 @@ class Report:
     subscriptions_matched: int = 0
     subscriptions_mended: int = 0
     subscriptions_left_out: int = 0
-    events_mended: int = 0
+    events_mended: int | None = 0
     events_left_out: int = 0
     seconds: float = 0.0
     files: dict[str, str] = field(default_factory=dict)
 
-    def figures(self) -> dict[str, int]:
+    def figures(self) -> dict[str, int | None]:
         """Give the counts by name."""
         names = [name for name in self.__slots__ if name not in {"seconds", "files"}]
         return {name: getattr(self, name) for name in names}

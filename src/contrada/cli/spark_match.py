@@ -1,76 +1,84 @@
 """`contrada match --spark`: the same command on Spark."""
 
 import argparse
+import logging
 import re
 import tempfile
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset
 import pyarrow.parquet
 
 from contrada.cli.drawing import MapSketch
-from contrada.cli.match import (
-    fill,
-    load,
+from contrada.cli.match import draw, fill, load
+from contrada.cli.outputs import (
+    BadRow,
     open_bad_rows,
     open_pairs,
     primary_geometry,
-    title_of,
     wants_geometry,
+    with_geometry,
 )
-from contrada.cli.progress import bar, say, spark_jobs
+from contrada.cli.progress import say, spark_jobs
 from contrada.cli.report import Report
+from contrada.cli.spark_source import ROW, Source
 from contrada.errors import ContradaError, InvalidInput
-from contrada.files import Rows, read_rows
+from contrada.files import read_rows
 from contrada.matcher import Matcher
-from contrada.matcher.facade import choose_id_column
+from contrada.matcher.facade import DEFAULT_ENGINE
 from contrada.matching.columns import read_geometries
 from contrada.model.event import GEOMETRY
 from contrada.model.subscription import Id
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-_ROW = "__row"
 _OUR_ERROR = re.compile(r"^contrada\.errors\.\w+: (.*)", re.MULTILINE)
+_MASTER = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
+_ANSWER_ROWS, _ANSWER_ROWS_WITH_GEOMETRY = 65_536, 1_024
 
 
 def match_on_spark(options: argparse.Namespace) -> Report:
     """Match through `contrada.spark.match`; the answer goes to the same files as without Spark."""
     import contrada.spark
+    from contrada.spark.match import SUBSCRIPTION_COLUMNS, paths_of
 
-    if options.engine != "strtree":
+    if options.engine != DEFAULT_ENGINE:
         raise InvalidInput(f"--engine {options.engine} does not go with --spark")
-    matcher, events = load(options), read_rows(options.events)
+    if not _MASTER.fullmatch(options.spark):
+        raise InvalidInput(f"--spark {options.spark} is no master of Spark; try 'local[*]'")
+    matcher, events = load(options)
     matcher.run(events, options.event_id)  # refuses what the schema alone can tell
+    read = {path for name in matcher.freeze().attributes for path in paths_of(name)}
+    source = Source(events, options.events, options.event_id, read)
+    subscriptions = read_rows(options.subscriptions)
+    fences = Source(subscriptions, options.subscriptions, options.id, SUBSCRIPTION_COLUMNS)
     say(f"starting Spark on {options.spark}")
-    spark = contrada.spark.session(options.spark)
-    with tempfile.TemporaryDirectory(prefix="contrada-") as folder, our_errors():
+    with tempfile.TemporaryDirectory(prefix="contrada-") as folder, our_errors(), our_log():
+        spark = contrada.spark.session(options.spark)
         copies = Path(folder)
-        source = Source(events, options.events, choose_id_column(events, options.event_id))
-        subscriptions = read_rows(options.subscriptions)
-        fences = Source(
-            subscriptions, options.subscriptions, choose_id_column(subscriptions, options.id)
-        )
-        answer = contrada.spark.match(
-            source.frame(spark, copies / "events.parquet"),
-            fences.frame(spark, copies / "subscriptions.parquet"),
-            quarantine=options.repair or options.quarantine is not None,
-            repair=options.repair,
-            keep=[GEOMETRY] if wants_geometry(options.output) else [],
-            event_id=source.id_column,
-            subscription_id=fences.id_column,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # `load` has said it already
+            answer = contrada.spark.match(
+                source.frame(spark, copies / "events.parquet"),
+                fences.frame(spark, copies / "subscriptions.parquet"),
+                quarantine=options.repair or options.quarantine is not None,
+                repair=options.repair,
+                keep=_kept(options),
+                event_id=source.id_column,
+                subscription_id=fences.id_column,
+            )
         with spark_jobs(spark, "matching on Spark"):
             answer.write.parquet(str(copies / "matches"))
-        report = _collect(options, matcher, source, copies / "matches")
-    fill(report, matcher, options)
-    return report
+        return _collect(options, matcher, source, copies / "matches")
+
+
+def _kept(options: argparse.Namespace) -> list[str]:
+    kept = [GEOMETRY] if wants_geometry(options.output) else []
+    return kept if options.quarantine is None else [*kept, ROW]
 
 
 @contextmanager
@@ -85,55 +93,17 @@ def our_errors() -> Iterator[None]:
         raise InvalidInput(found[-1]) from None
 
 
-class Source:
-    """A file as a Spark DataFrame: Parquet as it is, every other format through a copy."""
-
-    def __init__(self, rows: Rows, path: str, id_column: str | None) -> None:
-        """Take the ids from a column, or else number the rows."""
-        self.rows = rows
-        self._path = Path(path)
-        self._is_numbered = id_column is None
-        self.id_column = id_column or _ROW
-
-    def frame(self, spark: "SparkSession", copy: Path) -> "DataFrame":
-        """Give the rows as a DataFrame whose geometry column is `geometry`."""
-        if not self._is_plain_parquet():
-            self._write_copy(copy)
-            return spark.read.parquet(str(copy))
-        frame = spark.read.parquet(str(self._path))
-        return frame.withColumn(_ROW, frame["_metadata.row_index"]) if self._is_numbered else frame
-
-    def _is_plain_parquet(self) -> bool:
-        if self._path.suffix not in {".parquet", ".geoparquet"} or not self._path.is_file():
-            return False
-        schema = pyarrow.parquet.read_schema(self._path)
-        if self.rows.geometry_columns not in {(), (GEOMETRY,)}:
-            return False
-        return GEOMETRY not in schema.names or pa.types.is_binary(schema.field(GEOMETRY).type)
-
-    def _write_copy(self, copy: Path) -> None:
-        fields = [_without_nanoseconds(field) for field in self.rows.schema]
-        primary = primary_geometry(self.rows)
-        names = [GEOMETRY if field.name == primary else field.name for field in fields]
-        schema = pa.schema([f.with_name(n) for f, n in zip(fields, names, strict=True)])
-        if self._is_numbered:
-            schema = schema.append(pa.field(_ROW, pa.int64()))
-        first_row = 0
-        progress = bar(f"copying {self.rows.name} for Spark", self.rows.count)
-        with progress, pyarrow.parquet.ParquetWriter(copy, schema) as writer:
-            for batch in self.rows.batches():
-                columns = list(batch.columns)
-                if self._is_numbered:
-                    columns.append(pa.array(range(first_row, first_row + batch.num_rows)))
-                table = pa.table(columns, names=schema.names)
-                writer.write_table(table.cast(schema, safe=False))
-                first_row += batch.num_rows
-                progress.update(batch.num_rows)
-
-
-def _without_nanoseconds(field: pa.Field) -> pa.Field:
-    is_fine = pa.types.is_timestamp(field.type) and field.type.unit == "ns"
-    return field.with_type(pa.timestamp("us", field.type.tz)) if is_fine else field
+@contextmanager
+def our_log() -> Iterator[None]:
+    """Show what we log and nothing else: Py4J logs an interrupt with several tracebacks."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("contrada: %(message)s"))
+    handler.addFilter(logging.Filter("contrada"))
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
 
 
 def _collect(
@@ -141,53 +111,73 @@ def _collect(
 ) -> Report:
     """Write the answer of Spark to the files that were asked for, and count it."""
     report = Report()
-    run_ = matcher.run(source.rows, options.event_id)
+    schema = matcher.run(source.rows, options.event_id).schema
     sketch = _sketch(options, source) if options.map else None
     matched_ids: set[Id] = set()
     matched_events = []
     with ExitStack() as stack:
-        write = open_pairs(stack, options.output, run_.schema, source.rows)
+        write = open_pairs(stack, options.output, schema, source.rows.crs or matcher.crs)
         write_bad = open_bad_rows(stack, options.quarantine)
-        for batch in pyarrow.dataset.dataset(matches).to_batches():
+        for batch in _read_answer(matches, wants_geometry(options.output)):
             is_pair = batch.column("subscription").is_valid()
-            pairs = batch.filter(is_pair)
-            write(pairs.drop_columns([c for c in _ANSWER_ONLY if c in pairs.schema.names]))
-            bad = batch.filter(pc.invert(is_pair))
-            write_bad([(None, *_describe(row)) for row in bad.to_pylist()])
+            pairs, bad = batch.filter(is_pair), batch.filter(pc.invert(is_pair))
+            for piece in _pieces(pairs, options.output):
+                write(piece)
+            if options.quarantine is not None:
+                write_bad([_describe(row) for row in bad.to_pylist()])
             report.events_left_out += bad.num_rows
             report.matches += pairs.num_rows
             matched_events.append(pairs.column("event").unique())
             matched_ids.update(pairs.column("subscription").unique().to_pylist())
             if sketch is not None:
                 sketch.add_pairs(pairs.column("event"), pairs.column("subscription"))
-    report.events = sum(batch.num_rows for batch in source.rows.batches())
-    report.events_matched = len(
-        pa.chunked_array(matched_events, run_.schema.field(0).type).unique()
-    )
-    report.subscriptions_matched = len(matched_ids)
-    if sketch is not None:
-        subscriptions = sorted(matcher.freeze(), key=lambda s: s.id)
-        sketch.draw(options.map, title_of(options), subscriptions, matched_ids, report)
+        report.events = _count_events(source)
+        report.events_mended = None if options.repair else 0
+        every = pa.chunked_array(matched_events, schema.field("event").type)
+        report.events_matched = len(every.unique())
+        report.subscriptions_matched = len(matched_ids)
+        fill(report, matcher, options)
+        if sketch is not None:
+            draw(sketch, matcher, matched_ids, report, options)
     return report
 
 
-_ANSWER_ONLY = ("subscriber", "version", "error")
+def _read_answer(matches: Path, with_geometry: bool) -> Iterator[pa.RecordBatch]:
+    """Read what Spark wrote, a bounded piece at a time."""
+    rows_max = _ANSWER_ROWS_WITH_GEOMETRY if with_geometry else _ANSWER_ROWS
+    for part in sorted(matches.glob("*.parquet")):
+        with pyarrow.parquet.ParquetFile(part, pre_buffer=False) as file:
+            yield from file.iter_batches(rows_max)
 
 
-def _describe(row: dict[str, Any]) -> tuple[str, str]:
-    error = row["error"]
-    return str(row["event"]), f"{error['place']}: {error['message']}"
+def _pieces(pairs: pa.RecordBatch, output: str | None) -> Iterable[pa.RecordBatch]:
+    plain = pairs.select(["event", "subscription"])
+    if not wants_geometry(output):
+        return [plain]
+    return with_geometry(plain, pairs.column(GEOMETRY), np.arange(len(pairs)))
+
+
+def _count_events(source: Source) -> int:
+    if source.rows.count is not None:
+        return source.rows.count
+    return sum(batch.num_rows for batch in source.rows.batches())
+
+
+def _describe(row: dict[str, Any]) -> BadRow:
+    error, id_ = row["error"], row["event"]
+    reason = f"{error['place']}: {error['message']}"
+    return row[ROW], None if id_ is None else str(id_), reason
 
 
 def _sketch(options: argparse.Namespace, source: Source) -> MapSketch:
     """Read the events again for the map."""
     sketch = MapSketch(source.rows.count)
+    name = primary_geometry(source.rows)
     first_row = 0
     for batch in source.rows.batches():
         ids: Any = pa.array(range(first_row, first_row + batch.num_rows))
-        if source.id_column != _ROW:
+        if source.id_column != ROW:
             ids = batch.column(source.id_column)
-        name = primary_geometry(source.rows)
         if name in batch.schema.names:
             column = read_geometries(batch.column(name), repair=options.repair)
             sketch.add_events(ids, first_row, column)

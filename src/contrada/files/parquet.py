@@ -44,9 +44,11 @@ def read_parquet(path: Path, name: str, *, batch_rows: int, columns: Sequence[st
             for batch in _read_part(part, wanted, batch_rows):
                 yield layout.arrange(_with_partition(batch, part, stated))
 
-    return Rows(
-        name, layout.schema, layout.geometry_columns, layout.crs, count, batch_rows, read_parts
-    )
+    def narrow(names: Sequence[str]) -> Rows:
+        return read_parquet(path, name, batch_rows=batch_rows, columns=names)
+
+    facts = (name, layout.schema, layout.geometry_columns, layout.crs, count)
+    return Rows(*facts, batch_rows, read_parts, narrow)
 
 
 def _find_parts(path: Path, name: str) -> list[Part]:
@@ -135,7 +137,7 @@ def _columns(schema: pa.Schema) -> list[str]:
 
 
 def _read_part(part: Part, wanted: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(part.path) as file:
+    with pq.ParquetFile(part.path, pre_buffer=False) as file:  # it would keep all it has read
         rows = file.metadata.num_rows
         if wanted:
             yield from file.iter_batches(batch_rows, columns=wanted, use_threads=False)

@@ -90,6 +90,8 @@ class GeoParquetWriter(PlainParquetWriter):
 
     def _note(self, geometries: Geometries) -> None:
         present = geometries[~shapely.is_missing(geometries)]
+        if not len(present):
+            return
         kinds = np.column_stack([shapely.get_type_id(present), shapely.has_z(present)])
         for type_id, has_z in np.unique(kinds, axis=0):
             self._types.add(TYPE_NAMES[shapely.GeometryType(type_id)] + (" Z" if has_z else ""))

@@ -29,10 +29,17 @@ class Rows:
     count: int | None
     _batch_rows: int = field(repr=False, compare=False)
     _open: Callable[[], Iterator[pa.RecordBatch]] = field(repr=False, compare=False)
+    _narrow: Callable[[Sequence[str]], "Rows"] | None = field(
+        default=None, repr=False, compare=False
+    )
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows from the start; a stream that can be read only once refuses a second call."""
         return self._refuse_damage(_rechunk(self._open(), self._batch_rows))
+
+    def narrowed(self, columns: Sequence[str]) -> "Rows":
+        """The same rows with only some columns, where the format reads columns one by one."""
+        return self if self._narrow is None else self._narrow(columns)
 
     def _refuse_damage(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         row = 0

@@ -64,7 +64,8 @@ def build(operator: str, arguments: Arguments, places: Places, place: Place) -> 
     arguments = tuple(map(_as_array, arguments, signature.takes, places))
     for argument, kind, where in zip(arguments, signature.takes, places, strict=True):
         if kind not in {"any", kind_of(argument)} and kind_of(argument) != "any":
-            where.refuse(f"{signature.name} takes a {kind} here, not a {kind_of(argument)},")
+            given = with_article(kind_of(argument))
+            where.refuse(f"{signature.name} takes {with_article(kind)} here, not {given},")
     return _BUILDERS[operator](signature.name, arguments, places)
 
 
@@ -89,6 +90,11 @@ def kind_of(expression: Expression) -> str:
             return "boolean"
 
 
+def with_article(kind: str) -> str:
+    """Name one of a kind in a sentence."""
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+
+
 def _kind_of_value(value: Value) -> str:
     match value:
         case None:
@@ -110,7 +116,7 @@ def _kind_of_value(value: Value) -> str:
 def _junction(operator: str, arguments: Arguments, places: Places, place: Place) -> Expression:
     for argument, where in zip(arguments, places, strict=True):
         if kind_of(argument) not in {"any", "boolean"}:
-            where.refuse(f"a test is wanted here, not a {kind_of(argument)},")
+            where.refuse(f"a test is wanted here, not {with_article(kind_of(argument))},")
     if not arguments:
         place.refuse(f"{operator} takes at least one argument, not 0,")
     if len(arguments) == 1:
@@ -167,10 +173,10 @@ def _spatial(name: str, arguments: Arguments, places: Places) -> Expression:
 
 def _relate(name: str, arguments: Arguments, places: Places) -> Expression:
     left, right, pattern = arguments
-    if not isinstance(pattern, Literal):
-        places[2].refuse(f"the pattern of {name} must be a literal,")
+    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+        places[2].refuse(f"the pattern of {name} must be a literal text,")
     try:
-        relation = pattern_relation(str(pattern.value))
+        relation = pattern_relation(pattern.value)
     except InvalidInput as error:
         places[2].refuse(f"{error},")
     return place_relation(relation, left, right, places)

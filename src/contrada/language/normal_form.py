@@ -66,6 +66,8 @@ def _fold_children(node: Expression) -> Expression:
             return Or(tuple(map(fold, arguments)))
         case Not(argument):
             return Not(fold(argument))
+        case Computed("array", arguments):
+            return Computed("array", tuple(dict.fromkeys(map(fold, arguments))))
         case Computed(operator, arguments):
             return Computed(operator, tuple(map(fold, arguments)))
         case Comparison(operator, left, right):
@@ -73,7 +75,7 @@ def _fold_children(node: Expression) -> Expression:
         case Between(value, low, high):
             return Between(fold(value), fold(low), fold(high))
         case In(value, choices):
-            return In(fold(value), tuple(map(fold, choices)))
+            return In(fold(value), tuple(dict.fromkeys(map(fold, choices))))
         case Like(value, pattern):
             return Like(fold(value), fold(pattern))
         case DistanceWithin(left, right, radius_m):
@@ -102,7 +104,7 @@ def _filters(node: Expression, is_negated: bool, filters_max: int) -> list[Terms
             return _join(parts, filters_max) if is_conjunction else _collect(parts, filters_max)
         case Between(value, low, high):
             both = And((Comparison(">=", value, low), Comparison("<=", value, high)))
-            return _filters(both, is_negated, filters_max)
+            return _filters(fold(both), is_negated, filters_max)
         case Literal():
             holds = truth(node, _NO_EVENT) is (not is_negated)
             return [()] if holds else []

@@ -39,11 +39,13 @@ class Place:
 
 
 def _first_atom(node: Any) -> Atom | None:
-    if isinstance(node, Atom):
-        return node
-    if isinstance(node, Mapping):
-        node = list(node.values())
-    if isinstance(node, list):
-        found = [atom for atom in map(_first_atom, node) if atom is not None]
-        return min(found, key=lambda atom: atom.position, default=None)
-    return None
+    """Find the atom below a node that stands first in the text; the tree may be deep."""
+    found: list[Atom] = []
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Atom):
+            found.append(node)
+        elif isinstance(node, Mapping | list):
+            pending += node.values() if isinstance(node, Mapping) else node
+    return min(found, key=lambda atom: atom.position, default=None)

@@ -46,7 +46,7 @@ def read_json(source: str | Mapping[str, Any] | bool) -> Expression:
     """Read a predicate from CQL2 JSON, as text or decoded."""
     if isinstance(source, str):
         try:
-            source = json.loads(source, parse_constant=_refuse_constant, parse_int=_read_integer)
+            source = json.loads(source, parse_constant=float, parse_int=_read_integer)
         except json.JSONDecodeError as error:
             raise InvalidInput(f"not JSON: {error.msg} at character {error.pos}") from None
         except RecursionError:
@@ -112,12 +112,8 @@ def _read_name(place: Place) -> str:
     return str(name)
 
 
-def _refuse_constant(name: str) -> None:
-    raise InvalidInput(f"{name} is no JSON number")
-
-
 def _read_integer(digits: str) -> int | float:
-    """Read a JSON integer; one beyond all doubles becomes infinite, and is refused in its place."""
+    """Read a JSON integer; one beyond all doubles, like NaN, is a float that is refused later."""
     number = float(digits)
     return int(digits) if math.isfinite(number) else number
 

@@ -1,7 +1,7 @@
 """Relations of geometries, evaluated by Shapely on arrays of pairs.
 
-Geometries come tidied and valid; None stands for unknown. The named OGC relations use Shapely's
-own functions, all others the DE-9IM matrix and the relation's patterns.
+Geometries come tidied, valid and not empty; None stands for unknown. The named OGC relations use
+Shapely's own functions, all others the DE-9IM matrix and the relation's patterns.
 """
 
 from collections.abc import Callable, Mapping

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 from contrada.errors import InvalidInput
 
-DEPTH_MAX = 100
+DEPTH_MAX = 100  # levels of a tree: evaluation recurses, too
+NESTING_MAX = 3 * DEPTH_MAX  # a level may be written with a parenthesis and two signs
 JOINS_MAX = 4096  # ANDs and ORs of one text
 FIRST = 1000  # stand-ins count from here, so that the -1 of a unary minus is none of them
 
 _RESERVED = frozenset("and or not like between in is null true false div".split())
 _OPERATOR = re.compile(r"not|like|between|in|is|div|[^\w\s'(),]", re.IGNORECASE)
 _CALL = re.compile(r"\s*\(")
-_BUILT_IN = re.compile(r"(s|t|a)_[a-z]+|casei|accenti|date|timestamp|interval|bbox", re.IGNORECASE)
+_LITERAL = frozenset("date timestamp interval bbox".split())
 _TOKEN = re.compile(
     r"""
       (?P<string>'(?:[^']|'')*')
@@ -89,8 +90,10 @@ class _Nesting:
             level[:] = level[0] + 1, level[1] + (word == "between")
         else:
             return
-        if len(self._levels) - 1 + sum(operators for operators, _ in self._levels) > DEPTH_MAX:
-            raise InvalidInput(f"more than {DEPTH_MAX} levels deep at character {position}")
+        if len(self._levels) - 1 + sum(operators for operators, _ in self._levels) > NESTING_MAX:
+            raise InvalidInput(
+                f"more than {NESTING_MAX} open parentheses and operators at character {position}"
+            )
         if self._joins > JOINS_MAX:
             raise InvalidInput(f"more than {JOINS_MAX} ANDs and ORs at character {position}")
 
@@ -134,7 +137,7 @@ def _next(text: str, position: int, atoms: list[Atom]) -> tuple[str, int]:
             end = _geometry_end(text, position, wkt.end())
             return f"POINT({_add(atoms, 'geometry', text[position:end], position)} 0)", end
         is_call = _CALL.match(text, end) is not None
-        if word.lower() in _RESERVED or (is_call and _BUILT_IN.fullmatch(word)):
+        if word.lower() in _RESERVED or (is_call and word.lower() in _LITERAL):
             return word, end
         letter = "f" if is_call else "p"
         return f"{letter}{_add(atoms, 'name', word, position)}", end

@@ -12,7 +12,6 @@ import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from contrada.language.build import kind_of
 from contrada.language.operators import ARITHMETIC
 from contrada.language.tokens import is_plain_name
 from contrada.model.expression import (
@@ -67,7 +66,7 @@ def to_text(expression: Expression) -> str:
         case Computed(operator, arguments) if operator in ARITHMETIC:
             return f"{_operand(arguments[0])} {operator} {_operand(arguments[1])}"
         case Computed("array", arguments):
-            return _array_text(list(map(to_text, arguments)), kind_of(arguments[0]))
+            return _array_text(list(map(to_text, arguments)))
         case Computed("interval", arguments):
             return f"INTERVAL({', '.join(map(_end_text, arguments))})"
         case _:
@@ -164,14 +163,14 @@ def _value_text(value: Value) -> str:
         case Interval(start, end):
             return f"INTERVAL('{start or '..'}', '{end or '..'}')"
         case tuple():
-            return _array_text(list(map(_value_text, value)), "any" if value == (None,) else "")
+            return _array_text(list(map(_value_text, value)))
         case _:
             return geometry_text(value)
 
 
-def _array_text(elements: list[str], kind: str) -> str:
-    """Write an array; one element of any kind in parentheses would be read as itself."""
-    return f"({', '.join(elements * 2 if len(elements) == 1 and kind == 'any' else elements)})"
+def _array_text(elements: list[str]) -> str:
+    """Write an array; a single element twice, since `(x)` is x to every parser."""
+    return f"({', '.join(elements * 2 if len(elements) == 1 else elements)})"
 
 
 def _value_json(value: Value) -> Any:

@@ -8,7 +8,7 @@ import shapely
 from contrada.language import constraint_text, evaluate, to_json, to_text, truth
 from contrada.language.evaluate import geometry_of
 from contrada.matching.checks import describe
-from contrada.matching.strtree import describe_anchor
+from contrada.matching.strtree import describe_anchor, find_anchor
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Spatial
 from contrada.model.subscription import Constraint, Id, Predicate, Subscription
@@ -100,16 +100,12 @@ def explain_predicate(predicate: Predicate) -> Explanation:
     """Explain a predicate that is in normal form."""
     filters = []
     for filter_ in predicate.filters:
-        anchors = [describe_anchor(constraint) for constraint in filter_.constraints]
-        anchor = next((a for a in anchors if a is not None), None)
+        anchor = find_anchor(filter_)
         rows = []
-        for constraint, tree in zip(filter_.constraints, anchors, strict=True):
-            is_anchor = tree is not None and tree is anchor
+        for constraint in filter_.constraints:
+            tree = describe_anchor(constraint) if constraint is anchor else None
             rows.append(
-                ExplainedConstraint(
-                    constraint_text(constraint),
-                    tree if is_anchor and tree else describe(constraint),
-                )
+                ExplainedConstraint(constraint_text(constraint), tree or describe(constraint))
             )
         filters.append(tuple(rows))
     expression = predicate.expression

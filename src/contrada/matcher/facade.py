@@ -1,9 +1,10 @@
 """The façade: a set of subscriptions that events are matched against, in one process."""
 
 import threading
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, overload
 
+import numpy as np
 import pyarrow as pa
 
 from contrada.errors import InvalidInput, NotBuilt, UnknownSubscription
@@ -20,6 +21,8 @@ from contrada.matching.subscribing import (
     OnBad,
     Subscriber,
     SubscriptionRows,
+    place_of,
+    read_attribute,
     read_subscriptions,
 )
 from contrada.model.event import GEOMETRY, Event, read_event
@@ -74,7 +77,8 @@ class Matcher:
         return len(self._subscriptions)
 
     def __contains__(self, id: object) -> bool:
-        return isinstance(id, str | int) and self._subscriptions.get(id) is not None
+        key = int(id) if isinstance(id, np.integer) else id
+        return isinstance(key, str | int) and self._subscriptions.get(key) is not None
 
     def __iter__(self) -> Iterator[Id]:
         return iter(sorted(s.id for s in self._subscriptions))
@@ -122,7 +126,8 @@ class Matcher:
             raise InvalidInput(
                 f"subscription {id!r}: {event.value(GEOMETRY)!r:.80} is empty or no geometry"
             )
-        return self._subscriber.combine(shape, find_relation(relation), attribute, where)
+        name = read_attribute(attribute, f"subscription {id!r}")
+        return self._subscriber.combine(shape, find_relation(relation), name, where)
 
     def add_many(
         self,
@@ -141,6 +146,7 @@ class Matcher:
         """
         rows = read_rows(source)
         self._check_crs(rows.crs, rows.name)
+        id_column = choose_id_column(rows, id)
         found = SubscriptionRows()
         first_row = 0
         for batch in rows.batches():
@@ -150,13 +156,17 @@ class Matcher:
                 rows.name,
                 subscriber=self._subscriber,
                 geometry_columns=rows.geometry_columns,
-                id_column=choose_id_column(rows, id),
+                id_column=id_column,
                 repair=repair,
                 on_bad=on_bad,
                 rows=found,
             )
             first_row += batch.num_rows
-        self._change(found.subscriptions, replace, rows.crs, rows.name)
+
+        def place(position: int) -> str:
+            return place_of(rows.name, found.rows[position], id_column or "id")
+
+        self._change(found.subscriptions, replace, rows.crs, rows.name, place)
         self._counts.add(subscriptions_mended=found.mended, subscriptions_left_out=found.left_out)
         return len(found.subscriptions)
 
@@ -186,6 +196,32 @@ class Matcher:
         """
         subscriptions = self._subscriptions
         return subscriptions.subscribers(judged(read_event(event, repair=repair), subscriptions))
+
+    @overload
+    def match_many(
+        self,
+        events: Any,
+        *,
+        id: str | None = None,
+        threads: int | None = None,
+        batches: Literal[False] = False,
+        repair: bool = False,
+        quarantine: bool = False,
+        on_bad: OnBad | None = None,
+    ) -> pa.Table: ...
+
+    @overload
+    def match_many(
+        self,
+        events: Any,
+        *,
+        id: str | None = None,
+        threads: int | None = None,
+        batches: Literal[True],
+        repair: bool = False,
+        quarantine: bool = False,
+        on_bad: OnBad | None = None,
+    ) -> Iterator[pa.RecordBatch]: ...
 
     def match_many(
         self,
@@ -231,11 +267,13 @@ class Matcher:
         on_bad: OnBad | None = None,
     ) -> MatchRun:
         """Set out to match rows against the subscriptions as they are now."""
+        id_column = choose_id_column(rows, id)
         self._adopt_crs(rows.crs, rows.name)
+        subscriptions = self._subscriptions
         return MatchRun(
-            self._subscriptions,
-            rows,
-            id_column=choose_id_column(rows, id),
+            subscriptions,
+            rows.narrowed(_columns_read(rows, subscriptions, id_column)),
+            id_column=id_column,
             repair=repair,
             quarantine=quarantine or repair,
             on_bad=on_bad,
@@ -260,17 +298,21 @@ class Matcher:
         replace: bool,
         crs: str | None = None,
         name: str = "add",
+        place: Callable[[int], str] | None = None,
     ) -> None:
         """Swap in the version with the added subscriptions, or refuse all of them."""
         with self._writing:
             known = self._subscriptions
-            _check_kind(added, known, name)
+            place = place or (lambda _: name)
+            _check_kind(added, known, place)
             removed: dict[Id, None] = {}
             latest: dict[Id, Subscription] = {}
-            for subscription in added:
+            for position, subscription in enumerate(added):
                 is_taken = subscription.id in latest or known.get(subscription.id) is not None
                 if is_taken and not replace:
-                    raise InvalidInput(f"{name}: the id {subscription.id!r} is taken already")
+                    raise InvalidInput(
+                        f"{place(position)}: the id {subscription.id!r} is taken already"
+                    )
                 latest[subscription.id] = subscription
                 removed[subscription.id] = None
             self._check_crs(crs, name)
@@ -321,13 +363,23 @@ def choose_id_column(rows: Rows, wanted: str | None) -> str | None:
     return wanted if wanted is not None else "id" if "id" in names else None
 
 
-def _check_kind(added: list[Subscription], known: SubscriptionSet, name: str) -> None:
+def _columns_read(rows: Rows, subscriptions: SubscriptionSet, id_column: str | None) -> list[str]:
+    """List the columns that matching reads: the id, geometries, and what constraints name."""
+    wanted = {id_column, GEOMETRY, *rows.geometry_columns}
+    for name in subscriptions.attributes:
+        wanted |= {name, *(name[:i] for i, letter in enumerate(name) if letter == ".")}
+    return [column for column in rows.schema.names if column in wanted]
+
+
+def _check_kind(
+    added: list[Subscription], known: SubscriptionSet, place: Callable[[int], str]
+) -> None:
     first = next(iter(known), None) or next(iter(added), None)
-    for subscription in added:
+    for position, subscription in enumerate(added):
         assert first is not None
         if isinstance(subscription.id, str) != isinstance(first.id, str):
             raise InvalidInput(
-                f"{name}: the ids of a matcher are all strings or all integers; "
+                f"{place(position)}: the ids of a matcher are all strings or all integers; "
                 f"{subscription.id!r} comes after {first.id!r}"
             )
 

@@ -82,12 +82,7 @@ class MatchRun:
         self._repair, self._quarantine, self._on_bad = repair, quarantine, on_bad
         self._counts = counts
         self._ids = pa.array(subscriptions.ids, id_type(subscriptions.ids))
-        self.schema = pa.schema(
-            [
-                pa.field("event", self._event_type(), nullable=False),
-                pa.field("subscription", pa.dictionary(pa.int32(), self._ids.type), nullable=False),
-            ]
-        )
+        self.schema = _answer_schema(self._event_type(), self._ids.type)
 
     def batches(self, threads: int | None) -> Iterator[pa.RecordBatch]:
         """Match batch by batch, in the order of the rows: pairs of event and subscription."""
@@ -212,30 +207,57 @@ def match_list(
     """Match events that come as a list of what `match` takes."""
     ids: list[Id] = []
     found: list[Id] = []
+    mended = left_out = 0
+    kind: pa.DataType | None = None
     for row, item in enumerate(events):
-        place = f"row {row}"
-        event = read_event(item, repair=repair, place=place)
-        id_ = _choose_id(event, id_attribute, row)
+        place, id_, reason = f"row {row}", None, None
         try:
-            matched = subscriptions.match(judged(event, subscriptions))
+            event = read_event(item, place=place)
+            id_ = _choose_id(event, id_attribute, row)
+            key = read_id(id_, f"{place}, the event's id")
+            event, reason = _judge(event, item, subscriptions, repair)
+            matched = subscriptions.match(event)
         except InvalidInput as error:
             if not quarantine:
                 raise
-            counts.add(events_left_out=1)
+            left_out += 1
             if on_bad is not None:
                 on_bad(row, id_, str(error))
             continue
-        ids += [read_id(id_, f"{place}, the event's id")] * len(matched)
+        mended += reason is not None
+        if reason is not None and on_bad is not None:
+            on_bad(row, key, f"mended: {reason}")
+        if kind not in (None, id_type([key])):
+            raise InvalidInput(
+                f"{place}: the ids of events are all strings or all integers: {key!r}"
+            )
+        kind = id_type([key])
+        ids += [key] * len(matched)
         found += matched
-    counts.add(events=len(events))
-    if len({isinstance(id_, str) for id_ in ids}) > 1:
-        raise InvalidInput("the ids of events are all strings or all integers, not both")
-    known = pa.array(subscriptions.ids, id_type(subscriptions.ids))
-    return pa.table(
-        {
-            "event": pa.array(ids, id_type(ids) if ids else pa.int64()),
-            "subscription": pa.array(found, known.type).dictionary_encode(),
-        }
+    counts.add(events=len(events), events_mended=mended, events_left_out=left_out)
+    schema = _answer_schema(kind or pa.int64(), id_type(subscriptions.ids))
+    return pa.table({"event": ids, "subscription": found}, schema=schema)
+
+
+def _judge(
+    event: Event, item: Any, subscriptions: SubscriptionSet, repair: bool
+) -> tuple[Event, str | None]:
+    """Give an event whose geometries are judged, and what was mended about it."""
+    try:
+        return judged(event, subscriptions), None
+    except InvalidInput as error:
+        if not repair:
+            raise
+        mended = read_event(item, repair=True, place=event.place)
+        return judged(mended, subscriptions), str(error)
+
+
+def _answer_schema(event_type: pa.DataType, subscription_type: pa.DataType) -> pa.Schema:
+    return pa.schema(
+        [
+            pa.field("event", event_type, nullable=False),
+            pa.field("subscription", pa.dictionary(pa.int32(), subscription_type), nullable=False),
+        ]
     )
 
 

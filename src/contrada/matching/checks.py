@@ -18,7 +18,13 @@ from contrada.matching.columns import EventBatch, Mask, Rows
 from contrada.matching.space import make_shapes, pairs_related
 from contrada.matching.table import Ids
 from contrada.model.event import Event
-from contrada.model.expression import Attribute, Comparison, Literal, Spatial
+from contrada.model.expression import (
+    Attribute,
+    Comparison,
+    Literal,
+    Spatial,
+    geometry_attributes,
+)
 from contrada.model.geometry import as_array
 from contrada.model.subscription import Constraint
 
@@ -84,14 +90,15 @@ def describe(constraint: Constraint) -> str:
 
 def _kind(constraint: Constraint) -> object:
     match constraint.test:
-        case Comparison(_, Attribute(name), Literal(value)) if isinstance(
-            value, int | float
-        ) and not isinstance(value, bool):
+        case Comparison(_, Attribute(name), Literal(int() | float() as bound)) if (
+            not isinstance(bound, bool) and abs(bound) != math.inf
+        ):
             return ("range", name)
         case Spatial(relation, Attribute(name), Literal(BaseGeometry())):
             return ("spatial", name, relation.name, constraint.is_negated)
     names = constraint.attributes()
-    return ("value", names[0]) if len(names) == 1 else "row"
+    reads_geometry = next(geometry_attributes(constraint.test), None) is not None
+    return ("value", names[0]) if len(names) == 1 and not reads_geometry else "row"
 
 
 def _make_check(kind: object, constraints: list[Constraint]) -> Check:

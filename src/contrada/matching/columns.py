@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from contrada.model.geometry import (
     Fault,
     Geometries,
     find_faults,
-    looks_like_wkt,
     read_geometry,
     tidy,
 )
@@ -81,13 +81,14 @@ class GeometryColumn:
 
 
 def read_geometries(array: pa.Array, *, repair: bool = False) -> GeometryColumn:
-    """Decode a column of WKB or WKT; what is wrong with a row is said in `faults`."""
+    """Decode a column of WKB, WKT or GeoJSON; what is wrong with a row is said in `faults`."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
         return _read_wkb(array, repair)
-    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
-        return _read_texts(array, repair)
+    is_text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
+    if is_text or pa.types.is_struct(array.type):
+        return _read_values(as_values(array), repair)
     return GeometryColumn.of(np.full(len(array), None, object))
 
 
@@ -133,7 +134,8 @@ def _find_points(array: pa.Array, x: NDArray[np.float64], y: NDArray[np.float64]
 def _decode(column: GeometryColumn, rows: Rows, values: Geometries, repair: bool) -> None:
     """Decode WKB that is no plain point, and judge it."""
     try:
-        shapes = shapely.from_wkb(values)
+        with np.errstate(invalid="ignore"):  # NaN is found and named below
+            shapes = shapely.from_wkb(values)
     except (shapely.errors.ShapelyError, NotImplementedError):
         shapes = np.full(len(values), None, object)
         for i, value in enumerate(values):
@@ -141,14 +143,12 @@ def _decode(column: GeometryColumn, rows: Rows, values: Geometries, repair: bool
     _judge(column, rows, tidy(shapes), repair)
 
 
-def _read_texts(array: pa.Array, repair: bool) -> GeometryColumn:
-    texts = array.to_pylist()
-    column = GeometryColumn.of(np.full(len(texts), None, object))
-    shapes = np.full(len(texts), None, object)
-    for row, text in enumerate(texts):
-        if text is not None and looks_like_wkt(text):
-            _put(column, row, read_geometry(text), shapes, row)
-    _judge(column, np.arange(len(texts)), shapes, repair)
+def _read_values(values: list[Any], repair: bool) -> GeometryColumn:
+    column = GeometryColumn.of(np.full(len(values), None, object))
+    shapes = np.full(len(values), None, object)
+    for row, value in enumerate(values):
+        _put(column, row, read_geometry(value), shapes, row)
+    _judge(column, np.arange(len(values)), shapes, repair)
     return column
 
 
@@ -229,8 +229,16 @@ class EventBatch:
     def codes(self, name: str) -> Codes | None:
         """Give a column by its distinct values; None where they cannot be told apart quickly."""
         if name not in self._codes:
-            self._codes[name] = _as_codes(self.column(name))
+            self._codes[name] = self._null if self._lacks(name) else _as_codes(self.column(name))
         return self._codes[name]
+
+    def _lacks(self, name: str) -> bool:
+        """Tell whether no row can have an attribute: no column has its name or begins its path."""
+        return not any(name == column or name.startswith(f"{column}.") for column in self._columns)
+
+    @cached_property
+    def _null(self) -> "Codes":
+        return Codes(np.full(self.length, -1, np.int64), [])
 
     def row(self, row: int) -> Event:
         """Give one row as an event."""
@@ -284,7 +292,7 @@ _TICKS_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 def as_values(array: pa.Array) -> list[Any]:
-    """Give an Arrow array as Python values; moments become instants."""
+    """Give an Arrow array as Python values; moments become instants, however deep they lie."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pa.types.is_date(array.type):
@@ -293,8 +301,25 @@ def as_values(array: pa.Array) -> list[Any]:
         size = _TICKS_NS[array.type.unit]
         ticks = array.cast(pa.int64()).to_pylist()
         return [None if tick is None else Instant(tick * size) for tick in ticks]
+    if pa.types.is_struct(array.type):
+        return _as_mappings(array)
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        return _as_lists(array)
     values: list[Any] = array.to_pylist()
     return values
+
+
+def _as_mappings(array: pa.Array) -> list[Any]:
+    names = [field.name for field in array.type]
+    fields = [as_values(array.field(i)) for i in range(len(names))]
+    rows = zip(array.is_valid().to_pylist(), *fields, strict=True)
+    return [dict(zip(names, row, strict=True)) if is_valid else None for is_valid, *row in rows]
+
+
+def _as_lists(array: pa.Array) -> list[Any]:
+    elements = iter(as_values(array.flatten()))
+    lengths = pc.list_value_length(array).to_pylist()
+    return [None if n is None else list(islice(elements, n)) for n in lengths]
 
 
 def _as_numbers(array: pa.Array | None) -> tuple[NDArray[Any], Mask] | None:
@@ -313,6 +338,9 @@ def _as_numbers(array: pa.Array | None) -> tuple[NDArray[Any], Mask] | None:
 def _as_codes(array: pa.Array | None) -> Codes | None:
     if array is None or pa.types.is_nested(array.type):
         return None
-    encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    try:
+        encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    except pa.ArrowNotImplementedError:
+        return None
     codes = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     return Codes(codes, as_values(encoded.dictionary))

@@ -135,38 +135,31 @@ class SubscriptionSet:
             rows, positions = segment.rows.index.match_batch(batch)
             alive = segment.is_alive[positions]
             ranks = self._ranks[first + positions[alive]]
-            found.append(rows[alive] * len(self._order) + ranks)
+            found.append(rows[alive] * len(self.ids) + ranks)
             first += len(segment.is_alive)
         keys = np.sort(np.concatenate(found))
-        rows, ranks = np.divmod(keys, max(len(self._order), 1))
+        rows, ranks = np.divmod(keys, max(len(self.ids), 1))
         return rows, ranks
 
     @cached_property
     def ids(self) -> list[Id]:
-        """List all ids in order; those removed but not yet merged away are among them."""
-        slots = self._slots
-        return [slots[i] for i in self._order]
+        """List all ids in order, each once, with those removed but not yet merged away."""
+        return sorted(set(self._slots))
 
     @cached_property
     def subscribers_by_rank(self) -> list[Id | None]:
         """List the subscribers in the order of `ids`."""
-        rows = [s.subscriber for segment in self._segments for s in segment.rows.subscriptions]
-        return [rows[i] for i in self._order]
+        subscriber_of = {s.id: s.subscriber for s in self}
+        return [subscriber_of.get(id_) for id_ in self.ids]
 
     @cached_property
     def _slots(self) -> list[Id]:
         return [s.id for segment in self._segments for s in segment.rows.subscriptions]
 
     @cached_property
-    def _order(self) -> NDArray[np.int64]:
-        slots = self._slots
-        return np.array(sorted(range(len(slots)), key=slots.__getitem__), np.int64)
-
-    @cached_property
     def _ranks(self) -> NDArray[np.int64]:
-        ranks = np.empty(len(self._order), np.int64)
-        ranks[self._order] = np.arange(len(self._order))
-        return ranks
+        rank_of = {id_: rank for rank, id_ in enumerate(self.ids)}
+        return np.array([rank_of[id_] for id_ in self._slots], np.int64)
 
     @cached_property
     def geometry_attributes(self) -> frozenset[str]:

@@ -26,7 +26,7 @@ from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
 from contrada.model.geometry import as_array
 from contrada.model.relation import RELATIONS, Family, SpatialRelation
-from contrada.model.subscription import Constraint, Subscription
+from contrada.model.subscription import Constraint, Filter, Subscription
 
 _TREE_PREDICATES: Mapping[str, Any] = {
     "intersects": "intersects",
@@ -129,6 +129,12 @@ class StrtreeIndex:
             alive[at] = self._checks.holds(batch, rows[at], constraints[to_check])
             step += 1
         return rows[alive], filters[alive]
+
+
+def find_anchor(filter_: Filter) -> Constraint | None:
+    """Choose the constraint through which a filter is found; None where no tree can find it."""
+    best = min(filter_.constraints, key=_box_size, default=None)
+    return best if best is not None and np.isfinite(_box_size(best)) else None
 
 
 def describe_anchor(constraint: Constraint) -> str | None:

@@ -61,9 +61,13 @@ class Subscriber:
 
 @dataclass(slots=True)
 class SubscriptionRows:
-    """What was read of a table: the subscriptions, and how many rows were mended or left out."""
+    """What was read of a table: the subscriptions, and how many rows were mended or left out.
+
+    `rows` are the numbers of the rows from which the subscriptions came.
+    """
 
     subscriptions: list[Subscription] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
     mended: int = 0
     left_out: int = 0
 
@@ -93,6 +97,7 @@ def read_subscriptions(
             if not is_mended:
                 continue
         rows.subscriptions.append(reader.read(row))
+        rows.rows.append(first_row + row)
 
 
 class _RowReader:
@@ -157,7 +162,7 @@ class _RowReader:
             return self._parse(row, "filter", filter_)
         geometry = self._geometry(row)
         relation = self._relation(row)
-        attribute = self._optional["attribute"][row] or GEOMETRY
+        attribute = self._attribute(row)
         where = self._optional["where"][row]
         if where is not None:
             self._parse(row, "where", where)
@@ -210,12 +215,28 @@ class _RowReader:
         except InvalidInput as error:
             raise InvalidInput(f"{self._place(row, 'relation')}: {error}") from None
 
+    def _attribute(self, row: int) -> str:
+        name = self._optional["attribute"][row]
+        return GEOMETRY if name is None else read_attribute(name, self._place(row, "attribute"))
+
     def _read_subscriber(self, row: int) -> Id | None:
         value = self._optional["subscriber"][row]
         return None if value is None else read_id(value, self._place(row, "subscriber"))
 
     def _place(self, row: int, column: str) -> str:
-        return f"{self._name}, row {self._first_row + row}, column {column!r}"
+        return place_of(self._name, self._first_row + row, column)
+
+
+def place_of(name: str, row: int, column: str) -> str:
+    """Say where in a table a value stands."""
+    return f"{name}, row {row}, column {column!r}"
+
+
+def read_attribute(value: Any, place: str) -> str:
+    """Read the name of an attribute; anything but a text that says something is refused."""
+    if not isinstance(value, str) or not value:
+        raise InvalidInput(f"{place}: an attribute has a name, not {value!r:.80}")
+    return value
 
 
 def is_empty_wkt(text: str) -> bool:

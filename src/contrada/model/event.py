@@ -8,7 +8,7 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput
-from contrada.model.geometry import Fault, as_array, find_faults, read_geometry
+from contrada.model.geometry import Fault, as_array, find_faults, is_plain_point, read_geometry
 
 GEOMETRY = "geometry"
 
@@ -52,7 +52,10 @@ class Event:
         return self._geometries[name]
 
     def _read(self, name: str) -> BaseGeometry | None:
-        geometry = read_geometry(_find(self._attributes, name))
+        value = _find(self._attributes, name)
+        if is_plain_point(value):
+            return value  # most events are points: nothing about them needs tidying
+        geometry = read_geometry(value)
         if isinstance(geometry, Fault):
             raise InvalidInput(f"{self.place}, attribute {name!r}: {geometry.message}")
         if geometry is None or geometry.is_empty:

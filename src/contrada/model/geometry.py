@@ -6,15 +6,16 @@ geometry rarely comes alone.
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import shapely
 from numpy.typing import NDArray
-from shapely import GeometryCollection
+from shapely import GeometryCollection, Point
 from shapely.geometry.base import BaseGeometry
 
 Geometries = NDArray[np.object_]
@@ -66,6 +67,17 @@ def read_geometry(value: Any) -> BaseGeometry | Fault | None:
     except (*_READING_ERRORS, shapely.errors.ShapelyError) as error:
         return Fault("undecodable", f"cannot read the geometry: {_first_line(error)}")
     return None if read is None else _tidy_value(read)
+
+
+def is_plain_point(value: Any) -> TypeGuard[Point]:
+    """Tell quickly whether a value is a point of two finite coordinates."""
+    return (
+        isinstance(value, Point)
+        and shapely.get_coordinate_dimension(value) == 2
+        and not shapely.is_empty(value)
+        and math.isfinite(shapely.get_x(value))
+        and math.isfinite(shapely.get_y(value))
+    )
 
 
 def _tidy_value(geometry: BaseGeometry) -> BaseGeometry:
@@ -137,8 +149,14 @@ def _members(collection: BaseGeometry) -> list[BaseGeometry]:
         if part.geom_type == "GeometryCollection":
             pending += reversed(shapely.get_parts(part))
         elif not part.is_empty:
-            members.append(tidy(as_array([part]))[0])
+            members.append(tidy(as_array([_without_repeats(part)]))[0])
     return members
+
+
+def _without_repeats(part: BaseGeometry) -> BaseGeometry:
+    """Drop repeated vertices of an area: GEOS fails on touching areas of a collection with them."""
+    is_area = part.geom_type in {"Polygon", "MultiPolygon"}
+    return shapely.remove_repeated_points(part, 0.0) if is_area else part
 
 
 def find_faults(geometries: Geometries) -> dict[int, Fault]:

@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-_SUBSCRIPTION_COLUMNS = ("filter", "geometry", "relation", "where", "attribute", "subscriber")
-_OUTPUT_COLUMNS = ("event", "subscription", "subscriber", "version", "error")
+SUBSCRIPTION_COLUMNS = ("filter", "geometry", "relation", "where", "attribute", "subscriber")
+_OUTPUT_COLUMNS = {
+    "pairs": ("event", "subscription", "subscriber", "version", "error"),
+    "counts": ("event", "n", "error"),
+}
 _PLANS = {"auto": True, "broadcast": True, "partitioned": False}
 _EVALUATORS = {"exact": True, "area": False}
 _OUTPUTS = {"pairs": True, "counts": True}
@@ -57,27 +60,33 @@ def match(
         raise NotBuilt(f"subscriptions from a published set ({subscriptions!r}) are not built yet")
     if events.isStreaming:
         raise NotBuilt("events from a stream are not built yet; give a batch DataFrame")
-    _check_columns(events, event_id, keep)
-    _has_whole_ids(events, event_id, "events")
+    if subscriptions.isStreaming:
+        raise InvalidInput("subscriptions cannot be a stream; give a batch DataFrame")
+    keep = _check_kept(events, keep, output)
+    _check_id(events, event_id, "events", "event_id")
+    _check_id(subscriptions, subscription_id, "subscriptions", "subscription_id")
     table = _collect(subscriptions, subscription_id)
-    matcher = Matcher()
-    matcher.add_many(table, id=subscription_id, repair=repair)
-    columns = _referenced_columns(events, matcher, strict)
+    matcher = _subscribe(table, subscription_id, repair)
+    referenced = _referenced_columns(events, matcher, strict)
+    columns = tuple(dict.fromkeys((event_id, *referenced, *keep)))
     content = _as_bytes(table)
     task = MatchTask(
         subscriptions=content,
         digest=hashlib.sha256(content + f"{subscription_id} {repair}".encode()).hexdigest(),
+        columns=columns,
         event_id=event_id,
         subscription_id=subscription_id,
         has_whole_ids=_has_whole_ids(subscriptions, subscription_id, "subscriptions"),
         has_whole_subscribers=_has_whole_subscribers(table),
-        keep=tuple(keep),
+        keep=keep,
         repair=repair,
         quarantine=quarantine,
         wants_counts=output == "counts",
     )
-    chosen = _with_wkb(events, dict.fromkeys((event_id, *columns, *keep)))
-    return chosen.mapInArrow(task, _output_schema(chosen, task))
+    chosen = _with_wkb(events, columns)
+    # PySpark's mapInArrow takes no column with a dot or a backtick in its name.
+    numbered = chosen.toDF(*(f"column{i}" for i in range(len(columns))))
+    return numbered.mapInArrow(task, _output_schema(chosen, task))
 
 
 def _check_choice(name: str, value: str, choices: dict[str, bool]) -> None:
@@ -88,46 +97,58 @@ def _check_choice(name: str, value: str, choices: dict[str, bool]) -> None:
         raise NotBuilt(f"{name} {value!r} is not built yet; there are {', '.join(built)}")
 
 
-def _check_columns(events: "DataFrame", event_id: str, keep: Sequence[str]) -> None:
+def _check_kept(events: "DataFrame", keep: Sequence[str], output: str) -> tuple[str, ...]:
+    """Give the columns to keep, each once."""
+    if isinstance(keep, str):
+        raise InvalidInput(f"keep takes a sequence of column names; write keep=[{keep!r}]")
     for name in keep:
         if name not in events.columns:
             raise InvalidInput(
                 f"events have no column {name!r} to keep; they have {', '.join(events.columns)}"
             )
-        if name in _OUTPUT_COLUMNS:
+        if name in _OUTPUT_COLUMNS[output]:
             raise InvalidInput(f"the column {name!r} cannot be kept: the answer has one itself")
-    if event_id not in events.columns:
+    return tuple(dict.fromkeys(keep))
+
+
+def _check_id(frame: "DataFrame", name: str, whose: str, option: str) -> None:
+    if name not in frame.columns:
         raise InvalidInput(
-            f"events have no column {event_id!r} for the id (event_id=…); "
-            f"they have {', '.join(events.columns)}"
+            f"{whose} have no column {name!r} for the id ({option}=…); "
+            f"they have {', '.join(frame.columns)}"
         )
+    _has_whole_ids(frame, name, whose)
 
 
 def _collect(subscriptions: "DataFrame", subscription_id: str) -> pa.Table:
     """Bring the subscriptions to the driver, without the columns that mean nothing here."""
     names = subscriptions.columns
-    if subscription_id not in names:
-        raise InvalidInput(
-            f"subscriptions have no column {subscription_id!r} for the id (subscription_id=…); "
-            f"they have {', '.join(names)}"
-        )
     if "filter" not in names and GEOMETRY not in names:
         raise InvalidInput(
             f"subscriptions need a column 'filter' or 'geometry'; they have {', '.join(names)}"
         )
-    wanted = [subscription_id, *(c for c in _SUBSCRIPTION_COLUMNS if c in names)]
-    table = _with_wkb(subscriptions, dict.fromkeys(wanted)).toArrow()
+    wanted = [subscription_id, *(c for c in SUBSCRIPTION_COLUMNS if c in names)]
+    table = _with_wkb(subscriptions, list(dict.fromkeys(wanted))).toArrow()
     assert isinstance(table, pa.Table)
     return table
 
 
-def _with_wkb(frame: "DataFrame", names: dict[str, None]) -> "DataFrame":
+def _subscribe(table: pa.Table, subscription_id: str, repair: bool) -> Matcher:
+    matcher = Matcher()
+    try:
+        matcher.add_many(table, id=subscription_id, repair=repair)
+    except InvalidInput as error:
+        raise InvalidInput(f"subscriptions: {error}") from None
+    return matcher
+
+
+def _with_wkb(frame: "DataFrame", names: Sequence[str]) -> "DataFrame":
     """Select columns; Spark's own geometries become WKB."""
     from pyspark.sql import functions
 
     columns = []
     for name in names:
-        column = functions.col(f"`{name}`")
+        column = functions.col("`" + name.replace("`", "``") + "`")
         kind = frame.schema[name].dataType.typeName()
         is_native = kind.startswith(("geometry", "geography"))
         columns.append(functions.call_function("st_asbinary", column) if is_native else column)
@@ -138,10 +159,8 @@ def _referenced_columns(events: "DataFrame", matcher: Matcher, strict: bool) -> 
     """Choose the columns that a constraint reads; say so where the events lack one."""
     found, missing = [], []
     for name in sorted(matcher.freeze().attributes):
-        paths = [name[:i] for i, c in enumerate(name) if c == "."] + [name]
-        columns = [path for path in paths if path in events.columns]
-        found += columns
-        if not columns:
+        found += [path for path in paths_of(name) if path in events.columns]
+        if not _has_path(events.schema, name):
             missing.append(name)
     if missing:
         message = (
@@ -154,6 +173,23 @@ def _referenced_columns(events: "DataFrame", matcher: Matcher, strict: bool) -> 
     if GEOMETRY in events.columns:
         found.append(GEOMETRY)
     return found
+
+
+def paths_of(attribute: str) -> list[str]:
+    """List the columns that an attribute may be in: its own, or one that holds it at a path."""
+    return [attribute[:i] for i, c in enumerate(attribute) if c == "."] + [attribute]
+
+
+def _has_path(struct: "StructType", name: str) -> bool:
+    from pyspark.sql.types import StructType
+
+    if name in struct.names:
+        return True
+    for path in paths_of(name)[:-1]:
+        inner = struct[path].dataType if path in struct.names else None
+        if isinstance(inner, StructType) and _has_path(inner, name[len(path) + 1 :]):
+            return True
+    return False
 
 
 def _as_bytes(table: pa.Table) -> bytes:

@@ -5,28 +5,44 @@ Only importable names travel to a worker by reference, so this module must not n
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from contrada.errors import InvalidInput
 from contrada.matcher import Matcher
 from contrada.matcher.run import MatchedBatch, match_record_batch
+from contrada.matching.columns import Rows
 from contrada.matching.segments import SubscriptionSet
 from contrada.model.geometry import Fault
 
 _ROWS_MAX = 65_536
+_KEPT_BYTES_MAX = 32 * 2**20
 _KEPT_MATCHERS_MAX = 2
+_LONG_TYPES = (
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_string,
+    pa.types.is_large_string,
+)
 _matchers: dict[str, SubscriptionSet] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class MatchTask:
-    """The function for `mapInArrow`: the subscriptions as Arrow IPC, and how to answer."""
+    """The function for `mapInArrow`: the subscriptions as Arrow IPC, and how to answer.
+
+    `columns` are the names of the events' columns, in their order; what they are called in the
+    batches does not matter.
+    """
 
     subscriptions: bytes
     digest: str
+    columns: tuple[str, ...]
     event_id: str
     subscription_id: str
     has_whole_ids: bool
@@ -37,21 +53,26 @@ class MatchTask:
     wants_counts: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Match batches of events; each answer has at most so many rows."""
+        """Match batches of events; the answers are of bounded size."""
         subscriptions = _subscriptions(self)
-        for batch in batches:
-            matched = match_record_batch(
-                subscriptions,
-                batch,
-                0,
-                geometry_columns=(),
-                id_column=self.event_id,
-                name="events",
-                repair=self.repair,
-            )
-            if matched.events.bad and not self.quarantine:
-                raise InvalidInput(_first_fault(matched))
-            yield from self._answer(batch, matched, subscriptions)
+        for large in batches:
+            for first in range(0, large.num_rows, _ROWS_MAX):
+                batch = large.slice(first, _ROWS_MAX).rename_columns(list(self.columns))
+                yield from self._answer(batch, self._match(batch, subscriptions), subscriptions)
+
+    def _match(self, batch: pa.RecordBatch, subscriptions: SubscriptionSet) -> MatchedBatch:
+        matched = match_record_batch(
+            subscriptions,
+            batch,
+            0,
+            geometry_columns=(),
+            id_column=self.event_id,
+            name="events",
+            repair=self.repair,
+        )
+        if matched.events.bad and not self.quarantine:
+            raise InvalidInput(_first_fault(matched))
+        return matched
 
     def _answer(
         self, batch: pa.RecordBatch, matched: MatchedBatch, subscriptions: SubscriptionSet
@@ -65,9 +86,8 @@ class MatchTask:
             subscribers = pa.array(
                 subscriptions.subscribers_by_rank, _id_type(self.has_whole_subscribers)
             )
-            for first in range(0, len(matched.rows), _ROWS_MAX):
-                rows = matched.rows[first : first + _ROWS_MAX]
-                ranks = pa.array(matched.ranks[first : first + _ROWS_MAX])
+            for piece in _pieces(matched.rows, _kept_bytes(batch, self.keep)):
+                rows, ranks = matched.rows[piece], pa.array(matched.ranks[piece])
                 columns = {
                     "subscription": ids.take(ranks),
                     "subscriber": subscribers.take(ranks),
@@ -119,6 +139,26 @@ def _subscriptions(task: MatchTask) -> SubscriptionSet:
             matcher.add_many(reader.read_all(), id=task.subscription_id, repair=task.repair)
         _matchers[task.digest] = matcher.freeze()
     return _matchers[task.digest]
+
+
+def _kept_bytes(batch: pa.RecordBatch, keep: tuple[str, ...]) -> NDArray[np.int64]:
+    """Count, for each row, the bytes of texts and geometries that a match of it carries along."""
+    sizes = np.zeros(batch.num_rows, np.int64)
+    for name in keep:
+        column = batch.column(batch.schema.get_field_index(name))
+        if any(is_long(column.type) for is_long in _LONG_TYPES):
+            sizes += pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False)
+    return sizes
+
+
+def _pieces(rows: Rows, row_bytes: NDArray[np.int64]) -> Iterator[slice]:
+    """Cut pairs into pieces of so many rows at most, and of so many bytes or little more."""
+    by_bytes = np.cumsum(row_bytes[rows]) // _KEPT_BYTES_MAX
+    by_rows = np.arange(len(rows)) // _ROWS_MAX
+    is_start = (np.diff(by_bytes, prepend=-1) != 0) | (np.diff(by_rows, prepend=-1) != 0)
+    starts = np.flatnonzero(is_start).tolist()
+    for start, end in pairwise([*starts, len(rows)]):
+        yield slice(start, end)
 
 
 def _id_type(is_whole: bool) -> pa.DataType:

@@ -1,0 +1,132 @@
+"""Files as Spark DataFrames: Parquet as it is where Spark can read it, all else through a copy.
+
+A copy has only the columns that the run needs, in types that Spark has.
+"""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from contrada.cli.outputs import primary_geometry
+from contrada.cli.progress import bar
+from contrada.errors import InvalidInput
+from contrada.files import Rows
+from contrada.matcher.facade import choose_id_column
+from contrada.matching.ids import read_id_column
+from contrada.model.event import GEOMETRY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROW = "__row"
+
+
+class Source:
+    """A file as a DataFrame with the columns `id_column`, `geometry`, `ROW` and those wanted.
+
+    `rows` are the same rows for this process, with all columns.
+    """
+
+    def __init__(
+        self, rows: Rows, path: str, id_column: str | None, wanted: Collection[str]
+    ) -> None:
+        """Take the ids from a column, or else number the rows."""
+        self.rows = rows
+        self.id_column = choose_id_column(rows, id_column) or ROW
+        self._path = Path(path)
+        self._primary = primary_geometry(rows)
+        needed = {self.id_column, self._primary, *wanted}
+        self._needed = [field for field in rows.schema if field.name in needed]
+
+    def frame(self, spark: "SparkSession", copy: Path) -> "DataFrame":
+        """Give the rows as a DataFrame; `copy` is where a copy may go."""
+        from pyspark.sql import functions
+
+        if self._is_plain_parquet():
+            # Spark reads a path as a pattern, and not every name; a link has a plain one.
+            copy.symlink_to(self._path.resolve())
+            frame = spark.read.parquet(str(copy))
+            return frame.withColumn(ROW, functions.col("_metadata.row_index"))
+        self._write_copy(copy)
+        return spark.read.parquet(str(copy))
+
+    def _is_plain_parquet(self) -> bool:
+        """Tell whether Spark reads the file itself just as we do."""
+        if self._path.suffix.lower() not in {".parquet", ".geoparquet"}:
+            return False
+        if not self._path.is_file() or self._primary != GEOMETRY:
+            return False
+        schema = pyarrow.parquet.read_schema(self._path)
+        if GEOMETRY in schema.names and not pa.types.is_binary(schema.field(GEOMETRY).type):
+            return False
+        # Spark has no integers of 64 bits without a sign.
+        if self.id_column in schema.names and pa.types.is_uint64(schema.field(self.id_column).type):
+            return False
+        has_own_names = len({name.lower() for name in schema.names}) == len(schema.names)
+        return has_own_names and all(_spark_type(field.type) == field.type for field in schema)
+
+    def _write_copy(self, copy: Path) -> None:
+        schema = self._copy_schema()
+        first_row = 0
+        progress = bar(f"copying {self.rows.name} for Spark", self.rows.count)
+        with progress, pyarrow.parquet.ParquetWriter(copy, schema) as writer:
+            for batch in self.rows.batches():
+                columns = {field.name: batch.column(field.name) for field in self._needed}
+                if self.id_column in columns:
+                    place = f"{self.rows.name}, column {self.id_column!r}"
+                    columns[self.id_column] = read_id_column(columns[self.id_column], place)
+                if self._primary in columns:
+                    columns[GEOMETRY] = columns[self._primary]
+                columns[ROW] = pa.array(range(first_row, first_row + batch.num_rows))
+                table = pa.table([columns[name] for name in schema.names], names=schema.names)
+                writer.write_table(table.cast(schema, safe=False))
+                first_row += batch.num_rows
+                progress.update(batch.num_rows)
+
+    def _copy_schema(self) -> pa.Schema:
+        """Name the columns of the copy, with their types; the primary geometry has two names."""
+        kinds = {field.name: field.type for field in self._needed}
+        if self._primary in kinds:
+            kinds[GEOMETRY] = kinds[self._primary]
+        if self.id_column in kinds:
+            kinds[self.id_column] = read_id_column(pa.array([], kinds[self.id_column]), "").type
+        fields = []
+        for name, kind in kinds.items():
+            known = _spark_type(kind)
+            if known is None:
+                raise InvalidInput(
+                    f"{self.rows.name}: column {name!r} is of type {kind}, which Spark cannot read"
+                )
+            fields.append(pa.field(name, known))
+        return pa.schema([*fields, pa.field(ROW, pa.int64())])
+
+
+def _spark_type(kind: pa.DataType) -> pa.DataType | None:
+    """Give the type as which Spark can read a column from Parquet; None where there is none."""
+    types = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return kind.storage_type
+    if types.is_timestamp(kind) and kind.unit == "ns":
+        return pa.timestamp("us", kind.tz)
+    if types.is_float16(kind):
+        return pa.float32()
+    if types.is_time(kind) or types.is_duration(kind) or types.is_decimal256(kind):
+        return None
+    if types.is_struct(kind):
+        return _spark_struct(kind)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_dictionary(kind):
+        inner = _spark_type(kind.value_type)
+        if inner is None or inner == kind.value_type:
+            return None if inner is None else kind
+        return inner if types.is_dictionary(kind) else pa.list_(inner)
+    return kind
+
+
+def _spark_struct(kind: pa.DataType) -> pa.DataType | None:
+    inside = [_spark_type(field.type) for field in kind]
+    if not inside or any(inner is None for inner in inside):
+        return None
+    return pa.struct([field.with_type(inner) for field, inner in zip(kind, inside, strict=True)])

@@ -1,0 +1,298 @@
+"""Explanations, the relation of two regions, and reference systems."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import geopandas
+import pyarrow as pa
+import pytest
+import shapely
+from hypothesis import assume, given, settings
+from shapely.geometry import LineString, Point, Polygon, box
+
+import contrada
+from contrada import InvalidInput, Matcher, Relation
+from oracle import egenhofer, relate
+from strategies import Pair, geometry_pairs
+
+SQUARE = box(0, 0, 4, 4)
+SQUARE_TEXT = "POLYGON((0 0,4 0,4 4,0 4,0 0))"
+
+
+# Why
+
+
+def watching_matcher() -> Matcher:
+    matcher = Matcher()
+    matcher.add("a", f"S_WITHIN(area, {SQUARE_TEXT}) AND (wind > 90 OR NOT calm = TRUE)")
+    return matcher
+
+
+def test_why_shows_each_constraint_with_its_truth_values_and_matrix() -> None:
+    why = watching_matcher().why("a", {"area": box(1, 1, 2, 2), "wind": 91, "calm": True})
+    assert why.id == "a"
+    assert why.matched
+    assert why.value is True
+    first, second = why.filters
+    assert [constraint.value for constraint in first] == [True, True]
+    assert [constraint.value for constraint in second] == [True, False]
+    assert first[0].text.startswith("S_WITHIN(area, POLYGON")
+    assert first[0].matrix == "2FF1FF212"
+    assert first[0].event_values == {"area": box(1, 1, 2, 2)}
+    assert first[1].text == "wind > 90"
+    assert first[1].event_values == {"wind": 91}
+    assert first[1].matrix is None
+
+
+def test_why_tells_false_from_unknown() -> None:
+    matcher = watching_matcher()
+    outside = matcher.why("a", {"area": box(3, 3, 5, 5), "wind": 91})
+    assert (outside.matched, outside.value) == (False, False)
+    assert outside.filters[0][0].matrix == "212101212"
+    absent = matcher.why("a", {"wind": 91})
+    assert (absent.matched, absent.value) == (False, None)
+    assert (absent.filters[0][0].value, absent.filters[0][0].matrix) == (None, None)
+    assert absent.filters[1][1].value is None
+    assert absent.filters[1][1].event_values == {"calm": None}
+
+
+def test_why_shows_a_negated_constraint_as_true_where_its_test_is_false() -> None:
+    matcher = Matcher()
+    matcher.add("a", f"NOT S_WITHIN(area, {SQUARE_TEXT})")
+    ((outside,),), ((inside,),), ((absent,),) = (
+        matcher.why("a", event).filters
+        for event in ({"area": Point(9, 9)}, {"area": Point(1, 1)}, {})
+    )
+    assert outside.text.startswith("NOT S_WITHIN(area")
+    assert (outside.value, inside.value, absent.value) == (True, False, None)
+    assert (outside.matrix, inside.matrix, absent.matrix) == ("FF0FFF212", "0FFFFF212", None)
+
+
+def test_why_reads_well() -> None:
+    text = str(watching_matcher().why("a", {"area": Point(1, 1), "wind": 80}))
+    lines = text.splitlines()
+    assert lines[0] == "'a' does not match (unknown)"
+    assert lines[1] == "filter 1 of 2"
+    assert lines[2].startswith("  true    S_WITHIN(area, POLYGON")
+    assert "DE-9IM 0FFFFF212" in lines[2]
+    assert lines[3] == "  false   wind > 90  [wind = 80]"
+    assert str(watching_matcher().why("a", {"area": Point(1, 1), "wind": 91})).startswith(
+        "'a' matches\n"
+    )
+
+
+def test_why_shows_the_matrix_of_reversed_arguments_and_of_two_attributes() -> None:
+    matcher = Matcher()
+    matcher.add("reversed", f"S_CONTAINS({SQUARE_TEXT}, area)")
+    matcher.add("two", "S_TOUCHES(area, other)")
+    event = {"area": Point(1, 1), "other": LineString([(1, 1), (2, 2)])}
+    (reversed_,), (two,) = (matcher.why(id_, event).filters[0] for id_ in ("reversed", "two"))
+    assert (reversed_.value, reversed_.matrix) == (True, "0FFFFF212")
+    assert (two.value, two.matrix) == (True, "F0FFFF102")
+
+
+def test_why_agrees_with_match_on_events_of_all_kinds() -> None:
+    matcher = watching_matcher()
+    for area in (Point(1, 1), Point(0, 0), Polygon(), None, "x", SQUARE):
+        for wind in (80, 91, None, "91"):
+            event = {"area": area, "wind": wind, "calm": False}
+            assert matcher.why("a", event).matched == (matcher.match(event) == ["a"])
+
+
+def test_why_refuses_an_unknown_id_and_a_bad_event() -> None:
+    matcher = watching_matcher()
+    with pytest.raises(InvalidInput, match="no subscription has the id 'z'"):
+        matcher.why("z", {})
+    with pytest.raises(InvalidInput, match=r"attribute 'area': .*self-intersection"):
+        matcher.why("a", {"area": Polygon([(0, 0), (2, 2), (2, 0), (0, 2)])})
+
+
+# Explain
+
+
+def test_explain_shows_the_normal_form_and_what_serves_each_constraint() -> None:
+    explanation = contrada.explain(
+        f"S_INTERSECTS(area, {SQUARE_TEXT}) AND (n > 1 OR name LIKE 'a%') OR NOT n = m"
+    )
+    texts = [[constraint.text for constraint in filter_] for filter_ in explanation.filters]
+    assert [len(filter_) for filter_ in texts] == [2, 2, 1]
+    assert texts[0][1] == "n > 1"
+    assert texts[1][1] == "name LIKE 'a%'"
+    assert texts[2] == ["n <> m"]
+    served = [[constraint.served_by for constraint in filter_] for filter_ in explanation.filters]
+    assert served == [
+        ["STRtree of area, intersects", "range of n, vectorised"],
+        ["STRtree of area, intersects", "distinct values of name"],
+        ["evaluated event by event"],
+    ]
+    assert explanation.removed == ()
+
+
+def test_explain_names_the_smallest_box_as_what_finds_a_filter() -> None:
+    explanation = contrada.explain(
+        f"S_INTERSECTS(area, {SQUARE_TEXT}) AND S_WITHIN(area, POLYGON((0 0,1 0,1 1,0 0)))"
+    )
+    served = [constraint.served_by for constraint in explanation.filters[0]]
+    assert served == ["relation of area, on the candidates", "STRtree of area, within"]
+
+
+@pytest.mark.parametrize(
+    ("test", "served"),
+    [
+        ("dwithin(area, POINT(1 1), 5)", "STRtree of area, dwithin"),
+        ("NOT dwithin(area, POINT(1 1), 5)", "evaluated event by event"),
+        ("S_DISJOINT(area, POINT(1 1))", "relation of area, on the candidates"),
+        ("NOT S_WITHIN(area, POINT(1 1))", "relation of area, on the candidates"),
+        ("S_WITHIN(POINT(1 1), area)", "STRtree of area, contains"),
+        ("relate(area, POINT(1 1), 'T********')", "STRtree of area, T********"),
+        ("relate(area, POINT(1 1), 'F********')", "relation of area, on the candidates"),
+        ("S_WITHIN(area, other)", "evaluated event by event"),
+        ("n = 2.5", "range of n, vectorised"),
+        ("n = 'a'", "distinct values of n"),
+        ("n IS NULL", "distinct values of n"),
+    ],
+)
+def test_explain_tells_trees_from_checks(test: str, served: str) -> None:
+    ((constraint,),) = contrada.explain(test).filters
+    assert constraint.served_by == served
+
+
+def test_explain_takes_json_a_truth_value_and_a_subscription() -> None:
+    by_json = contrada.explain({"op": ">", "args": [{"property": "n"}, 3]})
+    assert by_json.text == "n > 3"
+    assert by_json.json == {"op": ">", "args": [{"property": "n"}, 3]}
+    assert contrada.explain("3 < n") == by_json
+    assert contrada.explain(True).filters == ((),)
+    assert contrada.explain(False).filters == ()
+    matcher = Matcher()
+    matcher.add("a", "n > 3")
+    assert contrada.explain(matcher.get("a")) == by_json
+
+
+def test_explain_reads_well() -> None:
+    assert str(contrada.explain("n > 1 OR m > 1")).splitlines() == [
+        "(n > 1) OR (m > 1)",
+        "",
+        "filter 1 of 2",
+        f"  {'n > 1':<60}  range of n, vectorised",
+        "filter 2 of 2",
+        f"  {'m > 1':<60}  range of m, vectorised",
+        "",
+        "removed by the simplifier: nothing",
+    ]
+    assert "never satisfied" in str(contrada.explain(False))
+    assert "  always" in str(contrada.explain(True))
+
+
+def test_an_explanation_can_be_written_as_json() -> None:
+    explanation = contrada.explain(f"n > 1 AND S_WITHIN(area, {SQUARE_TEXT})")
+    written = json.loads(json.dumps(explanation.as_dict()))
+    assert written["text"] == explanation.text
+    assert written["removed"] == []
+    ((first, second),) = written["filters"]
+    assert first == {"constraint": "n > 1", "served_by": "range of n, vectorised"}
+    assert second["served_by"] == "STRtree of area, within"
+    assert contrada.explain(written["json"]).filters == explanation.filters
+
+
+def test_explain_refuses_what_add_refuses() -> None:
+    with pytest.raises(InvalidInput, match="LIEK"):
+        contrada.explain("n LIEK 2")
+    with pytest.raises(InvalidInput, match="more than 1 filters"):
+        contrada.explain("n > 1 OR m > 1", filters_max=1)
+
+
+# The relation of two regions
+
+
+@settings(max_examples=150)
+@given(geometry_pairs("area", "area"))
+def test_relate_is_what_exact_arithmetic_says(pair: Pair) -> None:
+    assume(shapely.relate(*pair) == relate(*pair))
+    relation = contrada.relate(*pair)
+    assert isinstance(relation, Relation)
+    assert str(relation) == egenhofer(*pair)
+
+
+def test_relate_knows_holes_and_parts() -> None:
+    plug, annulus = box(1, 1, 2, 2), Polygon(SQUARE.exterior, [box(1, 1, 2, 2).exterior])
+    assert contrada.relate(plug, annulus) is Relation.MEETS
+    assert contrada.relate(SQUARE, annulus) is Relation.COVERS
+    assert contrada.relate(annulus, SQUARE) is Relation.COVERED_BY
+    parts = shapely.MultiPolygon([box(0, 0, 1, 1), box(5, 5, 6, 6)])
+    assert contrada.relate(parts, SQUARE) is Relation.OVERLAPS
+    halves = shapely.GeometryCollection([box(0, 0, 2, 4), box(2, 0, 4, 4)])
+    assert contrada.relate(halves.wkt, SQUARE.wkb) is Relation.EQUALS
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (Point(1, 1), r"b must be a region .*POINT \(1 1\)"),
+        (Polygon(), "b must be a region .*EMPTY"),
+        (5, "b: not a geometry: 5"),
+        ("POLYGON((0 0", "b: cannot read"),
+        (Polygon([(0, 0), (2, 2), (2, 0), (0, 2)]), "b: .*self-intersection"),
+        (shapely.GeometryCollection([SQUARE, Point(9, 9)]), "b must be a region"),
+    ],
+)
+def test_relate_refuses_what_is_no_region(value: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        contrada.relate(SQUARE, value)
+
+
+# Reference systems
+
+
+def frame(crs: str | None) -> geopandas.GeoDataFrame:
+    return geopandas.GeoDataFrame(geometry=[SQUARE], crs=crs)
+
+
+def test_the_reference_system_is_that_of_the_first_table_that_states_one() -> None:
+    matcher = Matcher()
+    matcher.add("a", "n > 1")
+    matcher.remove("a")
+    assert matcher.crs is None
+    matcher.add_many(frame(None))
+    assert matcher.crs is None
+    matcher.add_many(frame("EPSG:3857"), replace=True)
+    assert matcher.crs == "EPSG:3857"
+
+
+def test_a_table_in_another_reference_system_is_refused_by_both_names() -> None:
+    matcher = Matcher(crs="EPSG:4326")
+    for method in (matcher.add_many, matcher.match_many):
+        with pytest.raises(InvalidInput, match=r"table is in EPSG:3857.*EPSG:4326"):
+            method(frame("EPSG:3857"))
+    assert len(matcher) == 0
+    matcher.add_many(frame("OGC:CRS84"))
+    assert matcher.match_many(frame("EPSG:4326")).num_rows == 1
+    assert matcher.match_many(frame(None)).num_rows == 1
+
+
+def test_events_may_state_the_reference_system_first() -> None:
+    matcher = Matcher()
+    matcher.match_many(frame("EPSG:3857"))
+    assert matcher.crs == "EPSG:3857"
+    with pytest.raises(InvalidInput, match="EPSG:4326"):
+        matcher.add_many(frame("EPSG:4326"))
+
+
+def test_a_refused_table_states_nothing() -> None:
+    matcher = Matcher()
+    with pytest.raises(InvalidInput, match="no column 'code'"):
+        matcher.match_many(frame("EPSG:3857"), id="code")
+    with pytest.raises(InvalidInput, match="no column 'code'"):
+        matcher.add_many(frame("EPSG:3857"), id="code")
+    twice = geopandas.GeoDataFrame({"id": [1, 1]}, geometry=[SQUARE] * 2, crs="EPSG:3857")
+    with pytest.raises(InvalidInput, match="1 is taken"):
+        matcher.add_many(twice)
+    assert matcher.crs is None
+
+
+def test_a_table_without_a_reference_system_is_taken_as_it_is() -> None:
+    matcher = Matcher(crs="EPSG:3857")
+    matcher.add_many(pa.table({"geometry": [SQUARE.wkb]}))
+    assert matcher.match({"geometry": Point(1, 1)}) == [0]

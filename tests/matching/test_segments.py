@@ -1,0 +1,221 @@
+"""Versions of a set of subscriptions: what they hold, what they share, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import log2
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from contrada.matching.columns import EventBatch, Rows
+from contrada.matching.engine import Skip
+from contrada.matching.segments import SubscriptionSet
+from contrada.matching.table import Ids
+from contrada.model.event import Event
+from contrada.model.expression import Literal
+from contrada.model.subscription import Filter, Id, Predicate, Subscription
+
+ALWAYS = Predicate(Literal(True), (Filter(()),))
+EVENT = Event({})
+BATCH = EventBatch({}, 2, {})
+
+
+class EverythingIndex:
+    """An index for which every event satisfies every subscription; it counts what is asked."""
+
+    built: list[int]
+    tried: list[int]
+
+    def __init__(self, subscriptions: Sequence[Subscription]) -> None:
+        self._length = len(subscriptions)
+        self.built.append(self._length)
+
+    def match(self, event: Event, skip: Skip) -> Iterator[int]:
+        for position in range(self._length):
+            if not skip(position):
+                self.tried.append(position)
+                yield position
+
+    def match_batch(self, batch: EventBatch) -> tuple[Rows, Ids]:
+        rows, positions = np.divmod(np.arange(batch.length * self._length), max(self._length, 1))
+        return rows, positions
+
+    def stats(self) -> dict[str, int]:
+        return {"held": self._length}
+
+
+@pytest.fixture(autouse=True)
+def _start_counting() -> None:
+    EverythingIndex.built, EverythingIndex.tried = [], []
+
+
+def empty_set() -> SubscriptionSet:
+    return SubscriptionSet(EverythingIndex)
+
+
+def subscription(id_: Id, subscriber: Id | None = None) -> Subscription:
+    return Subscription(id_, ALWAYS, subscriber)
+
+
+def added(subscriptions: SubscriptionSet, ids: Sequence[Id]) -> SubscriptionSet:
+    return subscriptions.changed((), [subscription(id_) for id_ in ids])
+
+
+def pairs(subscriptions: SubscriptionSet) -> list[tuple[int, Id]]:
+    rows, ranks = subscriptions.match_batch(BATCH)
+    ids = subscriptions.ids
+    return [(row, ids[rank]) for row, rank in zip(rows.tolist(), ranks.tolist(), strict=True)]
+
+
+# Whatever happens
+
+
+class Versions(RuleBasedStateMachine):
+    """A set of subscriptions beside a dictionary of id and subscriber."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        EverythingIndex.built, EverythingIndex.tried = [], []
+        self.current = empty_set()
+        self.model: dict[Id, Id | None] = {}
+        self.held: list[tuple[SubscriptionSet, dict[Id, Id | None]]] = []
+
+    def change(self, removed: Sequence[Id], found: Sequence[Subscription]) -> None:
+        self.held.append((self.current, dict(self.model)))
+        self.current = self.current.changed(removed, found)
+        for id_ in removed:
+            self.model.pop(id_, None)
+        self.model.update({s.id: s.subscriber for s in found})
+
+    @rule(first=st.integers(0, 30), count=st.integers(0, 12), who=st.sampled_from([None, "u", 1]))
+    def add(self, first: int, count: int, who: Id | None) -> None:
+        ids = [id_ for id_ in range(first, first + count) if id_ not in self.model]
+        self.change((), [subscription(id_, who) for id_ in ids])
+
+    @rule(ids=st.sets(st.integers(0, 40), min_size=1, max_size=6), who=st.sampled_from(["v", "w"]))
+    def replace(self, ids: set[int], who: str) -> None:
+        self.change(sorted(ids), [subscription(id_, who) for id_ in sorted(ids)])
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def remove(self, data: st.DataObject) -> None:
+        self.change([data.draw(st.sampled_from(sorted(self.model, key=str)))], [])
+
+    @rule(ids=st.sets(st.integers(0, 40), max_size=30))
+    def remove_several_of_which_some_are_unknown(self, ids: set[int]) -> None:
+        self.change(sorted(ids), [])
+
+    @invariant()
+    def the_current_version_is_the_model(self) -> None:
+        check_version(self.current, self.model)
+
+    def teardown(self) -> None:
+        for version, model in self.held:
+            check_version(version, model)
+
+
+def check_version(version: SubscriptionSet, model: dict[Id, Id | None]) -> None:
+    ids = sorted(model)
+    assert len(version) == len(model)
+    assert {s.id: s.subscriber for s in version} == model
+    assert version.match(EVENT) == ids
+    whom = {who for who in model.values() if who is not None}
+    assert version.subscribers(EVENT) == sorted(whom, key=lambda who: (isinstance(who, str), who))
+    assert pairs(version) == [(row, id_) for row in (0, 1) for id_ in ids]
+    assert version.ids == sorted(set(version.ids))
+    by_rank = dict(zip(version.ids, version.subscribers_by_rank, strict=True))
+    assert {id_: by_rank[id_] for id_ in ids} == model
+    for id_ in range(-1, 43):
+        found = version.get(id_)
+        assert (None if found is None else found.id) == (id_ if id_ in model else None)
+    assert version.stats()["subscriptions"] == len(model)
+
+
+TestVersions = Versions.TestCase
+
+
+# What it costs
+
+
+def test_n_single_additions_index_n_log_n_rows_in_all() -> None:
+    count = 600
+    subscriptions = empty_set()
+    for id_ in range(count):
+        subscriptions = added(subscriptions, [id_])
+        assert len(subscriptions.match(EVENT)) == id_ + 1
+        assert subscriptions.stats()["segments"] <= 2 + log2(id_ + 1)
+    assert len(EverythingIndex.built) <= count
+    assert sum(EverythingIndex.built) <= 4 * count * log2(count)
+
+
+def test_nothing_is_indexed_before_it_is_asked() -> None:
+    subscriptions = empty_set()
+    for id_ in range(100):
+        subscriptions = added(subscriptions, [id_]).changed([id_ - 3], [])
+    assert subscriptions.get(99) is not None
+    assert len(subscriptions) == 3
+    assert EverythingIndex.built == []
+    subscriptions.match(EVENT)
+    assert sum(EverythingIndex.built) <= 2 * 3
+
+
+def test_a_removal_indexes_nothing_until_most_rows_are_gone() -> None:
+    subscriptions = added(empty_set(), range(100))
+    subscriptions.match(EVENT)
+    for id_ in range(50):
+        subscriptions = subscriptions.changed([id_], [])
+        assert subscriptions.match(EVENT) == list(range(id_ + 1, 100))
+    assert EverythingIndex.built == [100]
+    subscriptions = subscriptions.changed([50], [])
+    assert subscriptions.match(EVENT) == list(range(51, 100))
+    assert EverythingIndex.built == [100, 49]
+
+
+def test_replacing_over_and_over_neither_grows_nor_costs_more_than_adding() -> None:
+    subscriptions = added(empty_set(), range(64))
+    for round_ in range(300):
+        id_ = round_ * 7 % 64
+        subscriptions = subscriptions.changed([id_], [subscription(id_, round_)])
+        assert len(subscriptions.match(EVENT)) == 64
+        assert len(subscriptions.ids) == 64
+        assert subscriptions.stats()["held"] <= 2 * 64 + 1
+    assert sum(EverythingIndex.built) <= 4 * 364 * log2(364)
+
+
+def test_a_batch_of_additions_leaves_a_much_larger_segment_alone() -> None:
+    subscriptions = added(empty_set(), range(1_000))
+    subscriptions.match(EVENT)
+    subscriptions = added(subscriptions, range(1_000, 1_100))
+    subscriptions.match(EVENT)
+    assert EverythingIndex.built == [1_000, 100]
+
+
+def test_versions_share_the_indexes_of_what_did_not_change() -> None:
+    before = added(empty_set(), range(1_000))
+    after = added(before, [1_000])
+    after.match(EVENT)
+    before.match(EVENT)
+    assert EverythingIndex.built == [1_000, 1]
+
+
+# Whom to forward to
+
+
+def test_a_subscriber_is_tried_once_even_across_segments() -> None:
+    subscriptions = empty_set()
+    for first in (0, 1_000, 1_100):
+        batch: list[Any] = [subscription(id_, "uv"[id_ % 2]) for id_ in range(first, first + 10)]
+        batch += [subscription(first + 10 + i) for i in range(1_000 if first == 0 else 10)]
+        subscriptions = subscriptions.changed(range(0), batch)
+    assert subscriptions.subscribers(EVENT) == ["u", "v"]
+    assert EverythingIndex.tried == [0, 1]
+
+
+def test_what_was_removed_is_not_tried() -> None:
+    subscriptions = added(empty_set(), range(10)).changed([3, 4], [])
+    assert subscriptions.match(EVENT) == [0, 1, 2, 5, 6, 7, 8, 9]
+    assert EverythingIndex.tried == [0, 1, 2, 5, 6, 7, 8, 9]

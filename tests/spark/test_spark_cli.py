@@ -1,0 +1,280 @@
+"""`contrada match --spark` writes what `contrada match` writes."""
+
+from __future__ import annotations
+
+import csv
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import geopandas
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import shapely
+
+from contrada.cli import main, spark_match
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.usefixtures("spark"),
+]
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+SPARK = ["--spark", "local[2]"]
+POINT = shapely.to_wkb(shapely.Point(1, 2))
+BOW_TIE = "POLYGON((0 0,4 4,4 0,0 4,0 0))"
+
+
+def read_pairs(path: Path) -> list[list[str]]:
+    with path.open(newline="") as file:
+        return sorted(csv.reader(file))
+
+
+def match_both_ways(folder: Path, zones: object, events: object, *options: str) -> list[list[str]]:
+    """The pairs, which must be the same with and without Spark."""
+    plain, spark = folder / "plain.csv", folder / "spark.csv"
+    args = ["match", str(zones), str(events), *options]
+    assert main([*args, "-o", str(plain)]) == 0
+    assert main([*args, "-o", str(spark), *SPARK]) == 0
+    assert read_pairs(plain) == read_pairs(spark)
+    return read_pairs(spark)
+
+
+@pytest.fixture
+def zones(tmp_path: Path) -> Path:
+    """Four zones in a row, without ids; the second and the fourth want speed."""
+    rows = [
+        f'"POLYGON(({x} 0,{x + 3} 0,{x + 3} 10,{x} 10,{x} 0))",{"speed > 50" if x % 4 else ""}'
+        for x in (0, 2, 4, 6)
+    ]
+    path = tmp_path / "zones.csv"
+    path.write_text("\n".join(["wkt,where", *rows, ""]))
+    return path
+
+
+@pytest.fixture
+def positions() -> geopandas.GeoDataFrame:
+    rng = np.random.default_rng(5)
+    columns = {"key": np.arange(60) + 2**60, "speed": rng.uniform(0, 100, 60)}
+    return geopandas.GeoDataFrame(columns, geometry=shapely.points(rng.uniform(0, 10, (60, 2))))
+
+
+@pytest.mark.parametrize("name", ["p.parquet", "p.geoparquet", "p.csv", "p.geojson", "p.gpkg"])
+def test_spark_gives_the_same_pairs_for_every_format(
+    name: str, tmp_path: Path, zones: Path, positions: geopandas.GeoDataFrame
+) -> None:
+    path = tmp_path / name
+    if path.suffix == ".csv":
+        sheet = pd.DataFrame(positions.drop(columns="geometry"))
+        sheet["wkt"] = positions.geometry.to_wkt()
+        sheet.to_csv(path, index=False)
+    elif path.suffix in {".parquet", ".geoparquet"}:
+        positions.to_parquet(path)
+    else:
+        positions.set_crs(4326).to_file(path)
+    numbered = match_both_ways(tmp_path, zones, path)
+    keyed = match_both_ways(tmp_path, zones, path, "--event-id", "key")
+    assert len(numbered) == len(keyed) > 30
+    assert keyed[0][0].startswith("11529215046068")
+
+
+def test_spark_writes_figures_geometry_and_map(
+    tmp_path: Path,
+    zones: Path,
+    positions: geopandas.GeoDataFrame,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    positions.set_crs(2154).to_parquet(tmp_path / "positions.parquet")
+    figures = []
+    for options in ([], SPARK):
+        out, page = (
+            tmp_path / f"pairs{len(options)}.geoparquet",
+            tmp_path / f"map{len(options)}.html",
+        )
+        args = ["match", str(zones), str(tmp_path / "positions.parquet"), "-o", str(out)]
+        assert main([*args, "--map", str(page), "--json", *options]) == 0
+        figures.append(json.loads(capsys.readouterr().out))
+        figures[-1].pop("seconds")
+        assert figures[-1].pop("output") == str(out)
+        assert figures[-1].pop("map") == str(page)
+    assert figures[0] == figures[1]
+    assert figures[0]["events"] == 60
+    # One map differs from the other only in the order of pairs, if at all.
+    assert len((tmp_path / "map0.html").read_text()) == len((tmp_path / "map2.html").read_text())
+    frames = [geopandas.read_parquet(tmp_path / f"pairs{n}.geoparquet") for n in (0, 2)]
+    rows = [f.sort_values(["event", "subscription"]).reset_index(drop=True) for f in frames]
+    assert rows[0].equals(rows[1])
+    assert frames[1].crs == "EPSG:2154"
+
+
+def test_spark_writes_the_geometry_of_text_as_a_geometry(tmp_path: Path) -> None:
+    zones, events, out = (tmp_path / n for n in ("zones.csv", "events.csv", "pairs.geoparquet"))
+    zones.write_text('id,filter\nhot,"degrees > 30"\n')
+    events.write_text("id,degrees,wkt\na,31,\nb,32,POINT(1 2)\nc,33,nowhere\nd,3,POINT(1 2)\n")
+    assert main(["match", str(zones), str(events), "-o", str(out), *SPARK]) == 0
+    found = geopandas.read_parquet(out).sort_values("event")
+    assert found.event.to_list() == ["a", "b", "c"]
+    assert found.geometry.to_list() == [None, shapely.Point(1, 2), None]
+
+
+def test_spark_quarantines_the_same_rows_and_mends_the_same(
+    tmp_path: Path, zones: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bow = shapely.to_wkb(shapely.from_wkt(BOW_TIE))
+    shapes = [POINT, bow, POINT[:-1], POINT, None]
+    ids = ["a", "bow", "cut", None, "nowhere"]
+    table = pa.table({"id": ids, "geometry": pa.array(shapes, pa.binary()), "speed": [60.0] * 5})
+    pq.write_table(table, tmp_path / "dirty.parquet")
+    args = ["match", str(zones), str(tmp_path / "dirty.parquet"), "-o", "-", "--json"]
+    for options in ([], ["--repair"]):
+        bad = [tmp_path / "plain.jsonl", tmp_path / "spark.jsonl"]
+        said = []
+        for path, more in zip(bad, ([], SPARK), strict=True):
+            assert main([*args, *options, "--quarantine", str(path), *more]) == 0
+            *pairs, figures = capsys.readouterr().out.splitlines()
+            said.append((sorted(pairs), json.loads(figures)))
+        assert bad[0].read_text() == bad[1].read_text()
+        assert said[0][0] == said[1][0]
+        left_out = [figures["events_left_out"] for _, figures in said]
+        assert left_out == ([2, 2] if options else [3, 3])
+    assert said[0][1]["events_mended"] == 1
+    assert said[1][1]["events_mended"] is None, "nobody counts them on Spark"
+
+
+def test_a_bad_event_on_spark_is_one_line_and_leaves_nothing(
+    tmp_path: Path, zones: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    events = tmp_path / "bad.csv"
+    events.write_text(f'id,wkt,speed\nx,POINT(1 1),1\ny,"{BOW_TIE}",1\n')
+    before = sorted(tmp_path.iterdir())
+    assert main(["match", str(zones), str(events), "-o", str(tmp_path / "p.csv"), *SPARK]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    start, line = said.err.splitlines()
+    assert start == "starting Spark on local[2]"
+    assert line.startswith("contrada: event 'y', column 'geometry': ")
+    assert "self-intersection at (2, 2)" in line
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_an_interrupt_while_spark_answers_leaves_the_files_as_they_were(
+    tmp_path: Path,
+    zones: Path,
+    positions: geopandas.GeoDataFrame,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    inner = spark_match._read_answer
+
+    def interrupted(*args: Any) -> Iterator[pa.RecordBatch]:
+        yield from inner(*args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(spark_match, "_read_answer", interrupted)
+    positions.to_parquet(tmp_path / "positions.parquet")
+    (tmp_path / "old.csv").write_text("from another day")
+    before = sorted(tmp_path.iterdir())
+    args = ["match", str(zones), str(tmp_path / "positions.parquet"), *SPARK]
+    assert main([*args, "-o", str(tmp_path / "old.csv"), "--map", str(tmp_path / "m.html")]) == 130
+    assert "interrupted; nothing was written" in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before
+    assert (tmp_path / "old.csv").read_text() == "from another day"
+
+
+def test_a_master_other_than_the_running_one_is_refused(
+    tmp_path: Path, zones: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "events.csv").write_text("id,lon,lat,speed\n1,1,1,1\n")
+    args = ["match", str(zones), str(tmp_path / "events.csv"), "--spark", "local[3]"]
+    assert main(args) == 2
+    assert '"local[2]" is running' in capsys.readouterr().err
+
+
+def test_parquet_that_spark_itself_cannot_read_is_read_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "zones.csv").write_text(
+        "id,filter\n"
+        "1,\"at > TIMESTAMP('2026-01-01T00:00:00Z')\"\n"
+        "2,half > 0.4\n"
+        "3,big > 1\n"
+        "4,place.level = 2\n"
+        '5,"S_INTERSECTS(geometry, POINT(1 2))"\n'
+    )
+    struct = pa.struct([("level", pa.int8()), ("since", pa.timestamp("ns"))])
+    columns: dict[str, pa.Array] = {
+        "id": pa.array([2**63 - 1, 1, 0], pa.uint64()),
+        "geometry": pa.array([POINT, None, POINT], pa.large_binary()),
+        "at": pa.array([1_780_000_000_000_000_001, 1, None], pa.timestamp("ns", "UTC")),
+        "half": pa.array(np.array([0.5, 0.25, 1], np.float16)),
+        "big": pa.array([2**64 - 1, 1, None], pa.uint64()),
+        "place": pa.array([{"level": 2}, {"level": 1}, None], struct),
+        "clock": pa.array([1, 2, 3], pa.time64("us")),
+        "Clock": pa.array([Decimal(1)] * 3, pa.decimal256(50)),
+        "none": pa.nulls(3),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "odd.parquet")
+    pairs = match_both_ways(tmp_path, tmp_path / "zones.csv", tmp_path / "odd.parquet")
+    ids = [str(2**63 - 1), "0"]
+    expected = [[ids[0], str(n)] for n in range(1, 6)] + [[ids[1], n] for n in ("2", "5")]
+    assert pairs == sorted([*expected, ["event", "subscription"]])
+
+
+def test_a_constraint_on_a_type_that_spark_lacks_is_refused_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "zones.csv").write_text("id,filter\n1,clock IS NULL\n")
+    columns = {"id": [1], "clock": pa.array([1], pa.time64("us"))}
+    pq.write_table(pa.table(columns), tmp_path / "odd.parquet")
+    args = ["match", str(tmp_path / "zones.csv"), str(tmp_path / "odd.parquet"), *SPARK]
+    assert main(args) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert "odd.parquet: column 'clock' is of type time64[us]" in line
+
+
+def test_the_primary_geometry_may_have_another_name(
+    tmp_path: Path, positions: geopandas.GeoDataFrame
+) -> None:
+    zones = tmp_path / "zones.csv"
+    zones.write_text(
+        'id,filter\n1,"S_INTERSECTS(geom, POLYGON((0 0,5 0,5 5,0 5,0 0)))"\n'
+        '2,"S_INTERSECTS(geometry, POLYGON((0 0,5 0,5 5,0 5,0 0)))"\n'
+    )
+    positions.rename_geometry("geom").to_parquet(tmp_path / "positions.parquet")
+    pairs = match_both_ways(tmp_path, zones, tmp_path / "positions.parquet")
+    found = {zone: {event for event, other in pairs if other == zone} for zone in "12"}
+    assert found["1"] == found["2"] != set()
+
+
+def test_paths_may_have_any_character(
+    tmp_path: Path, zones: Path, positions: geopandas.GeoDataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "città: [1] {a,b} 100%"
+    folder.mkdir()
+    positions.to_parquet(folder / "événements*?.parquet")
+    monkeypatch.chdir(folder)
+    assert match_both_ways(folder, zones, "événements*?.parquet")
+
+
+def test_files_without_a_row_give_files_without_a_row(tmp_path: Path, zones: Path) -> None:
+    empty = tmp_path / "empty.csv"
+    empty.write_text("id,speed,lon,lat\n")
+    assert match_both_ways(tmp_path, zones, empty) == [["event", "subscription"]]
+
+
+def test_a_real_layer_gives_the_published_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layers = [DATA / "nws_counties.parquet", DATA / "nws_alerts_colorado_2026.parquet"]
+    if not all(layer.is_file() for layer in layers):
+        pytest.skip("the real layers are not here")
+    assert main(["match", *map(str, layers), "--repair", "--json", *SPARK]) == 0
+    figures: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert (figures["matches"], figures["events_matched"]) == (2_067, 720)
+    assert (figures["subscriptions_left_out"], figures["events_left_out"]) == (3, 0)
