@@ -151,6 +151,8 @@ def test_known_distances(a: tuple[float, float], b: tuple[float, float], metres:
             111_050.0,
         ),
         ("POLYGON((179 0,180 0,180 1,179 1,179 0))", "POINT(-180 0.5)", 0.0),
+        ("POLYGON((179 0,180 0,180 1,179 1,179 0))", "POINT(-180 0.3)", 0.0),
+        ("LINESTRING(-180 0,-180 1)", "LINESTRING(170 0.3,180 0.3)", 0.0),
         ("POLYGON((179 0,180 0,180 1,179 1,179 0))", "POINT(-179 0)", 111_319.490793),
         ("LINESTRING(-180 0,-179 0)", "LINESTRING(178 0,179 0)", 111_319.490793),
         ("LINESTRING(0 89,90 89)", "LINESTRING(-180 89,-90 89)", 157_900.0),

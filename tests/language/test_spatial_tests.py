@@ -90,15 +90,15 @@ def test_every_relation_of_a_pair_of_the_zoo(pair: str) -> None:
         assert truth_of(f"NOT {function}(a, {wkt_b})", a) is (not expected), name
 
 
-@pytest.mark.parametrize("function", FUNCTIONS.values())
 @pytest.mark.parametrize("value", [*NO_GEOMETRIES, *EMPTY])
-def test_a_relation_of_what_is_no_geometry_or_empty_is_unknown(function: str, value: Any) -> None:
-    assert truth_of(f"{function}(a, {SQUARE})", value) is None
-    assert truth_of(f"NOT {function}(a, {SQUARE})", value) is None
-    assert truth_of(f"{function}({SQUARE}, a)", value) is None
-    assert truth_of(f"{function}(a, b)", value, b=SQUARE) is None
-    assert truth_of(f"{function}(a, NULL)", SQUARE) is None
-    assert truth_of(f"{function}(a, {SQUARE}) = FALSE", value) is None
+def test_a_relation_of_what_is_no_geometry_or_empty_is_unknown(value: Any) -> None:
+    for function in FUNCTIONS.values():
+        assert truth_of(f"{function}(a, {SQUARE})", value) is None
+        assert truth_of(f"NOT {function}(a, {SQUARE})", value) is None
+        assert truth_of(f"{function}({SQUARE}, a)", value) is None
+        assert truth_of(f"{function}(a, b)", value, b=SQUARE) is None
+        assert truth_of(f"{function}(a, NULL)", SQUARE) is None
+        assert truth_of(f"{function}(a, {SQUARE}) = FALSE", value) is None
 
 
 @pytest.mark.parametrize("pattern", ["T********", "FF*FF****", "*********"])

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Node = Any  # of CQL2 JSON
 Row = dict[str, Any]
 
-ENGINES = ("scan", "strtree")
+ENGINES = ("scan", "strtree", "crtree")
 OGC = ("intersects", "disjoint", "touches", "crosses", "within", "contains", "overlaps", "equals")
 SPATIAL = (*(f"s_{name}" for name in OGC), "covers", "coveredBy")
 EGENHOFER = tuple(

@@ -132,7 +132,7 @@ def test_explain_shows_the_normal_form_and_what_serves_each_constraint() -> None
 
 def test_explain_names_the_smallest_box_as_what_finds_a_filter() -> None:
     explanation = contrada.explain(
-        f"S_INTERSECTS(area, {SQUARE_TEXT}) AND S_WITHIN(area, POLYGON((0 0,1 0,1 1,0 0)))"
+        f"S_INTERSECTS(area, {SQUARE_TEXT}) AND S_WITHIN(area, POLYGON((-1 0,1 0,1 1,-1 0)))"
     )
     served = [constraint.served_by for constraint in explanation.filters[0]]
     assert served == ["relation of area, on the candidates", "STRtree of area, within"]

@@ -26,8 +26,9 @@ from contrada.cli.progress import bar, say, saying
 from contrada.cli.report import Report
 from contrada.errors import InvalidInput
 from contrada.files import Rows, read_rows
-from contrada.matcher import ENGINES, Matcher
+from contrada.matcher import Matcher
 from contrada.matcher.run import MatchedBatch
+from contrada.matching.engines import ENGINES
 from contrada.model.event import GEOMETRY
 from contrada.model.subscription import Id
 

@@ -31,8 +31,8 @@ from contrada.cli.spark_source import ROW, Source
 from contrada.errors import ContradaError, InvalidInput
 from contrada.files import read_rows
 from contrada.matcher import Matcher
-from contrada.matcher.facade import DEFAULT_ENGINE
 from contrada.matching.columns import read_geometries
+from contrada.matching.engines import DEFAULT_ENGINE
 from contrada.model.event import GEOMETRY
 from contrada.model.subscription import Id
 

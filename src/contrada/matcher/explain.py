@@ -8,6 +8,7 @@ import shapely
 from contrada.language import constraint_text, evaluate, to_json, to_text, truth
 from contrada.language.evaluate import geometry_of
 from contrada.matching.checks import describe
+from contrada.matching.simplify import simplify
 from contrada.matching.strtree import describe_anchor, find_anchor
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Spatial
@@ -57,7 +58,10 @@ class Explanation:
         for number, constraints in enumerate(self.filters, 1):
             lines.append(f"filter {number} of {len(self.filters)}")
             lines += [f"  {c.text:<60}  {c.served_by}" for c in constraints] or ["  always"]
-        lines += ["", "removed by the simplifier: " + (", ".join(self.removed) or "nothing")]
+        lines.append("")
+        if not self.removed:
+            lines.append("removed by the simplifier: nothing")
+        lines += [f"removed by the simplifier: {removal}" for removal in self.removed]
         return "\n".join(lines)
 
 
@@ -97,9 +101,10 @@ class Why:
 
 
 def explain_predicate(predicate: Predicate) -> Explanation:
-    """Explain a predicate that is in normal form."""
+    """Explain a predicate that is in normal form, and what simplifying it takes out."""
     filters = []
-    for filter_ in predicate.filters:
+    simplified, removals = simplify(predicate)
+    for filter_ in simplified.filters:
         anchor = find_anchor(filter_)
         rows = []
         for constraint in filter_.constraints:
@@ -109,7 +114,8 @@ def explain_predicate(predicate: Predicate) -> Explanation:
             )
         filters.append(tuple(rows))
     expression = predicate.expression
-    return Explanation(to_text(expression), to_json(expression), tuple(filters))
+    removed = tuple(map(str, removals))
+    return Explanation(to_text(expression), to_json(expression), tuple(filters), removed)
 
 
 def explain_why(subscription: Subscription, event: Event) -> Why:

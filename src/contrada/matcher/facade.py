@@ -7,16 +7,14 @@ from typing import Any, Literal, overload
 import numpy as np
 import pyarrow as pa
 
-from contrada.errors import InvalidInput, NotBuilt, UnknownSubscription
+from contrada.errors import InvalidInput, UnknownSubscription
 from contrada.files import Rows, is_same_crs, read_rows
 from contrada.language import FILTERS_MAX
 from contrada.matcher.explain import Explanation, Why, explain_predicate, explain_why
 from contrada.matcher.run import Counts, MatchRun, judged, match_list
-from contrada.matching.engine import MakeIndex
+from contrada.matching.engines import DEFAULT_ENGINE, make_engine
 from contrada.matching.ids import read_id
-from contrada.matching.scan import ScanIndex
 from contrada.matching.segments import SubscriptionSet
-from contrada.matching.strtree import StrtreeIndex
 from contrada.matching.subscribing import (
     OnBad,
     Subscriber,
@@ -29,10 +27,6 @@ from contrada.model.event import GEOMETRY, Event, read_event
 from contrada.model.geometry import Fault, as_array, find_faults, is_area, read_geometry
 from contrada.model.relation import Relation, egenhofer, find_relation
 from contrada.model.subscription import Id, Predicate, Subscription
-
-ENGINES: Mapping[str, MakeIndex] = {"strtree": StrtreeIndex, "scan": ScanIndex}
-DEFAULT_ENGINE = "strtree"
-_PLANNED = ("cells", "crtree", "ahs")
 
 
 class Matcher:
@@ -49,21 +43,21 @@ class Matcher:
         simplify: bool = True,
         crs: str | None = None,
         filters_max: int = FILTERS_MAX,
+        **options: Any,
     ) -> None:
         """Make an empty matcher.
 
         `crs` is the reference system of all coordinates; None takes it from the first table that
         states one. A predicate of more than `filters_max` filters in normal form is refused.
-        `simplify` is kept for the simplifier, which this version does not have yet.
+        `simplify` takes out of predicates what changes no answer. Other options are the engine's
+        own; those of `crtree` are `evaluator` ("exact" or "discrete"), `split` ("quadratic" or
+        "constraint"), and for the discrete evaluator `density`, `universe` and `halo`.
         """
-        if engine in _PLANNED:
-            raise NotBuilt(f"engine {engine!r} is not built yet; there are {', '.join(ENGINES)}")
-        if engine not in ENGINES:
-            raise InvalidInput(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}")
+        self._engine = make_engine(engine, options)
         self.engine = engine
         self.simplify = simplify
-        self._subscriber = Subscriber(filters_max)
-        self._subscriptions = SubscriptionSet(ENGINES[engine])
+        self._subscriber = Subscriber(filters_max, simplify)
+        self._subscriptions = SubscriptionSet(self._engine.make_index)
         self._crs = crs
         self._writing = threading.Lock()
         self._counts = Counts()
@@ -268,7 +262,7 @@ class Matcher:
     ) -> MatchRun:
         """Set out to match rows against the subscriptions as they are now."""
         id_column = choose_id_column(rows, id)
-        self._adopt_crs(rows.crs, rows.name)
+        self._check_crs(rows.crs, rows.name)
         subscriptions = self._subscriptions
         return MatchRun(
             subscriptions,
@@ -278,6 +272,7 @@ class Matcher:
             quarantine=quarantine or repair,
             on_bad=on_bad,
             counts=self._counts,
+            on_done=lambda: self._adopt_crs(rows.crs, rows.name),
         )
 
     def freeze(self) -> SubscriptionSet:
@@ -308,6 +303,7 @@ class Matcher:
             removed: dict[Id, None] = {}
             latest: dict[Id, Subscription] = {}
             for position, subscription in enumerate(added):
+                self._check(subscription, place(position))
                 is_taken = subscription.id in latest or known.get(subscription.id) is not None
                 if is_taken and not replace:
                     raise InvalidInput(
@@ -318,6 +314,13 @@ class Matcher:
             self._check_crs(crs, name)
             self._subscriptions = known.changed(removed if replace else (), list(latest.values()))
             self._crs = self._crs or crs
+
+    def _check(self, subscription: Subscription, place: str) -> None:
+        """Refuse a subscription that the engine cannot serve."""
+        try:
+            self._engine.check(subscription)
+        except InvalidInput as error:
+            raise InvalidInput(f"{place}: subscription {subscription.id!r}: {error}") from None
 
     def _adopt_crs(self, crs: str | None, name: str) -> None:
         """Take the reference system of the first table that states one."""
@@ -350,7 +353,7 @@ def explain(
     """
     if isinstance(predicate, Subscription):
         return explain_predicate(predicate.predicate)
-    return explain_predicate(Subscriber(filters_max).parse(predicate))
+    return explain_predicate(Subscriber(filters_max, simplify=False).parse(predicate))
 
 
 def choose_id_column(rows: Rows, wanted: str | None) -> str | None:

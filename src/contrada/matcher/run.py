@@ -3,7 +3,7 @@
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -74,6 +74,7 @@ class MatchRun:
         quarantine: bool,
         on_bad: OnBad | None,
         counts: Counts,
+        on_done: Callable[[], object],
     ) -> None:
         """Fix what is matched against what, and how bad rows are treated."""
         self._subscriptions = subscriptions
@@ -81,6 +82,7 @@ class MatchRun:
         self._id_column = id_column
         self._repair, self._quarantine, self._on_bad = repair, quarantine, on_bad
         self._counts = counts
+        self._on_done = on_done
         self._ids = pa.array(subscriptions.ids, id_type(subscriptions.ids))
         self.schema = _answer_schema(self._event_type(), self._ids.type)
 
@@ -89,8 +91,11 @@ class MatchRun:
         return map(self.as_pairs, self.matched(threads))
 
     def matched(self, threads: int | None) -> Iterator[MatchedBatch]:
-        """Match batch by batch, in the order of the rows."""
-        workers = threads if threads is not None else os.cpu_count() or 1
+        """Match batch by batch, in the order of the rows; `on_done` is called after the last."""
+        yield from self._matched(threads if threads is not None else os.cpu_count() or 1)
+        self._on_done()
+
+    def _matched(self, workers: int) -> Iterator[MatchedBatch]:
         received = self._receive_all()
         if workers <= 1:
             for batch, first_row in received:

@@ -18,6 +18,7 @@ from contrada.model.geometry import (
     Fault,
     Geometries,
     find_faults,
+    is_nested_deep,
     read_geometry,
     tidy,
 )
@@ -134,6 +135,8 @@ def _find_points(array: pa.Array, x: NDArray[np.float64], y: NDArray[np.float64]
 def _decode(column: GeometryColumn, rows: Rows, values: Geometries, repair: bool) -> None:
     """Decode WKB that is no plain point, and judge it."""
     try:
+        if any(map(is_nested_deep, values)):
+            raise NotImplementedError
         with np.errstate(invalid="ignore"):  # NaN is found and named below
             shapes = shapely.from_wkb(values)
     except (shapely.errors.ShapelyError, NotImplementedError):
@@ -172,6 +175,7 @@ def _judge(column: GeometryColumn, rows: Rows, shapes: Geometries, repair: bool)
             column.faults[row] = fault
             shapes[i] = None
     judged = GeometryColumn.of(shapes)
+    shapely.prepare(judged.shapes)
     column.x[rows], column.y[rows] = judged.x, judged.y
     column.is_point[rows] = judged.is_point
     column.shapes[rows] = judged.shapes

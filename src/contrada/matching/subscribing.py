@@ -11,11 +11,14 @@ from contrada.errors import InvalidInput
 from contrada.language import FILTERS_MAX, make_predicate, read
 from contrada.matching.columns import as_values, read_geometries
 from contrada.matching.ids import read_id, read_id_column
+from contrada.matching.simplify import simplify
 from contrada.model.event import GEOMETRY
-from contrada.model.expression import And, Attribute, Literal, Spatial
+from contrada.model.expression import And, Attribute, Literal, Spatial, geometry_attributes
 from contrada.model.geometry import is_area
 from contrada.model.relation import Family, SpatialRelation, find_relation
 from contrada.model.subscription import Constraint, Filter, Id, Predicate, Subscription
+
+_PARSED_MAX = 10_000
 
 OnBad = Callable[[int, Id | None, str], object]
 
@@ -25,18 +28,26 @@ _OPTIONAL = ("filter", "relation", "where", "attribute", "subscriber")
 class Subscriber:
     """Makes predicates, and remembers those it has parsed: many rows share one `where`."""
 
-    def __init__(self, filters_max: int = FILTERS_MAX) -> None:
-        """Refuse predicates of more than `filters_max` filters."""
+    def __init__(self, filters_max: int = FILTERS_MAX, simplify: bool = True) -> None:
+        """Refuse predicates of more than `filters_max` filters; simplify the others, or do not."""
         self._filters_max = filters_max
+        self._simplify = simplify
         self._parsed: dict[str, Predicate] = {}
 
     def parse(self, source: str | Mapping[str, Any] | bool) -> Predicate:
         """Make a predicate of CQL2 text or JSON."""
         if not isinstance(source, str):
-            return make_predicate(read(source), self._filters_max)
-        if source not in self._parsed:
-            self._parsed[source] = make_predicate(read(source), self._filters_max)
-        return self._parsed[source]
+            return self._make(source)
+        predicate = self._parsed.get(source)
+        if predicate is None:
+            if len(self._parsed) >= _PARSED_MAX:
+                self._parsed.clear()
+            predicate = self._parsed[source] = self._make(source)
+        return predicate
+
+    def _make(self, source: str | Mapping[str, Any] | bool) -> Predicate:
+        predicate = make_predicate(read(source), self._filters_max)
+        return simplify(predicate)[0] if self._simplify else predicate
 
     def combine(
         self,
@@ -54,9 +65,14 @@ class Subscriber:
             return Predicate(test, (Filter((constraint,)),))
         rest = self.parse(where)
         filters = (dict.fromkeys((constraint, *f.constraints)) for f in rest.filters)
-        return Predicate(
+        joined = Predicate(
             And((test, rest.expression)), tuple(Filter(tuple(terms)) for terms in filters)
         )
+        return simplify(joined)[0] if self._simplify and _reads_space(rest) else joined
+
+
+def _reads_space(predicate: Predicate) -> bool:
+    return next(geometry_attributes(predicate.expression), None) is not None
 
 
 @dataclass(slots=True)

@@ -8,7 +8,14 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput
-from contrada.model.geometry import Fault, as_array, find_faults, is_plain_point, read_geometry
+from contrada.model.geometry import (
+    Fault,
+    as_array,
+    find_faults,
+    is_plain_point,
+    prepared,
+    read_geometry,
+)
 
 GEOMETRY = "geometry"
 
@@ -62,16 +69,21 @@ class Event:
             return None
         fault = find_faults(as_array([geometry])).get(0)
         if fault is None:
-            return geometry
+            return prepared(geometry)
         if self._repair and fault.code == "invalid":
             mended = read_geometry(shapely.make_valid(geometry))
             assert isinstance(mended, BaseGeometry)
-            return None if mended.is_empty else mended
+            return None if mended.is_empty else prepared(mended)
         raise InvalidInput(f"{self.place}, attribute {name!r}: {fault.message}")
 
 
 def as_python(value: Any) -> Any:
-    """Give a NumPy scalar as Python's value; times stay, since some would become integers."""
+    """Give a NumPy scalar as Python's value; times stay, since some would become integers.
+
+    The missing values of pandas are null, whether or not pandas is there to ask.
+    """
+    if type(value).__name__ in {"NAType", "NaTType"}:
+        return None
     is_time = isinstance(value, np.datetime64 | np.timedelta64)
     return value.item() if isinstance(value, np.generic) and not is_time else value
 
@@ -105,9 +117,8 @@ def _read_feature(feature: Mapping[str, Any], repair: bool, place: str) -> Event
 
 
 def _find(attributes: Mapping[str, Any], name: str) -> Any:
-    value = attributes.get(name)
-    if value is not None or "." not in name:
-        return value
+    if "." not in name or name in attributes:
+        return attributes.get(name)
     dot = name.find(".")
     while dot != -1:
         inner = attributes.get(name[:dot])

@@ -26,6 +26,7 @@ _WKT = re.compile(
     r"MULTISURFACE)\s*(Z|M|ZM)?\s*(\(|EMPTY)",
     re.IGNORECASE,
 )
+_SRID = re.compile(r"\s*SRID=\d+;", re.IGNORECASE)
 _GEOJSON_TYPES = frozenset(
     "Point LineString Polygon MultiPoint MultiLineString MultiPolygon GeometryCollection".split()
 )
@@ -87,15 +88,28 @@ def _tidy_value(geometry: BaseGeometry) -> BaseGeometry:
 
 def _read(value: Any) -> BaseGeometry | None:
     if isinstance(value, bytes | bytearray | memoryview):
-        return shapely.from_wkb(bytes(value))
+        return _read_wkb(bytes(value))
     if isinstance(value, str):
-        return _read_wkt(value.strip()) if looks_like_wkt(value) else None
+        return _read_wkt(_SRID.sub("", value).strip()) if looks_like_wkt(value) else None
     if isinstance(value, Mapping):
         kind = value.get("type")
         is_geometry = isinstance(kind, str) and kind in _GEOJSON_TYPES
         return shapely.from_geojson(json.dumps(value)) if is_geometry else None
     interface = getattr(value, "__geo_interface__", None)
     return shapely.geometry.shape(dict(interface)) if isinstance(interface, Mapping) else None
+
+
+def _read_wkb(wkb: bytes) -> BaseGeometry:
+    if is_nested_deep(wkb):
+        raise RecursionError
+    return shapely.from_wkb(wkb)
+
+
+def is_nested_deep(wkb: bytes) -> bool:
+    """Tell whether WKB holds collections nested so deep that GEOS would not survive them."""
+    if 7 not in wkb[1:5]:
+        return False
+    return wkb.count(b"\x07\x00\x00") + wkb.count(b"\x00\x00\x07") > _NESTED_MAX
 
 
 def _read_wkt(text: str) -> BaseGeometry:
@@ -106,6 +120,16 @@ def _read_wkt(text: str) -> BaseGeometry:
 
 def _first_line(error: BaseException) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+def prepared(geometry: BaseGeometry) -> BaseGeometry:
+    """Give a copy that is prepared: what is asked of it is answered faster, and more often right.
+
+    A copy, since preparing would change the caller's geometry under the hands of other threads.
+    """
+    copy: BaseGeometry = shapely.force_2d(geometry)
+    shapely.prepare(copy)
+    return copy
 
 
 def tidy(geometries: Geometries) -> Geometries:

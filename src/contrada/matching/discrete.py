@@ -1,0 +1,103 @@
+"""The evaluator `discrete`: Algorithm 1 of the CR-tree paper, approximate by design.
+
+It knows regions of one part without holes, and nothing else: a hole that the event covers, or a
+second part, would give a wrong relation, so both are refused. Points and lines are not regions;
+relations of theirs are decided exactly.
+"""
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+from shapely import Polygon
+from shapely.geometry.base import BaseGeometry
+
+from contrada.errors import InvalidInput
+from contrada.kernels.discretising import find_relations
+from contrada.matching.indexes.space import ExactEvaluator, ShapeSet
+from contrada.matching.table import Ids
+from contrada.model.calculus import base_relations
+from contrada.model.geometry import is_area
+from contrada.model.relation import Family, Relation, SpatialRelation
+
+DENSITY = 2_000.0
+LONGITUDE_LATITUDE = (-180.0, -90.0, 180.0, 90.0)
+_CODES = (
+    Relation.DISJOINT,
+    Relation.MEETS,
+    Relation.OVERLAPS,
+    Relation.EQUALS,
+    Relation.INSIDE,
+    Relation.CONTAINS,
+    Relation.COVERS,
+    Relation.COVERED_BY,
+)
+
+
+class DiscreteEvaluator:
+    """Boundaries as points: `density` of them in half the perimeter of the universe."""
+
+    def __init__(
+        self,
+        density: float = DENSITY,
+        universe: tuple[float, float, float, float] = LONGITUDE_LATITUDE,
+        halo: bool = True,
+    ) -> None:
+        """Choose how many points, and whether each has a halo of half their distance."""
+        west, south, east, north = universe
+        if not (west < east and south < north):
+            raise InvalidInput(f"the universe {universe} must be west, south, east, north")
+        if not density >= 0:
+            raise InvalidInput(f"the density must be a number >= 0, not {density!r}")
+        self._points_per_unit = density / (east - west + north - south)
+        self._halo = halo
+        self._exact = ExactEvaluator()
+        self._rings: dict[int, tuple[ShapeSet, NDArray[np.float64], Ids]] = {}
+
+    def check(self, relation: SpatialRelation, geometry: BaseGeometry) -> None:
+        """Refuse what Algorithm 1 cannot decide."""
+        if relation.family is Family.PATTERN:
+            raise InvalidInput(f"the discrete evaluator has no DE-9IM patterns: {relation.name}")
+        if is_area(geometry) and not _is_simple(geometry):
+            raise InvalidInput(
+                "the discrete evaluator takes regions of one part without holes, "
+                f"not {geometry!s:.60}"
+            )
+
+    def related(
+        self, relation: SpatialRelation, event: BaseGeometry, shapes: ShapeSet, items: Ids
+    ) -> NDArray[np.bool_]:
+        """Decide regions by Algorithm 1, everything else exactly."""
+        if not is_area(event):
+            return self._exact.related(relation, event, shapes, items)
+        self.check(relation, event)
+        regions = shapes.shapes.is_area[items]
+        holds = np.zeros(len(items), bool)
+        rest = items[~regions]
+        if rest.size:
+            holds[~regions] = self._exact.related(relation, event, shapes, rest)
+        found = self.relations(event, shapes, items[regions])
+        wanted = [
+            code for code, base in enumerate(_CODES) if base in base_relations(relation, False)
+        ]
+        holds[regions] = np.isin(found, wanted)
+        return holds
+
+    def relations(self, event: BaseGeometry, shapes: ShapeSet, items: Ids) -> NDArray[np.int64]:
+        """Find the relation of an event to each item, as a number in the order of Table 1."""
+        rings, starts = self._ring_arrays(shapes)
+        ring = shapely.get_coordinates(shapely.get_exterior_ring(event))
+        return find_relations(ring, rings, starts, items, self._points_per_unit, self._halo)
+
+    def _ring_arrays(self, shapes: ShapeSet) -> tuple[NDArray[np.float64], Ids]:
+        """Lay the rings of all regions one after another, once for each set of shapes."""
+        known = self._rings.get(id(shapes))
+        if known is None or known[0] is not shapes:
+            outlines = shapely.get_exterior_ring(shapes.geometries)
+            coordinates, owners = shapely.get_coordinates(outlines, return_index=True)
+            starts = np.searchsorted(owners, np.arange(len(outlines) + 1)).astype(np.int64)
+            known = self._rings[id(shapes)] = (shapes, coordinates, starts)
+        return known[1], known[2]
+
+
+def _is_simple(geometry: BaseGeometry) -> bool:
+    return isinstance(geometry, Polygon) and shapely.get_num_interior_rings(geometry) == 0

@@ -1,0 +1,75 @@
+"""Equality by hash: `=`, `IN`, and attributes that are themselves true or false."""
+
+from typing import Any
+
+from contrada.matching.indexes.operands import (
+    Kind,
+    as_ids,
+    is_operand,
+    kind_of_literal,
+    read_kinds,
+)
+from contrada.matching.table import Ids
+from contrada.model.event import Event
+from contrada.model.expression import Attribute, Comparison, Expression, In, Literal
+from contrada.model.subscription import Constraint
+
+
+def equal_values(constraint: Constraint) -> tuple[Expression, list[Any]] | None:
+    """Give the operand and the values of one kind to which it is compared for equality."""
+    match constraint.test:
+        case Comparison("=" | "<>", operand, Literal(value)):
+            values = [value]
+        case In(operand, choices) if all(isinstance(c, Literal) for c in choices):
+            values = [choice.value for choice in choices if isinstance(choice, Literal)]
+        case _:
+            return None
+    kinds = {kind_of_literal(value) for value in values}
+    return (
+        (operand, values) if is_operand(operand) and len(kinds) == 1 and None not in kinds else None
+    )
+
+
+class EqualityIndex:
+    """Constraints by operand, kind and value."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._numbers: dict[Expression, dict[tuple[Kind, Any], list[int]]] = {}
+        self._ids: dict[Expression, dict[tuple[Kind, Any], Ids]] = {}
+
+    def take(self, number: int, constraint: Constraint) -> bool:
+        """Take `=`, `IN` of values of one kind, and truth values."""
+        if isinstance(constraint.test, Attribute):
+            self._add(constraint.test, ("boolean", not constraint.is_negated), number)
+            return True
+        found = equal_values(constraint)
+        is_difference = isinstance(constraint.test, Comparison) and constraint.test.operator == "<>"
+        if found is None or is_difference or constraint.is_negated:
+            return False
+        operand, values = found
+        for value in dict.fromkeys(values):
+            kind = kind_of_literal(value)
+            assert kind is not None
+            self._add(operand, (kind, value), number)
+        return True
+
+    def _add(self, operand: Expression, key: tuple[Kind, Any], number: int) -> None:
+        self._numbers.setdefault(operand, {}).setdefault(key, []).append(number)
+
+    def freeze(self) -> None:
+        """Write the numbers as arrays."""
+        self._ids = {
+            operand: {key: as_ids(numbers) for key, numbers in values.items()}
+            for operand, values in self._numbers.items()
+        }
+
+    def satisfied(self, event: Event) -> list[Ids]:
+        """Look the event's values up."""
+        found = []
+        for operand, values in self._ids.items():
+            for key in read_kinds(operand, event):
+                ids = values.get(key)
+                if ids is not None:
+                    found.append(ids)
+        return found
