@@ -111,8 +111,9 @@ def _box(place: Place) -> BaseGeometry:
         return _rectangle(west, south, east, north)
     if west > 180 or east < -180:
         place.refuse(f"a BBOX from {west} to {east} does not cross the 180° meridian")
-    parts = [_rectangle(west, south, 180, north), _rectangle(-180, south, east, north)]
-    return shapely.unary_union(parts)
+    return shapely.unary_union(
+        [_rectangle(west, south, 180, north), _rectangle(-180, south, east, north)]
+    )
 
 
 def _edge(place: Place) -> int | float:

@@ -91,7 +91,8 @@ def _read_operation(place: Place, depth: int) -> Expression:
         place.refuse(f"the args of {name} must be a list")
     key = name.lower()
     if key not in SIGNATURES and key not in {"and", "or"}:
-        place.step("op").refuse(f'unknown function "{name}"; known: {", ".join(FUNCTIONS)};')
+        known = [n for n in SIGNATURES if n[:2] == key[:2] and n[1:2] == "_"] or FUNCTIONS
+        place.step("op").refuse(f'unknown function "{name}"; known: {", ".join(known)};')
     arguments = place.step("args") if "args" in place.node else Place([], place.path, place.text)
     sides = tuple(arguments.step(i) for i in range(len(raw)))
     expressions = tuple(read_node(side, depth + 1) for side in sides)

@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, overload
 
-import numpy as np
 import pyarrow as pa
 
 from contrada.errors import InvalidInput, UnknownSubscription
@@ -13,17 +12,17 @@ from contrada.language import FILTERS_MAX
 from contrada.matcher.explain import Explanation, Why, explain_predicate, explain_why
 from contrada.matcher.run import Counts, MatchRun, judged, match_list
 from contrada.matching.engines import DEFAULT_ENGINE, make_engine
-from contrada.matching.ids import read_id
+from contrada.matching.ids import as_key, read_id
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.subscribing import (
     OnBad,
-    Subscriber,
+    PredicateReader,
     SubscriptionRows,
     place_of,
     read_attribute,
     read_subscriptions,
 )
-from contrada.model.event import GEOMETRY, Event, read_event
+from contrada.model.event import GEOMETRY, Event, paths_of, read_event
 from contrada.model.geometry import Fault, as_array, find_faults, is_area, read_geometry
 from contrada.model.relation import Relation, egenhofer, find_relation
 from contrada.model.subscription import Id, Predicate, Subscription
@@ -53,11 +52,15 @@ class Matcher:
         own; those of `crtree` are `evaluator` ("exact" or "discrete"), `split` ("quadratic" or
         "constraint"), and for the discrete evaluator `density`, `universe` and `halo`.
         """
+        if not isinstance(filters_max, int) or filters_max < 1:
+            raise InvalidInput(f"filters_max must be a number >= 1, not {filters_max!r}")
         self._engine = make_engine(engine, options)
         self.engine = engine
         self.simplify = simplify
-        self._subscriber = Subscriber(filters_max, simplify)
+        self._reader = PredicateReader(filters_max, simplify)
         self._subscriptions = SubscriptionSet(self._engine.make_index)
+        if crs is not None:
+            is_same_crs(crs, crs)  # refuses what names no reference system
         self._crs = crs
         self._writing = threading.Lock()
         self._counts = Counts()
@@ -71,8 +74,8 @@ class Matcher:
         return len(self._subscriptions)
 
     def __contains__(self, id: object) -> bool:
-        key = int(id) if isinstance(id, np.integer) else id
-        return isinstance(key, str | int) and self._subscriptions.get(key) is not None
+        key = as_key(id)
+        return key is not None and self._subscriptions.get(key) is not None
 
     def __iter__(self) -> Iterator[Id]:
         return iter(sorted(s.id for s in self._subscriptions))
@@ -95,33 +98,43 @@ class Matcher:
     ) -> None:
         """Add a subscription: a predicate as CQL2 text or JSON, or a geometry with a relation."""
         key = read_id(id, "add")
-        if (filter is None) == (geometry is None):
-            raise InvalidInput(f"subscription {id!r} needs a filter or a geometry, and not both")
-        if filter is not None:
-            if where is not None:
-                raise InvalidInput(f"subscription {id!r}: `where` goes with a geometry")
-            predicate = self._subscriber.parse(filter)
-        else:
-            event = Event({GEOMETRY: geometry}, repair=repair, place=f"subscription {id!r}")
-            predicate = self._combine(key, event, relation, where, attribute)
-        who = None if subscriber is None else read_id(subscriber, f"subscriber of {id!r}")
-        self._change([Subscription(key, predicate, who)], replace)
+        place = f"subscription {key!r}"
+        try:
+            predicate = self._predicate(place, filter, geometry, relation, where, attribute, repair)
+        except InvalidInput as error:
+            message = str(error)
+            raise InvalidInput(
+                message if message.startswith(place) else f"{place}: {message}"
+            ) from None
+        who = None if subscriber is None else read_id(subscriber, f"{place}, subscriber")
+        self._change([Subscription(key, predicate, who)], replace, name=place)
 
-    def _combine(
+    def _predicate(
         self,
-        id: Id,
-        event: Event,
+        place: str,
+        filter: str | Mapping[str, Any] | bool | None,
+        geometry: Any,
         relation: str | Relation,
         where: str | Mapping[str, Any] | None,
         attribute: str,
+        repair: bool,
     ) -> Predicate:
+        """Make the predicate of `add` from a filter, or from a geometry and what goes with it."""
+        if filter is None and geometry is None:
+            raise InvalidInput("there is neither a filter nor a geometry")
+        if filter is not None:
+            if geometry is not None:
+                raise InvalidInput("a filter and a geometry are one too many; `where` goes with it")
+            for name, value in (("where", where), ("relation", relation), ("attribute", attribute)):
+                if value not in (None, "intersects", GEOMETRY):
+                    raise InvalidInput(f"`{name}` ({value!r:.80}) goes with a geometry")
+            return self._reader.parse(filter)
+        event = Event({GEOMETRY: geometry}, repair=repair, place=place)
         shape = event.geometry(GEOMETRY)
         if shape is None:
-            raise InvalidInput(
-                f"subscription {id!r}: {event.value(GEOMETRY)!r:.80} is empty or no geometry"
-            )
-        name = read_attribute(attribute, f"subscription {id!r}")
-        return self._subscriber.combine(shape, find_relation(relation), name, where)
+            raise InvalidInput(f"{geometry!r:.80} is empty or no geometry")
+        name = read_attribute(attribute, place)
+        return self._reader.combine(shape, find_relation(relation), name, where)
 
     def add_many(
         self,
@@ -148,7 +161,7 @@ class Matcher:
                 batch,
                 first_row,
                 rows.name,
-                subscriber=self._subscriber,
+                reader=self._reader,
                 geometry_columns=rows.geometry_columns,
                 id_column=id_column,
                 repair=repair,
@@ -167,13 +180,16 @@ class Matcher:
     def remove(self, id: Id) -> None:
         """Remove a subscription."""
         with self._writing:
-            if self._subscriptions.get(id) is None:
-                raise UnknownSubscription(f"no subscription has the id {id!r}")
-            self._subscriptions = self._subscriptions.changed([id], [])
+            found = self._find(id)
+            self._subscriptions = self._subscriptions.changed([found.id], [])
 
     def get(self, id: Id) -> Subscription:
         """Give a subscription by its id."""
-        found = self._subscriptions.get(id)
+        return self._find(id)
+
+    def _find(self, id: Id) -> Subscription:
+        key = as_key(id)
+        found = None if key is None else self._subscriptions.get(key)
         if found is None:
             raise UnknownSubscription(f"no subscription has the id {id!r}")
         return found
@@ -353,7 +369,7 @@ def explain(
     """
     if isinstance(predicate, Subscription):
         return explain_predicate(predicate.predicate)
-    return explain_predicate(Subscriber(filters_max, simplify=False).parse(predicate))
+    return explain_predicate(PredicateReader(filters_max, simplify=False).parse(predicate))
 
 
 def choose_id_column(rows: Rows, wanted: str | None) -> str | None:
@@ -370,7 +386,7 @@ def _columns_read(rows: Rows, subscriptions: SubscriptionSet, id_column: str | N
     """List the columns that matching reads: the id, geometries, and what constraints name."""
     wanted = {id_column, GEOMETRY, *rows.geometry_columns}
     for name in subscriptions.attributes:
-        wanted |= {name, *(name[:i] for i, letter in enumerate(name) if letter == ".")}
+        wanted |= set(paths_of(name))
     return [column for column in rows.schema.names if column in wanted]
 
 

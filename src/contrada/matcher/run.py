@@ -49,9 +49,12 @@ class Counts:
             return dict(self._totals)
 
 
+_PAIRS_MAX, _ROWS_MIN = 4_000_000, 64
+
+
 @dataclass(frozen=True, slots=True)
 class MatchedBatch:
-    """What became of one batch: its events, the matching pairs, and the answer.
+    """What became of one batch: its events and the matching pairs.
 
     Pair i is row `rows[i]` of the batch and the subscription of rank `ranks[i]` in order of ids.
     """
@@ -92,7 +95,7 @@ class MatchRun:
 
     def matched(self, threads: int | None) -> Iterator[MatchedBatch]:
         """Match batch by batch, in the order of the rows; `on_done` is called after the last."""
-        yield from self._matched(threads if threads is not None else os.cpu_count() or 1)
+        yield from self._matched(count_threads(threads))
         self._on_done()
 
     def _matched(self, workers: int) -> Iterator[MatchedBatch]:
@@ -115,9 +118,12 @@ class MatchRun:
                     future.cancel()
 
     def _receive_all(self) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """Cut batches so small that even events which match everything give a bounded answer."""
+        rows_max = max(_ROWS_MIN, _PAIRS_MAX // max(1, self._subscriptions.breadth()))
         first_row = 0
         for batch in self._rows.batches():
-            yield batch, first_row
+            for start in range(0, batch.num_rows, rows_max):
+                yield batch.slice(start, rows_max), first_row + start
             first_row += batch.num_rows
 
     def _event_type(self) -> pa.DataType:
@@ -163,6 +169,15 @@ class MatchRun:
             for row in sorted(reasons):
                 self._on_bad(events.first_row + row, events.ids[row].as_py(), reasons[row])
         return matched
+
+
+def count_threads(threads: int | None) -> int:
+    """Give the number of threads that was asked for, or one for each core."""
+    if threads is None:
+        return os.cpu_count() or 1
+    if not isinstance(threads, int) or threads < 1:
+        raise InvalidInput(f"threads must be a number >= 1, not {threads!r}")
+    return threads
 
 
 def match_record_batch(
@@ -234,7 +249,8 @@ def match_list(
             on_bad(row, key, f"mended: {reason}")
         if kind not in (None, id_type([key])):
             raise InvalidInput(
-                f"{place}: the ids of events are all strings or all integers: {key!r}"
+                f"{place}: the ids of events are all strings or all integers, and an event without "
+                f"one has the number of its row: {key!r}"
             )
         kind = id_type([key])
         ids += [key] * len(matched)

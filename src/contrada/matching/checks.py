@@ -2,7 +2,7 @@
 
 A check serves all constraints of its kind and is asked about many pairs at once, so that the work
 follows the pairs and not the constraints registered. A new kind is a new class here and a line in
-`make_checks`.
+`_kind` and in `_make_check`.
 """
 
 import math

@@ -310,6 +310,8 @@ def as_values(array: pa.Array) -> list[Any]:
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
         return _as_lists(array)
     values: list[Any] = array.to_pylist()
+    if pa.types.is_map(array.type):
+        return [None if value is None else dict(value) for value in values]
     return values
 
 

@@ -23,6 +23,9 @@ class Index(Protocol):
     def match_batch(self, batch: EventBatch) -> tuple[Rows, Ids]:
         """Find all pairs of row and position that match, each once, in any order."""
 
+    def breadth(self) -> int:
+        """Count the filters that any event may satisfy, whatever it holds."""
+
     def stats(self) -> dict[str, int]:
         """Count what the index holds."""
 

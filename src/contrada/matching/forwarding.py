@@ -63,6 +63,7 @@ class ForwardingIndex:
         filter_of = np.repeat(np.arange(len(table.owner)), table.sizes())
         has_selective = np.zeros(len(table.owner), bool)
         has_selective[filter_of[selective[table.members]]] = True
+        self._has_selective = has_selective
         wanted = selective[table.members] | ~has_selective[filter_of]
         is_taken = np.zeros(len(table.constraints), bool)
         for number in np.unique(table.members[wanted]).tolist():
@@ -111,6 +112,10 @@ class ForwardingIndex:
             rows += [row] * len(found)
             positions += found
         return np.array(rows, np.int64), np.array(positions, np.int64)
+
+    def breadth(self) -> int:
+        """Count the filters without a selective constraint."""
+        return int((~self._has_selective).sum())
 
     def stats(self) -> dict[str, int]:
         """Count filters, distinct constraints, those without an index, and nodes of the trees."""

@@ -16,13 +16,24 @@ def read_id(value: Any, place: str) -> Id:
     if isinstance(value, np.integer):
         value = int(value)
     if isinstance(value, str):
+        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise InvalidInput(f"{place}: the id {value!r} is no valid Unicode text")
         return value
     if isinstance(value, bool) or not isinstance(value, int):
         kind = "null" if value is None else f"{value!r:.80}"
         raise InvalidInput(f"{place}: an id is a string or a 64-bit integer, not {kind}")
     if not -_INT_MAX <= value < _INT_MAX:
-        raise InvalidInput(f"{place}: the id {value} does not fit 64 bits")
+        shown = f"{value}" if value.bit_length() < 512 else f"of {value.bit_length()} bits"
+        raise InvalidInput(f"{place}: the id {shown} does not fit 64 bits")
     return value
+
+
+def as_key(value: Any) -> Id | None:
+    """Give a value as the id that it could be; None where no id is equal to it."""
+    if isinstance(value, np.integer):
+        return int(value)
+    is_id = isinstance(value, str | int) and not isinstance(value, bool)
+    return value if is_id else None
 
 
 def read_id_column(array: pa.Array, place: str) -> pa.Array:

@@ -35,7 +35,7 @@ def receive(
     name: str,
     repair: bool,
 ) -> ReceivedEvents:
-    """Decode a batch. A bad row has nothing to match with: its geometries are unknown."""
+    """Decode a batch, and say which rows are bad: what they match must not count."""
     columns = {field.name: batch.column(i) for i, field in enumerate(batch.schema)}
     if GEOMETRY not in columns and geometry_columns:
         columns[GEOMETRY] = columns[geometry_columns[0]]  # the primary one, whatever its name

@@ -35,6 +35,10 @@ class ScanIndex:
         found = np.array(pairs, np.int64).reshape(-1, 2)
         return found[:, 0], found[:, 1]
 
+    def breadth(self) -> int:
+        """Count all: without an index any of them may match."""
+        return len(self._subscriptions)
+
     def stats(self) -> dict[str, int]:
         """Count the subscriptions that each event is tried on."""
         return {"scanned": len(self._subscriptions)}

@@ -52,10 +52,11 @@ class _Segment:
 
     rows: _Rows
     is_alive: NDArray[np.bool_]
+    living_count: int
 
     def skip(self) -> Skip:
         """Give the test for rows that were removed."""
-        if self.is_alive.all():
+        if self.living_count == len(self.is_alive):
             return _skip_none
         return lambda position: not self.is_alive[position]
 
@@ -74,7 +75,7 @@ class SubscriptionSet:
         self._segments = segments
 
     def __len__(self) -> int:
-        return sum(int(segment.is_alive.sum()) for segment in self._segments)
+        return sum(segment.living_count for segment in self._segments)
 
     def __iter__(self) -> Iterator[Subscription]:
         for segment in self._segments:
@@ -91,7 +92,7 @@ class SubscriptionSet:
     def changed(self, removed: Collection[Id], added: Sequence[Subscription]) -> "SubscriptionSet":
         """Give the version without the removed ids and with the added subscriptions."""
         segments = [_without(segment, removed) for segment in self._segments]
-        segments = [self._compacted(segment) for segment in segments if segment.is_alive.any()]
+        segments = [self._compacted(segment) for segment in segments if segment.living_count]
         if added:
             segments.append(self._segment(tuple(added)))
         while len(segments) > 1 and _is_due(segments[-2], segments[-1]):
@@ -101,12 +102,13 @@ class SubscriptionSet:
 
     def _compacted(self, segment: _Segment) -> _Segment:
         """Build a segment anew once most of its rows have been removed."""
-        if 2 * segment.is_alive.sum() >= len(segment.is_alive):
+        if 2 * segment.living_count >= len(segment.is_alive):
             return segment
         return self._segment(tuple(segment.living()))
 
     def _segment(self, subscriptions: tuple[Subscription, ...]) -> _Segment:
-        return _Segment(_Rows(subscriptions, self._make_index), np.ones(len(subscriptions), bool))
+        count = len(subscriptions)
+        return _Segment(_Rows(subscriptions, self._make_index), np.ones(count, bool), count)
 
     def match(self, event: Event) -> list[Id]:
         """Find the ids of the subscriptions that an event satisfies, sorted."""
@@ -171,6 +173,10 @@ class SubscriptionSet:
         """Name the attributes that a subscription reads."""
         return frozenset[str]().union(*(s.rows.attributes for s in self._segments))
 
+    def breadth(self) -> int:
+        """Count the filters that any event may satisfy: so many answers an event may have."""
+        return sum(segment.rows.index.breadth() for segment in self._segments)
+
     def stats(self) -> dict[str, int]:
         """Count subscriptions and what the indexes hold."""
         counts = {"subscriptions": len(self), "segments": len(self._segments)}
@@ -210,7 +216,7 @@ def _without(segment: _Segment, removed: Collection[Id]) -> _Segment:
         return segment
     is_alive = segment.is_alive.copy()
     is_alive[gone] = False
-    return replace(segment, is_alive=is_alive)
+    return replace(segment, is_alive=is_alive, living_count=int(is_alive.sum()))
 
 
 def _is_due(elder: _Segment, younger: _Segment) -> bool:

@@ -6,6 +6,8 @@ pairs whose boxes lie apart to nobody.
 """
 
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 import shapely
@@ -65,13 +67,24 @@ def _locate(
     relation: SpatialRelation, column: GeometryColumn, rows: Rows, shapes: Shapes, ids: Ids
 ) -> Mask:
     """Decide points against areas by where the point lies; pairs come best sorted by area."""
-    inside, boundary, outside = (
-        relation.admits(matrix, (0, 2))
-        for matrix in (_POINT_INSIDE, _POINT_ON_BOUNDARY, _POINT_OUTSIDE)
+    return locate(relation, shapes.geometries[ids], column.x[rows], column.y[rows])
+
+
+@cache
+def _admitted(relation: SpatialRelation) -> tuple[bool, bool, bool]:
+    """Tell whether a relation holds of a point inside, on the boundary of and outside an area."""
+    return (
+        relation.admits(_POINT_INSIDE, (0, 2)),
+        relation.admits(_POINT_ON_BOUNDARY, (0, 2)),
+        relation.admits(_POINT_OUTSIDE, (0, 2)),
     )
-    areas, x, y = shapes.geometries[ids], column.x[rows], column.y[rows]
+
+
+def locate(relation: SpatialRelation, areas: Geometries, x: Any, y: Any) -> Mask:
+    """Decide a relation of points to prepared areas, other than an Egenhofer one."""
+    inside, boundary, outside = _admitted(relation)
     if inside == boundary == outside:
-        return np.full(len(rows), inside)
+        return np.full(len(areas), inside)
     meets = shapely.intersects_xy(areas, x, y) if boundary != outside else None
     if meets is not None and inside == boundary:
         return np.where(meets, inside, outside)

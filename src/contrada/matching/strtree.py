@@ -7,7 +7,7 @@ on every event.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import shapely
@@ -16,16 +16,16 @@ from shapely import STRtree
 from shapely.geometry.base import BaseGeometry
 
 from contrada.language import is_satisfied
-from contrada.language.distance import is_within, reach
+from contrada.language.distance import is_within, point_distances_m, reach
 from contrada.matching.checks import Checks
-from contrada.matching.columns import EventBatch, GeometryColumn, Rows
+from contrada.matching.columns import EventBatch, GeometryColumn, Mask, Rows
 from contrada.matching.engine import Skip
 from contrada.matching.space import make_shapes, pairs_related
 from contrada.matching.table import FilterTable, Ids, expand, group_by, make_table
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
 from contrada.model.geometry import as_array
-from contrada.model.relation import RELATIONS, Family, SpatialRelation
+from contrada.model.relation import Family, SpatialRelation
 from contrada.model.subscription import Constraint, Filter, Subscription
 
 _TREE_PREDICATES: Mapping[str, Any] = {
@@ -84,6 +84,10 @@ class StrtreeIndex:
             return rows, positions
         pairs = np.unique(np.stack([rows, positions], axis=1), axis=0)
         return pairs[:, 0], pairs[:, 1]
+
+    def breadth(self) -> int:
+        """Count the filters without an anchor."""
+        return len(self._unanchored)
 
     def stats(self) -> dict[str, int]:
         """Count filters, distinct constraints, trees, and filters that every event visits."""
@@ -147,20 +151,16 @@ def describe_anchor(constraint: Constraint) -> str | None:
     return f"STRtree of {test.left.name}, {relation}"
 
 
-class _Group:
+class _Group(Protocol):
     """The anchors of one attribute and relation, in one tree."""
 
-    def __init__(self, attribute: str, relation: SpatialRelation | None, numbers: Ids) -> None:
-        self.attribute = attribute
-        self._relation = relation
-        self._numbers = numbers
+    attribute: str
 
     def find(self, column: GeometryColumn) -> tuple[Rows, Ids]:
         """Find all pairs of row and anchor that hold."""
-        raise NotImplementedError
 
 
-class _RelationGroup(_Group):
+class _RelationGroup:
     """Anchors of one relation to literal geometries."""
 
     def __init__(
@@ -170,8 +170,8 @@ class _RelationGroup(_Group):
         numbers: Ids,
         geometries: NDArray[np.object_],
     ) -> None:
-        super().__init__(attribute, relation, numbers)
-        self._relation: SpatialRelation = relation
+        self.attribute, self._numbers = attribute, numbers
+        self._relation = relation
         self._shapes = make_shapes(geometries)
         self._tree = STRtree(self._shapes.geometries)
         self._tree.query(shapely.Point(0, 0))  # builds it now, before threads may share it
@@ -205,13 +205,17 @@ class _RelationGroup(_Group):
         return rows[holds], ids[holds]
 
 
-class _DistanceGroup(_Group):
+class _DistanceGroup:
     """Anchors of `dwithin` with a literal geometry and a literal distance."""
 
     def __init__(self, attribute: str, numbers: Ids, tests: list[DistanceWithin]) -> None:
-        super().__init__(attribute, None, numbers)
+        self.attribute, self._numbers = attribute, numbers
         sides = [(_geometry(test.right), _radius_m(test.radius_m)) for test in tests]
         self._sides = sides
+        shapes = as_array([geometry for geometry, _ in sides])
+        self._is_point = shapely.get_type_id(shapes) == 0
+        self._x, self._y = shapely.get_x(shapes), shapely.get_y(shapes)
+        self._radii = np.array([radius_m for _, radius_m in sides])
         self._tree = STRtree(as_array([reach(*side) for side in sides]))
         self._tree.query(shapely.Point(0, 0))
 
@@ -219,14 +223,22 @@ class _DistanceGroup(_Group):
         at = np.flatnonzero(column.is_known)
         geometries = column.take(at)
         places, ids = self._tree.query(geometries, predicate="intersects")
-        holds = np.array(
-            [
-                is_within(geometries[p], *self._sides[i]) is True
-                for p, i in zip(places, ids, strict=True)
-            ],
-            bool,
-        )
-        return at[places[holds]], self._numbers[ids[holds]]
+        rows = at[places]
+        holds = np.zeros(len(rows), bool)
+        both_points = column.is_point[rows] & self._is_point[ids]
+        pairs = np.flatnonzero(both_points)
+        holds[pairs] = self._points_within(column, rows[pairs], ids[pairs])
+        for i in np.flatnonzero(~both_points).tolist():
+            holds[i] = is_within(geometries[places[i]], *self._sides[ids[i]]) is True
+        return rows[holds], self._numbers[ids[holds]]
+
+    def _points_within(self, column: GeometryColumn, rows: Rows, ids: Ids) -> Mask:
+        """Decide pairs of points all at once; those off the globe are unknown."""
+        x, y = column.x[rows], column.y[rows]
+        on_globe = (abs(x) <= 180) & (abs(y) <= 90)
+        x, y = np.where(on_globe, x, 0.0), np.where(on_globe, y, 0.0)
+        distances = point_distances_m(x, y, self._x[ids], self._y[ids])
+        return np.asarray(on_globe & (distances <= self._radii[ids]), bool)
 
 
 def _geometry(side: object) -> BaseGeometry:
@@ -288,6 +300,3 @@ def _make_group(attribute: str, constraints: list[Constraint], numbers: list[int
         sides = [_geometry(test.right) for test in tests if isinstance(test, Spatial)]
         return _RelationGroup(attribute, first.relation, ids, as_array(sides))
     return _DistanceGroup(attribute, ids, [t for t in tests if isinstance(t, DistanceWithin)])
-
-
-assert set(_TREE_PREDICATES) <= set(RELATIONS)

@@ -25,7 +25,7 @@ OnBad = Callable[[int, Id | None, str], object]
 _OPTIONAL = ("filter", "relation", "where", "attribute", "subscriber")
 
 
-class Subscriber:
+class PredicateReader:
     """Makes predicates, and remembers those it has parsed: many rows share one `where`."""
 
     def __init__(self, filters_max: int = FILTERS_MAX, simplify: bool = True) -> None:
@@ -63,7 +63,10 @@ class Subscriber:
         constraint = Constraint(test)
         if where is None:
             return Predicate(test, (Filter((constraint,)),))
-        rest = self.parse(where)
+        try:
+            rest = self.parse(where)
+        except InvalidInput as error:
+            raise InvalidInput(f"where {where!r:.80}: {error}") from None
         filters = (dict.fromkeys((constraint, *f.constraints)) for f in rest.filters)
         joined = Predicate(
             And((test, rest.expression)), tuple(Filter(tuple(terms)) for terms in filters)
@@ -93,7 +96,7 @@ def read_subscriptions(
     first_row: int,
     name: str,
     *,
-    subscriber: Subscriber,
+    reader: PredicateReader,
     geometry_columns: Sequence[str],
     id_column: str | None,
     repair: bool,
@@ -102,17 +105,17 @@ def read_subscriptions(
 ) -> None:
     """Read the rows of one batch into `rows`; the first bad one is refused by row and column."""
     columns = {field.name: batch.column(i) for i, field in enumerate(batch.schema)}
-    reader = _RowReader(columns, first_row, name, subscriber, geometry_columns, id_column, repair)
+    table = _RowReader(columns, first_row, name, reader, geometry_columns, id_column, repair)
     for row in range(batch.num_rows):
-        reason, is_mended = reader.judge(row)
+        reason, is_mended = table.judge(row)
         if reason is not None:
             rows.mended += is_mended
             rows.left_out += not is_mended
             if on_bad is not None:
-                on_bad(first_row + row, reader.ids[row], reason)
+                on_bad(first_row + row, table.ids[row], reason)
             if not is_mended:
                 continue
-        rows.subscriptions.append(reader.read(row))
+        rows.subscriptions.append(table.read(row))
         rows.rows.append(first_row + row)
 
 
@@ -124,13 +127,13 @@ class _RowReader:
         columns: Mapping[str, pa.Array],
         first_row: int,
         name: str,
-        subscriber: Subscriber,
+        reader: PredicateReader,
         geometry_columns: Sequence[str],
         id_column: str | None,
         repair: bool,
     ) -> None:
         self._first_row, self._name, self._repair = first_row, name, repair
-        self._subscriber = subscriber
+        self._reader = reader
         self._id_column = id_column
         length = len(next(iter(columns.values()))) if columns else 0
         self.ids: list[Any] = (
@@ -154,6 +157,10 @@ class _RowReader:
             return None, False
         assert self._is_known is not None
         if row in column.mended and self._is_known[row]:
+            shape = column.one(row)
+            needs_area = self._relation(row).family is Family.EGENHOFER
+            if needs_area and shape is not None and not is_area(shape):
+                return f"{column.mended[row].message}; mending leaves no area", False
             return f"mended: {column.mended[row].message}", True
         if row in column.faults:
             return column.faults[row].message, False
@@ -175,6 +182,12 @@ class _RowReader:
                     f"{self._place(row, 'filter')}: the row has a geometry as well; "
                     "conditions beside a geometry go into the column 'where'"
                 )
+            for column in ("where", "relation", "attribute"):
+                if self._optional[column][row] is not None:
+                    raise InvalidInput(
+                        f"{self._place(row, column)}: {self._optional[column][row]!r:.80} goes "
+                        "with a geometry, and this row has a filter"
+                    )
             return self._parse(row, "filter", filter_)
         geometry = self._geometry(row)
         relation = self._relation(row)
@@ -183,13 +196,13 @@ class _RowReader:
         if where is not None:
             self._parse(row, "where", where)
         try:
-            return self._subscriber.combine(geometry, relation, attribute, where)
+            return self._reader.combine(geometry, relation, attribute, where)
         except InvalidInput as error:
             raise InvalidInput(f"{self._place(row, 'relation')}: {error}") from None
 
     def _parse(self, row: int, column: str, source: Any) -> Predicate:
         try:
-            return self._subscriber.parse(source)
+            return self._reader.parse(source)
         except InvalidInput as error:
             raise InvalidInput(
                 f"{self._place(row, column)}: {error} (value {source!r:.120})"
@@ -217,12 +230,9 @@ class _RowReader:
         value = self._array[row]
         if not value.is_valid:
             return "the geometry is null, and there is no filter"
-        is_text = isinstance(value.as_py(), str)
-        return (
-            f"not a geometry{shown(value.as_py())}"
-            if is_text and not is_empty_wkt(value.as_py())
-            else "the geometry is empty"
-        )
+        raw = value.as_py()
+        is_empty = isinstance(raw, bytes) or (isinstance(raw, str) and is_empty_wkt(raw))
+        return "the geometry is empty" if is_empty else f"not a geometry{shown(raw)}"
 
     def _relation(self, row: int) -> SpatialRelation:
         name = self._optional["relation"][row]

@@ -99,6 +99,8 @@ def read_event(event: Any, *, repair: bool = False, place: str = "the event") ->
         inner.id = event.get("id") if inner.id is None else inner.id
         return inner
     kind = event.get("type")
+    if isinstance(kind, str) and kind == "FeatureCollection" and "features" in event:
+        raise InvalidInput(f"{place} is a FeatureCollection: give its features to match_many")
     if isinstance(kind, str) and kind == "Feature" and ("properties" in event or GEOMETRY in event):
         return _read_feature(event, repair, place)
     return Event(event, repair=repair, place=place)
@@ -114,6 +116,11 @@ def _read_feature(feature: Mapping[str, Any], repair: bool, place: str) -> Event
     if feature.get("id") is not None:
         attributes.setdefault("id", feature["id"])
     return Event(attributes, id=feature.get("id"), repair=repair, place=place)
+
+
+def paths_of(name: str) -> list[str]:
+    """List where a dotted name may begin: each of its prefixes, and last the whole name."""
+    return [name[:i] for i, letter in enumerate(name) if letter == "."] + [name]
 
 
 def _find(attributes: Mapping[str, Any], name: str) -> Any:

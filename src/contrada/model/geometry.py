@@ -26,6 +26,7 @@ _WKT = re.compile(
     r"MULTISURFACE)\s*(Z|M|ZM)?\s*(\(|EMPTY)",
     re.IGNORECASE,
 )
+_HEX_WKB = re.compile(r"(?:00|01)(?:[0-9A-Fa-f]{2}){8,}")
 _SRID = re.compile(r"\s*SRID=\d+;", re.IGNORECASE)
 _GEOJSON_TYPES = frozenset(
     "Point LineString Polygon MultiPoint MultiLineString MultiPolygon GeometryCollection".split()
@@ -89,6 +90,8 @@ def _tidy_value(geometry: BaseGeometry) -> BaseGeometry:
 def _read(value: Any) -> BaseGeometry | None:
     if isinstance(value, bytes | bytearray | memoryview):
         return _read_wkb(bytes(value))
+    if isinstance(value, str) and _HEX_WKB.fullmatch(value):
+        return _read_wkb(bytes.fromhex(value))
     if isinstance(value, str):
         return _read_wkt(_SRID.sub("", value).strip()) if looks_like_wkt(value) else None
     if isinstance(value, Mapping):
@@ -222,6 +225,9 @@ def are_areas(geometries: Geometries) -> NDArray[np.bool_]:
 
 def is_area(geometry: BaseGeometry) -> bool:
     """Tell whether one geometry is a region."""
+    kind = shapely.get_type_id(geometry)
+    if kind != _COLLECTION:
+        return bool(_AREA_TYPES[kind + 1]) and not shapely.is_empty(geometry)
     return bool(are_areas(as_array([geometry]))[0])
 
 

@@ -36,10 +36,10 @@ class Family(Enum):
     PATTERN = "pattern"
 
 
-type_pair = tuple[int, int]
-Patterns = Mapping[type_pair, tuple[str, ...]]
+Dimensions = tuple[int, int]
+Patterns = Mapping[Dimensions, tuple[str, ...]]
 
-_PAIRS: tuple[type_pair, ...] = tuple((a, b) for a in range(3) for b in range(3))
+_PAIRS: tuple[Dimensions, ...] = tuple((a, b) for a in range(3) for b in range(3))
 _PATTERN = re.compile(r"[TF*012]{9}")
 _TRANSPOSED = (0, 3, 6, 1, 4, 7, 2, 5, 8)
 
@@ -76,7 +76,7 @@ class SpatialRelation:
             for pattern in patterns
         )
 
-    def admits(self, matrix: str, dimensions: type_pair) -> bool:
+    def admits(self, matrix: str, dimensions: Dimensions) -> bool:
         """Tell whether a DE-9IM matrix of two such geometries satisfies it."""
         return any(fits(matrix, pattern) for pattern in self.patterns[dimensions])
 
@@ -150,7 +150,7 @@ def _eh(name: str, pattern: str) -> SpatialRelation:
 
 def _crosses() -> Patterns:
     lower, upper = ("T*T******",), ("T*****T**",)
-    patterns: dict[type_pair, tuple[str, ...]] = {
+    patterns: dict[Dimensions, tuple[str, ...]] = {
         (a, b): lower if a < b else upper if a > b else () for a, b in _PAIRS
     }
     patterns[1, 1] = ("0********",)
@@ -158,7 +158,7 @@ def _crosses() -> Patterns:
 
 
 def _overlaps() -> Patterns:
-    patterns: dict[type_pair, tuple[str, ...]] = dict.fromkeys(_PAIRS, ())
+    patterns: dict[Dimensions, tuple[str, ...]] = dict.fromkeys(_PAIRS, ())
     patterns[0, 0] = patterns[2, 2] = ("T*T***T**",)
     patterns[1, 1] = ("1*T***T**",)
     return patterns

@@ -56,6 +56,9 @@ def match(
     _check_choice("plan", plan, _PLANS)
     _check_choice("evaluator", evaluator, _EVALUATORS)
     _check_choice("output", output, _OUTPUTS)
+    for name, frame in (("events", events), ("subscriptions", subscriptions)):
+        if not (hasattr(frame, "isStreaming") or isinstance(frame, str)):
+            raise InvalidInput(f"{name} must be a DataFrame, not {type(frame).__name__}")
     if isinstance(subscriptions, str):
         raise NotBuilt(f"subscriptions from a published set ({subscriptions!r}) are not built yet")
     if events.isStreaming:

@@ -11,12 +11,13 @@ from typing import Protocol
 import numpy as np
 import shapely
 from numpy.typing import NDArray
+from shapely import Point
 from shapely.geometry.base import BaseGeometry
 
 from contrada.language.distance import is_within, reach
 from contrada.matching.columns import GeometryColumn
 from contrada.matching.crtree import CRTree, box_needs, may_hold_apart
-from contrada.matching.space import make_shapes, pairs_related
+from contrada.matching.space import locate, make_shapes, pairs_related
 from contrada.matching.table import Ids
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
@@ -57,7 +58,11 @@ class ExactEvaluator:
     def related(
         self, relation: SpatialRelation, event: BaseGeometry, shapes: ShapeSet, items: Ids
     ) -> NDArray[np.bool_]:
-        """Decide all items at once, with the event prepared."""
+        """Decide all items at once; the event comes prepared."""
+        is_area = shapes.shapes.is_area[items]
+        if isinstance(event, Point) and is_area.all():
+            x, y = shapely.get_x(event), shapely.get_y(event)
+            return locate(relation, shapes.shapes.geometries[items], x, y)
         column = GeometryColumn.of(as_array([event]))
         holds, _ = pairs_related(
             relation, column, np.zeros(len(items), np.int64), shapes.shapes, items

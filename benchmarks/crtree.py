@@ -1,0 +1,192 @@
+"""The engine `crtree` against `scan`, a plain loop, and the paper's own figures, in one run.
+
+- scattered: N polygons scattered over the unit square (12–59 vertices), one of the eight Egenhofer
+  relations each; ten storms of each type A, B, C (CR-tree paper, section 5.2), one by one.
+- points: 10,000 five-vertex polygons with one numeric range each; 5,000 points one by one.
+- attributes: N filters of 1–5 constraints over 50 attributes; 300 events of ten attributes.
+
+Kernels are compiled and indexes built before the clock starts; medians of three; seed 1.
+
+    python benchmarks/crtree.py [--quick]
+"""
+
+import argparse
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import shapely
+from numpy.random import Generator
+
+import contrada
+from contrada.model.geometry import as_array
+
+PAPER_MS = {"A": 73.0, "B": 89.0, "C": 7.0}
+RELATIONS = "ehDisjoint ehMeet ehOverlap ehEquals ehInside ehCoveredBy ehContains ehCovers".split()
+
+
+def main() -> int:
+    """Run all three workloads."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small sizes")
+    quick = parser.parse_args().quick
+    print(f"Python {platform.python_version()}, numpy {np.__version__}, {platform.machine()}")
+    rng = np.random.default_rng(1)
+    scattered(rng, [100, 1_000, 10_000] if quick else [100, 1_000, 10_000, 85_550])
+    points(rng, 1_000 if quick else 5_000)
+    attributes(rng, [1_000, 10_000] if quick else [1_000, 10_000, 100_000])
+    return 0
+
+
+def median_s(run: Callable[[], Any], repeats: int = 3) -> float:
+    """Time a call some times; give the median."""
+    taken = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        run()
+        taken.append(time.perf_counter() - started)
+    return statistics.median(taken)
+
+
+def scattered(rng: Generator, sizes: Sequence[int]) -> None:
+    """Match storms against scattered polygons."""
+    print("\nscattered polygons, relations uniform: ms an event")
+    print(f"{'N':>8}{'type':>6}{'scan':>10}{'exact':>10}{'ratio':>8}{'discrete':>10}{'paper':>8}")
+    for size in sizes:
+        polygons = scatter(rng, size)
+        relations = rng.choice(RELATIONS, len(polygons))
+        table = pa.table(
+            {"geometry": shapely.to_wkb(polygons).tolist(), "relation": relations.tolist()}
+        )
+        options: dict[str, Any] = {
+            "evaluator": "discrete",
+            "universe": (0, 0, 1, 1),
+            "density": 10_000.0,
+        }
+        engines = {
+            "exact": contrada.Matcher("crtree"),
+            "discrete": contrada.Matcher("crtree", **options),
+            "scan": contrada.Matcher("scan"),
+        }
+        for matcher in engines.values():
+            matcher.add_many(table)
+        for kind in "ABC":
+            events = [{"geometry": storm(rng, kind)} for _ in range(10)]
+            ms: dict[str, float] = {}
+            for name, matcher in engines.items():
+                few = events[:1] if name == "scan" else events
+                matcher.match(events[0])
+                ms[name] = median_s(lambda m=matcher, e=few: [m.match(x) for x in e]) / len(few)  # type: ignore[misc]
+            answers = [engines[n].match(events[0]) for n in ("exact", "scan")]
+            assert answers[0] == answers[1]
+            paper = f"{PAPER_MS[kind]:.0f}" if size == 85_550 else ""
+            print(
+                f"{size:>8}{kind:>6}{ms['scan'] * 1e3:>10.1f}{ms['exact'] * 1e3:>10.2f}"
+                f"{ms['scan'] / ms['exact']:>8.1f}{ms['discrete'] * 1e3:>10.2f}{paper:>8}"
+            )
+
+
+def points(rng: Generator, count: int) -> None:
+    """Match points one by one against small polygons with a range each."""
+    middles = rng.random((10_000, 2))
+    angles = np.linspace(0, 2 * np.pi, 6)[:-1]
+    corners = 0.01 * np.column_stack([np.cos(angles), np.sin(angles)])
+    shapes = as_array([shapely.Polygon(middle + corners) for middle in middles])
+    low = rng.random(10_000) * 50
+    high = low + rng.random(10_000) * 50
+    where = [f"wind BETWEEN {a:.3f} AND {b:.3f}" for a, b in zip(low, high, strict=True)]
+    table = pa.table(
+        {
+            "geometry": shapely.to_wkb(shapes).tolist(),
+            "relation": ["within"] * 10_000,
+            "where": where,
+        }
+    )
+    xy, winds = rng.random((count, 2)), rng.random(count) * 100
+    events = [
+        {"geometry": shapely.Point(*p), "wind": float(w)} for p, w in zip(xy, winds, strict=True)
+    ]
+    print("\n10,000 five-vertex polygons with a range each, points one by one: events/s")
+    for engine in ("crtree", "strtree"):
+        matcher = contrada.Matcher(engine)
+        matcher.add_many(table)
+        matcher.match(events[0])
+        taken = median_s(lambda m=matcher: [m.match(event) for event in events])  # type: ignore[misc]
+        print(f"{engine:>10}{count / taken:>12,.0f}")
+
+
+def attributes(rng: Generator, sizes: Sequence[int]) -> None:
+    """Match events without geometry, the workload of the Siena papers."""
+    print("\nattributes only: events/s")
+    print(f"{'N':>8}{'crtree':>10}{'loop':>10}{'ratio':>8}{'matches':>9}")
+    for size in sizes:
+        crtree, loop = contrada.Matcher("crtree"), contrada.Matcher("scan")
+        for number in range(size):
+            text = filter_text(rng)
+            crtree.add(number, text)
+            loop.add(number, text)
+        events = [
+            {f"a{k}": int(rng.integers(0, 100)) for k in rng.choice(50, 10, replace=False)}
+            for _ in range(300)
+        ]
+        found = [crtree.match(event) for event in events]
+        few = max(1, 20_000 // size)
+        assert found[:few] == [loop.match(event) for event in events[:few]]
+        fast = len(events) / median_s(lambda m=crtree, e=events: [m.match(x) for x in e])  # type: ignore[misc]
+        slow = few / median_s(lambda m=loop, e=events[:few]: [m.match(x) for x in e])  # type: ignore[misc]
+        matches = sum(map(len, found)) / len(found)
+        print(f"{size:>8}{fast:>10,.0f}{slow:>10,.1f}{fast / slow:>8.1f}{matches:>9.1f}")
+
+
+def filter_text(rng: Generator) -> str:
+    """Make a filter of one to five constraints on different attributes."""
+    names = rng.choice(50, rng.integers(1, 6), replace=False)
+    operators = rng.choice(["=", "<", ">", "<>"], len(names), p=[0.4, 0.25, 0.25, 0.1])
+    bounds = rng.integers(0, 100, len(names))
+    return " AND ".join(f"a{n} {o} {b}" for n, o, b in zip(names, operators, bounds, strict=True))
+
+
+def scatter(rng: Generator, count: int) -> Any:
+    """Scatter star polygons over a jittered grid of the unit square."""
+    side = int(np.ceil(np.sqrt(count)))
+    cell = 1 / side
+    shapes = []
+    for number in range(count):
+        middle = (np.array(divmod(number, side)) + 0.5 + rng.uniform(-0.3, 0.3, 2)) * cell
+        vertices = int(rng.integers(12, 60))
+        angles = np.sort(rng.uniform(0, 2 * np.pi, vertices))
+        radii = rng.uniform(0.25, 0.6, vertices) * cell * rng.uniform(0.4, 1)
+        xy = middle + radii[:, None] * np.column_stack([np.cos(angles), np.sin(angles)])
+        shapes.append(shapely.Polygon(xy))
+    polygons = as_array(shapes)
+    return polygons[shapely.is_valid(polygons)]
+
+
+def storm(rng: Generator, kind: str) -> Any:
+    """Make an event region of type A, B or C: 1–25 % of the universe, anywhere inside it."""
+    vertices = {"A": (6, 11), "B": (30, 51), "C": (4, 6)}[kind]
+    ratio = {"A": rng.uniform(0.9, 1.1), "B": rng.uniform(0.5, 2), "C": rng.uniform(10, 20)}[kind]
+    if kind == "C" and rng.random() < 0.5:
+        ratio = 1 / ratio
+    while True:
+        area = rng.uniform(0.01, 0.25)
+        width, height = np.sqrt(area * ratio), np.sqrt(area / ratio)
+        count = int(rng.integers(*vertices))
+        angles = np.sort(rng.uniform(0, 2 * np.pi, count))
+        radii = rng.uniform(0.6, 1, count)
+        xy = radii[:, None] * np.column_stack([np.cos(angles), np.sin(angles)])
+        xy = (xy - xy.min(axis=0)) / np.ptp(xy, axis=0) * [width, height]
+        if width >= 1 or height >= 1:
+            continue
+        shape = shapely.Polygon(xy + rng.random(2) * [1 - width, 1 - height])
+        if shape.is_valid:
+            return shape
+
+
+if __name__ == "__main__":
+    sys.exit(main())

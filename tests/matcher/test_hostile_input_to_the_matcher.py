@@ -1,0 +1,91 @@
+"""Geometries that would harm the process, and values that only look like something."""
+
+import struct
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from contrada import InvalidInput, Matcher
+
+
+def nested_collections(depth: int) -> bytes:
+    collection = b"\x01\x07\x00\x00\x00\x01\x00\x00\x00"
+    return collection * depth + b"\x01\x01\x00\x00\x00" + struct.pack("<dd", 1, 1)
+
+
+def test_collections_nested_beyond_reason_are_refused_and_a_few_levels_are_not() -> None:
+    matcher = Matcher()
+    matcher.add("all", "S_INTERSECTS(geometry, BBOX(0, 0, 2, 2))")
+    with pytest.raises(InvalidInput, match="nested too deep"):
+        matcher.match({"geometry": nested_collections(20_000)})
+    with pytest.raises(InvalidInput, match=r"row 0.*nested too deep"):
+        matcher.match_many(pa.table({"geometry": [nested_collections(20_000)]}))
+    assert matcher.match({"geometry": nested_collections(20)}) == ["all"]
+
+
+@pytest.mark.parametrize("missing", [pd.NA, pd.NaT, None])
+def test_the_missing_values_of_pandas_are_null(missing: object) -> None:
+    matcher = Matcher()
+    matcher.add("null", "x IS NULL")
+    matcher.add("not null", "x IS NOT NULL")
+    assert matcher.match({"x": missing}) == ["null"]
+
+
+def test_wkt_may_name_its_reference_system() -> None:
+    matcher = Matcher()
+    matcher.add("here", geometry="SRID=4326;POLYGON((0 0, 2 0, 2 2, 0 0))")
+    assert matcher.match({"geometry": "SRID=4326;POINT(1 0.5)"}) == ["here"]
+
+
+@pytest.mark.parametrize("id_", [True, 1.0, None, "1"])
+def test_only_an_id_of_its_own_kind_finds_a_subscription(id_: object) -> None:
+    matcher = Matcher()
+    matcher.add(1, "x > 1")
+    assert id_ not in matcher
+    with pytest.raises(KeyError):
+        matcher.get(id_)  # type: ignore[arg-type]
+    with pytest.raises(KeyError):
+        matcher.remove(id_)  # type: ignore[arg-type]
+    assert 1 in matcher
+
+
+def test_an_id_that_is_no_text_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="no valid Unicode"):
+        Matcher().add("\ud800", "x > 1")
+
+
+@pytest.mark.parametrize("column", ["where", "relation", "attribute"])
+def test_what_goes_with_a_geometry_is_refused_beside_a_filter(column: str) -> None:
+    rows = pa.table({"id": ["a"], "filter": ["x > 1"], column: ["y > 1"]})
+    with pytest.raises(InvalidInput, match=rf"row 0, column '{column}': 'y > 1' goes with"):
+        Matcher().add_many(rows)
+    with pytest.raises(InvalidInput, match=rf"subscription 'a': `{column}`"):
+        Matcher().add("a", "x > 1", **{column: "y > 1"})  # type: ignore[arg-type]
+
+
+def test_mending_that_leaves_no_area_leaves_the_row_out_where_an_area_is_wanted() -> None:
+    flat = "POLYGON((0 0, 1 1, 2 2, 0 0))"
+    rows = pa.table({"id": ["a", "b"], "geometry": [flat, flat], "relation": ["ehInside", None]})
+    matcher, heard = Matcher(), []
+    matcher.add_many(rows, repair=True, on_bad=lambda *bad: heard.append(bad))
+    assert list(matcher) == ["b"]
+    assert [row for row, _, _ in heard] == [0, 1]
+
+
+def test_an_event_of_many_answers_comes_in_batches_of_a_bounded_size() -> None:
+    matcher = Matcher()
+    for number in range(300):
+        matcher.add(number, f"x > {-number}")
+    events = pa.table({"x": pa.array([1.0] * 30_000)})
+    sizes = [batch.num_rows for batch in matcher.match_many(events, batches=True, threads=1)]
+    assert sum(sizes) == 300 * 30_000
+    assert max(sizes) <= 4_000_000
+
+
+def test_a_map_is_a_path_in_a_table_as_it_is_in_an_event() -> None:
+    matcher = Matcher()
+    matcher.add("deep", "m.b = 1")
+    column = pa.array([[("b", 1)], [("b", 2)], None], pa.map_(pa.string(), pa.int64()))
+    assert matcher.match_many(pa.table({"m": column}))["event"].to_pylist() == [0]
+    assert matcher.match({"m": {"b": 1}}) == ["deep"]
