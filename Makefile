@@ -40,6 +40,7 @@ format: $(STAMP)  ## rewrite the code as `make check` wants it
 
 bench: $(STAMP)  ## speed against bare Shapely scripts, as ratios in one run
 	@$(BIN)/python benchmarks/points.py
+	@$(BIN)/python benchmarks/crtree.py
 
 soak: $(STAMP)  ## longer runs: more layers, and many new random cases against the exact oracle
 	@$(BIN)/python -m pytest -n 2 -m "not spark" --hypothesis-profile soak --timeout 3600
@@ -48,4 +49,4 @@ lock: $(STAMP)  ## resolve the newest versions that pyproject.toml allows
 	@$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade --extra dev pyproject.toml --output-file $(LOCK)
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis demo
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis demo reproduce-* benchmarks/results

@@ -25,6 +25,7 @@ from numpy.random import Generator
 
 import contrada
 from contrada.model.geometry import as_array
+from contrada.reproduce.workloads import event_region, scattered_regions
 
 PAPER_MS = {"A": 73.0, "B": 89.0, "C": 7.0}
 RELATIONS = "ehDisjoint ehMeet ehOverlap ehEquals ehInside ehCoveredBy ehContains ehCovers".split()
@@ -58,7 +59,7 @@ def scattered(rng: Generator, sizes: Sequence[int]) -> None:
     print("\nscattered polygons, relations uniform: ms an event")
     print(f"{'N':>8}{'type':>6}{'scan':>10}{'exact':>10}{'ratio':>8}{'discrete':>10}{'paper':>8}")
     for size in sizes:
-        polygons = scatter(rng, size)
+        polygons = scattered_regions(rng, size)
         relations = rng.choice(RELATIONS, len(polygons))
         table = pa.table(
             {"geometry": shapely.to_wkb(polygons).tolist(), "relation": relations.tolist()}
@@ -76,7 +77,7 @@ def scattered(rng: Generator, sizes: Sequence[int]) -> None:
         for matcher in engines.values():
             matcher.add_many(table)
         for kind in "ABC":
-            events = [{"geometry": storm(rng, kind)} for _ in range(10)]
+            events = [{"geometry": event_region(rng, kind)} for _ in range(10)]
             ms: dict[str, float] = {}
             for name, matcher in engines.items():
                 few = events[:1] if name == "scan" else events
@@ -149,43 +150,6 @@ def filter_text(rng: Generator) -> str:
     operators = rng.choice(["=", "<", ">", "<>"], len(names), p=[0.4, 0.25, 0.25, 0.1])
     bounds = rng.integers(0, 100, len(names))
     return " AND ".join(f"a{n} {o} {b}" for n, o, b in zip(names, operators, bounds, strict=True))
-
-
-def scatter(rng: Generator, count: int) -> Any:
-    """Scatter star polygons over a jittered grid of the unit square."""
-    side = int(np.ceil(np.sqrt(count)))
-    cell = 1 / side
-    shapes = []
-    for number in range(count):
-        middle = (np.array(divmod(number, side)) + 0.5 + rng.uniform(-0.3, 0.3, 2)) * cell
-        vertices = int(rng.integers(12, 60))
-        angles = np.sort(rng.uniform(0, 2 * np.pi, vertices))
-        radii = rng.uniform(0.25, 0.6, vertices) * cell * rng.uniform(0.4, 1)
-        xy = middle + radii[:, None] * np.column_stack([np.cos(angles), np.sin(angles)])
-        shapes.append(shapely.Polygon(xy))
-    polygons = as_array(shapes)
-    return polygons[shapely.is_valid(polygons)]
-
-
-def storm(rng: Generator, kind: str) -> Any:
-    """Make an event region of type A, B or C: 1–25 % of the universe, anywhere inside it."""
-    vertices = {"A": (6, 11), "B": (30, 51), "C": (4, 6)}[kind]
-    ratio = {"A": rng.uniform(0.9, 1.1), "B": rng.uniform(0.5, 2), "C": rng.uniform(10, 20)}[kind]
-    if kind == "C" and rng.random() < 0.5:
-        ratio = 1 / ratio
-    while True:
-        area = rng.uniform(0.01, 0.25)
-        width, height = np.sqrt(area * ratio), np.sqrt(area / ratio)
-        count = int(rng.integers(*vertices))
-        angles = np.sort(rng.uniform(0, 2 * np.pi, count))
-        radii = rng.uniform(0.6, 1, count)
-        xy = radii[:, None] * np.column_stack([np.cos(angles), np.sin(angles)])
-        xy = (xy - xy.min(axis=0)) / np.ptp(xy, axis=0) * [width, height]
-        if width >= 1 or height >= 1:
-            continue
-        shape = shapely.Polygon(xy + rng.random(2) * [1 - width, 1 - height])
-        if shape.is_valid:
-            return shape
 
 
 if __name__ == "__main__":

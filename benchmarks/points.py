@@ -7,14 +7,20 @@ STRtree, sorts candidates by polygon and asks `contains_xy` of prepared polygons
 polygons are made beforehand for both. Runs alternate; medians of five; seed 1.
 
     python benchmarks/points.py [--points 1000000] [--data ../shared/data] [--repeats 5]
+
+A table and a plot go to `results/points.md` and `results/points.png` beside this file. The exit
+code is 1 where the target is missed.
 """
 
 import argparse
+import os
 import platform
+import re
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +33,29 @@ import contrada
 
 LAYERS = ("fr_communes_paris_basin", "gshhg_shorelines_west")
 TARGET = 0.7
+RESULTS = Path(__file__).parent / "results"
+CONTENDERS = {"bare": "bare script", "one": "Contrada, 1 thread", "all": "Contrada, all threads"}
+COLOURS = {"bare": "#9aa0a6", "one": "#1b6ca8", "all": "#6fb1de"}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One layer: points per second of each contender, and the pairs that all of them found."""
+
+    layer: str
+    points_per_s: dict[str, float]
+    pairs: int
+
+    def ratio(self, contender: str) -> float:
+        """Compare a contender with the bare script."""
+        return self.points_per_s[contender] / self.points_per_s["bare"]
 
 
 def main() -> int:
-    """Measure both layers and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Measure both layers; print a table, and write it with a plot."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--points", type=int, default=1_000_000)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--repeats", type=int, default=5)
@@ -39,24 +63,19 @@ def main() -> int:
     if not options.data.is_dir():
         print(f"skipped: no data layers at {options.data}")
         return 0
-    print(_machine())
-    columns = f"{'bare':>12}{'1 thread':>12}{'ratio':>8}{'threads':>12}{'ratio':>8}{'pairs':>10}"
-    print(f"{'layer':<26}{columns}")
-    is_reached = True
-    for layer in LAYERS:
-        is_reached &= _measure(layer, options)
-    verdict = "reached" if is_reached else "MISSED"
-    print(f"target: 1 thread at >= {TARGET:.0%} of the bare script: {verdict}")
-    return 0
+    measured = [_measure(layer, options) for layer in LAYERS]
+    is_reached = all(m.ratio("one") >= TARGET for m in measured)
+    text = _describe(measured, options, is_reached)
+    print(text, end="")
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "points.md").write_text(text, encoding="utf-8")
+    _plot(RESULTS / "points.png", measured, options)
+    print(f"\nwritten: {RESULTS / 'points.md'}, {RESULTS / 'points.png'}")
+    return 0 if is_reached else 1
 
 
-def _machine() -> str:
-    geos = shapely.geos_version_string
-    versions = f"shapely {shapely.__version__}, GEOS {geos}, pyarrow {pa.__version__}"
-    return f"Python {platform.python_version()}, {versions}, {platform.machine()}"
-
-
-def _measure(layer: str, options: argparse.Namespace) -> bool:
+def _measure(layer: str, options: argparse.Namespace) -> Measured:
+    print(f"measuring {layer}", file=sys.stderr, flush=True)
     polygons = _polygons(options.data / f"{layer}.parquet")
     events = _points(polygons, options.points)
     bare = _BareScript(polygons)
@@ -72,7 +91,6 @@ def _measure(layer: str, options: argparse.Namespace) -> bool:
         "all": lambda: matcher.match_many(events),
     }
     answers = {name: run() for name, run in contenders.items()}  # warms up, and checks
-    pairs = answers["bare"].num_rows
     assert all(_same(answer, answers["bare"]) for answer in answers.values())
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(options.repeats):
@@ -80,13 +98,79 @@ def _measure(layer: str, options: argparse.Namespace) -> bool:
             started = time.perf_counter()
             run()
             times[name].append(time.perf_counter() - started)
-    rate = {name: options.points / statistics.median(taken) for name, taken in times.items()}
-    one, all_ = rate["one"] / rate["bare"], rate["all"] / rate["bare"]
-    print(
-        f"{layer:<26}{rate['bare']:>10,.0f}/s{rate['one']:>10,.0f}/s{one:>8.2f}"
-        f"{rate['all']:>10,.0f}/s{all_:>8.2f}{pairs:>10,}"
+    rates = {name: options.points / statistics.median(taken) for name, taken in times.items()}
+    return Measured(layer, rates, answers["bare"].num_rows)
+
+
+def _describe(measured: Sequence[Measured], options: argparse.Namespace, is_reached: bool) -> str:
+    """Write the machine, the table and the verdict as Markdown."""
+    header = f"{'bare':>10} | {'1 thread':>10} | ratio | {'threads':>10} | ratio | {'pairs':>9}"
+    lines = [
+        f"# {options.points:,} points over real polygons",
+        "",
+        f"{_machine()}. Medians of {options.repeats}, in points per second.",
+        "",
+        f"| {'layer':<25} | {header} |",
+        f"| {'-' * 25} | {'-' * 9}: | {'-' * 9}: | ----: | {'-' * 9}: | ----: | {'-' * 8}: |",
+    ]
+    for m in measured:
+        rate = m.points_per_s
+        lines.append(
+            f"| {m.layer:<25} | {rate['bare']:>10,.0f} | {rate['one']:>10,.0f} "
+            f"| {m.ratio('one'):>5.2f} | {rate['all']:>10,.0f} | {m.ratio('all'):>5.2f} "
+            f"| {m.pairs:>9,} |"
+        )
+    verdict = "reached" if is_reached else "MISSED"
+    lines += ["", f"Target: 1 thread at {TARGET:.0%} of the bare script or more: {verdict}."]
+    return "\n".join([*lines, ""])
+
+
+def _machine() -> str:
+    geos = shapely.geos_version_string
+    versions = f"shapely {shapely.__version__}, GEOS {geos}, pyarrow {pa.__version__}"
+    cores = f"{_cpu_model()}, {os.cpu_count()} cores"
+    return f"{cores}; Python {platform.python_version()}, {versions}, {platform.machine()}"
+
+
+def _cpu_model() -> str:
+    """Name the processor, where Linux or Python know it."""
+    path = Path("/proc/cpuinfo")
+    found = path.is_file() and re.search(r"^model name\s*:\s*(.+)$", path.read_text(), re.MULTILINE)
+    return found[1] if found else platform.processor() or "unknown processor"
+
+
+def _plot(path: Path, measured: Sequence[Measured], options: argparse.Namespace) -> None:
+    """Draw the rates as bars, one group for each layer, with a mark at the target."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    middles, height = np.arange(len(measured)), 0.26
+    for position, (name, label) in enumerate(CONTENDERS.items()):
+        rates = [m.points_per_s[name] for m in measured]
+        places = middles + (position - 1) * height
+        bars = axes.barh(places, rates, height * 0.9, label=label, color=COLOURS[name])
+        labels = [f"{m.points_per_s[name]:,.0f}  ({m.ratio(name):.2f})" for m in measured]
+        axes.bar_label(bars, labels, padding=4, fontsize=8)
+    targets = [TARGET * m.points_per_s["bare"] for m in measured]
+    axes.vlines(
+        targets,
+        middles - height / 2,
+        middles + height / 2,
+        colors="#c62828",
+        label=f"target: {TARGET:.0%} of the bare script",
     )
-    return bool(one >= TARGET)
+    axes.set_yticks(middles, [m.layer for m in measured])
+    axes.invert_yaxis()
+    axes.margins(x=0.22)
+    axes.set_xlabel("points per second (and ratio to the bare script)")
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.set_title(f"{options.points:,} points over real polygons, median of {options.repeats}")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    figure.savefig(path)
 
 
 def _polygons(path: Path) -> Any:

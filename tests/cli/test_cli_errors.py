@@ -133,6 +133,8 @@ def test_a_bad_event_far_down_leaves_nothing_half_written(
         (["zones.csv", "events.csv", "--event-id", "day"], ["events.csv", "'day'"]),
         (["zones.csv", "events.csv", "--engine", "cells"], ["'cells'", "not built yet"]),
         (["zones.csv", "events.csv", "--engine", "oak"], ["'oak'", "strtree", "scan"]),
+        (["zones.csv", "events.csv", "--threads", "0"], ["--threads 0", "at least 1"]),
+        (["zones.csv", "events.csv", "--threads", "-3"], ["--threads -3", "at least 1"]),
         (["events.csv", "zones.csv", "--id", "speed"], ["events.csv", "5", "taken"]),
         (["zones.csv", "events.csv", "--spark", "yarm"], ["--spark yarm", "local[*]"]),
         (

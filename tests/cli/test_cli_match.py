@@ -111,6 +111,30 @@ def test_engines_and_threads_do_not_change_the_file(
     assert plain.read_bytes() == other.read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("output", "words"), [("-", "interrupted"), ("new.csv", "interrupted; nothing was written")]
+)
+def test_an_interrupt_says_what_became_of_the_pairs(
+    output: str,
+    words: str,
+    city: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("contrada.cli.match._count", interrupt)
+    args = ["match", str(city / "zones.parquet"), str(city / "positions.parquet"), "-o", output]
+    assert main(args) == 130
+    said = capsys.readouterr()
+    assert said.err == f"contrada: {words}\n"
+    assert bool(said.out) == (output == "-")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_ids_come_from_the_columns_that_are_named_and_else_number_the_rows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

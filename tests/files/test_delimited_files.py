@@ -2,6 +2,7 @@
 
 import datetime as dt
 import gzip
+import math
 from pathlib import Path
 from typing import Any
 
@@ -64,18 +65,35 @@ def test_a_sheet_without_geometry_has_none(tmp_path: Path) -> None:
     assert rows.geometry_columns == ()
 
 
-def test_a_coordinate_that_is_no_number_is_refused_with_its_row(tmp_path: Path) -> None:
-    path = save(tmp_path, "lon,lat\n1,2\n3,north\n")
-    with pytest.raises(
-        InvalidInput, match=r'x\.csv: column "lat" in row 1 is no coordinate: "north"'
-    ):
-        read_rows(path)
+def test_a_coordinate_that_is_no_number_gives_a_geometry_that_cannot_be_decoded(
+    tmp_path: Path,
+) -> None:
+    rows = read_rows(save(tmp_path, "lon,lat\n1,2\n3,north\n,east\n5, 6.5 \n7,\n1e400,8\n"))
+    assert rows.geometry_columns == ("geometry",)
+    assert column_of(rows, "lon") == [1, 3, None, 5, 7, math.inf]
+    assert column_of(rows, "lat") == [2, None, None, 6.5, None, 8]
+    good, north, east, trimmed, missing, infinite = column_of(rows, "geometry")
+    assert shapely.from_wkb(good) == shapely.Point(1, 2)
+    assert shapely.from_wkb(trimmed) == shapely.Point(5, 6.5)
+    assert missing is None
+    assert shapely.from_wkb(infinite).x == math.inf
+    for bad, text in ((north, b"POINT (3 north)"), (east, b"POINT ( east)")):
+        assert bad == text
+        with pytest.raises(shapely.errors.GEOSException):
+            shapely.from_wkb(bad)
 
 
 def test_x_and_y_that_are_no_numbers_are_plain_columns(tmp_path: Path) -> None:
     rows = read_rows(save(tmp_path, "x,y\nred,1\n"))
     assert rows.geometry_columns == ()
     assert column_of(rows, "x") == ["red"]
+
+
+def test_x_and_y_that_are_mostly_numbers_are_coordinates(tmp_path: Path) -> None:
+    rows = read_rows(save(tmp_path, "x,y\n1,2\nred,1\n3,4\n"))
+    assert rows.geometry_columns == ("geometry",)
+    assert column_of(rows, "geometry")[1] == b"POINT (red 1)"
+    assert column_of(rows, "x") == [1, None, 3]
 
 
 def test_coordinates_that_are_all_missing_give_no_point(tmp_path: Path) -> None:
@@ -121,6 +139,33 @@ def test_types_hold_every_cell_of_the_column(
     assert values[0] is None
     if pa.types.is_string(kind):
         assert values[1:] == [cell or None for cell in cells]
+
+
+@pytest.mark.parametrize("column", ["relation", "filter", "where", "attribute"])
+@pytest.mark.parametrize("cell", ["212101212", "true", "1.5", "2024-05-01"])
+def test_columns_that_hold_text_by_their_meaning_stay_text(
+    tmp_path: Path, column: str, cell: str
+) -> None:
+    assert column_of(read_rows(save(tmp_path, f"n,{column}\n1,{cell}\n")), column) == [cell]
+
+
+@pytest.mark.parametrize("column", ["id", "subscriber"])
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["1", "-2"], [1, -2]),
+        (["1", "01"], ["1", "01"]),
+        (["1.5"], ["1.5"]),
+        (["true"], ["true"]),
+        (["2024-05-01"], ["2024-05-01"]),
+        (["2024-05-01T00:00Z"], ["2024-05-01T00:00Z"]),
+    ],
+)
+def test_ids_are_integers_or_text(
+    tmp_path: Path, column: str, cells: list[str], expected: list[Any]
+) -> None:
+    content = f"n,{column}\n" + "".join(f"1,{cell}\n" for cell in cells)
+    assert column_of(read_rows(save(tmp_path, content)), column) == expected
 
 
 def test_values_are_those_of_the_text(tmp_path: Path) -> None:

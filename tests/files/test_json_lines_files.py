@@ -65,10 +65,18 @@ def test_plain_rows_may_have_wkt(tmp_path: Path) -> None:
     assert column_of(rows, "geometry") == ["POINT (1 2)", "nonsense"]
 
 
-def test_wkt_next_to_geojson_is_refused(tmp_path: Path) -> None:
-    path = save(tmp_path, {"geometry": "POINT (1 2)"}, {"geometry": POINT})
-    with pytest.raises(InvalidInput, match="holds a string in row 0 but a geometry in row 1"):
-        read_rows(path)
+def test_wkt_next_to_geojson_becomes_wkb_as_well(tmp_path: Path) -> None:
+    values = ["POINT (3 4)", POINT, "POINT Z (5 6 7)", "nonsense", None, {"type": "Sphere"}]
+    rows = read_rows(save(tmp_path, *[{"geometry": value} for value in values]))
+    assert rows.geometry_columns == ("geometry",)
+    encoded = column_of(rows, "geometry")
+    decoded = shapely.from_wkb([encoded[0], encoded[1], encoded[2], encoded[4]])
+    assert list(decoded[:2]) == [shapely.Point(3, 4), shapely.Point(1, 2)]
+    assert decoded[2] == shapely.Point(5, 6)
+    assert decoded[3] is None
+    for bad in (encoded[3], encoded[5]):
+        with pytest.raises(shapely.errors.GEOSException):
+            shapely.from_wkb(bad)
 
 
 def test_a_bare_geometry_is_a_row_but_an_object_with_more_is_plain(tmp_path: Path) -> None:

@@ -193,3 +193,11 @@ def test_real_layers_have_the_right_counts(layer: str, count: int) -> None:
     assert rows.crs == "EPSG:4326"
     assert rows.geometry_columns == ("geometry",)
     assert sum(batch.num_rows for batch in rows.batches()) == count
+
+
+def test_rows_narrowed_to_no_column_are_still_counted(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"foo": [1, 2, 3], "bar": ["a", "b", "c"]}), path)
+    rows = read_rows(path).narrowed([])
+    assert rows.count == 3
+    assert sum(batch.num_rows for batch in rows.batches()) == 3

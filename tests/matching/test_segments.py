@@ -44,6 +44,9 @@ class EverythingIndex:
         rows, positions = np.divmod(np.arange(batch.length * self._length), max(self._length, 1))
         return rows, positions
 
+    def breadth(self) -> int:
+        return self._length
+
     def stats(self) -> dict[str, int]:
         return {"held": self._length}
 

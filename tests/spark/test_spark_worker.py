@@ -103,6 +103,20 @@ def test_a_worker_keeps_the_last_two_sets_of_subscriptions(
     assert list(worker._matchers) == [tasks[1].digest, tasks[2].digest]
 
 
+def test_the_columns_of_ids_are_made_once_in_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[worker.Names] = []
+    inner = worker.name_subscriptions
+
+    def make_and_count(*args: Any) -> worker.Names:
+        made.append(inner(*args))
+        return made[-1]
+
+    monkeypatch.setattr(worker, "name_subscriptions", make_and_count)
+    batches = [make_events(4) for _ in range(5)]
+    assert sum(len(answer) for answer in make_task()(iter(batches))) == 5 * 4 * 3
+    assert len(made) == 1
+
+
 def test_answers_have_at_most_so_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "_ROWS_MAX", 10)
     answers = list(make_task(zones=7)(iter([make_events(25), make_events(0), make_events(4)])))

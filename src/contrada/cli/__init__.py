@@ -1,4 +1,4 @@
-"""The command line: `contrada match`, `contrada explain`, `contrada demo`.
+"""The command line: `contrada match`, `explain`, `demo` and `reproduce`.
 
 An error of the user's is one line on stderr and exit code 2; an interrupt leaves nothing
 half-written.
@@ -9,7 +9,8 @@ import sys
 from collections.abc import Sequence
 
 from contrada import __version__
-from contrada.cli import demo, explain, match
+from contrada.cli import demo, explain, match, reproduce
+from contrada.cli.outputs import STDOUT
 from contrada.errors import ContradaError
 
 EXIT_INVALID, EXIT_INTERRUPTED = 2, 130
@@ -25,11 +26,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"contrada: {line}", file=sys.stderr)
         return EXIT_INVALID
     except KeyboardInterrupt:
-        print("contrada: interrupted; nothing was written", file=sys.stderr)
+        print(f"contrada: {_describe_interrupt(options)}", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         return 0
     return 0
+
+
+def _describe_interrupt(options: argparse.Namespace) -> str:
+    """Promise that nothing was written only where rows do not leave before the end."""
+    is_whole = getattr(options, "output", STDOUT) != STDOUT
+    return "interrupted; nothing was written" if is_whole else "interrupted"
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -39,6 +46,6 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"contrada {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (match, explain, demo):
+    for command in (match, explain, demo, reproduce):
         command.add_parser(commands)
     return parser

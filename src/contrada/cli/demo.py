@@ -1,20 +1,24 @@
 """`contrada demo`: the main job on generated data, on a local Spark, with a map of its result."""
 
 import argparse
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
 import shapely
 from numpy.typing import NDArray
 
 from contrada.cli.demo_data import generate
-from contrada.cli.progress import say, spark_jobs
+from contrada.cli.progress import require_tqdm, say, spark_jobs
 from contrada.cli.report import Report
+from contrada.cli.spark_match import check_master, our_log
+from contrada.errors import InvalidInput
+from contrada.files import open_output
 from contrada.pictures import Layer, draw_map
+from contrada.pictures.plate import require_matplotlib
 
 
 def add_parser(commands: Any) -> None:
@@ -28,6 +32,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--folder", default="demo", help="where files go (default: demo)")
     parser.add_argument("--master", default="local[*]", help="Spark master (default: local[*])")
     parser.add_argument("--seed", type=int, default=1, help="of the generated data (default: 1)")
+    parser.add_argument("--json", action="store_true", help="end stdout with one JSON object")
     parser.set_defaults(run=run)
 
 
@@ -36,12 +41,11 @@ def run(options: argparse.Namespace) -> None:
     import contrada.spark
 
     started = time.monotonic()
-    folder = Path(options.folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    check(options)
+    folder = make_folder(options.folder)
     say("1/4  generating a day of storms and vehicles over sites")
     sites, events = generate(np.random.default_rng(options.seed))
-    pyarrow.parquet.write_table(sites, folder / "sites.parquet")
-    pyarrow.parquet.write_table(events, folder / "events.parquet")
+    write_data(folder, sites, events)
     say(f"2/4  starting Spark on {options.master}")
     spark = contrada.spark.session(options.master)
     say("3/4  matching")
@@ -50,19 +54,48 @@ def run(options: argparse.Namespace) -> None:
         spark.read.parquet(str(folder / "sites.parquet")),
         keep=["kind"],
     )
-    with spark_jobs(spark, "     matching"):
+    with our_log(), spark_jobs(spark, "     matching"):
         answer.write.mode("overwrite").parquet(str(folder / "matches.parquet"))
     pairs = spark.read.parquet(str(folder / "matches.parquet")).toArrow()
     say("4/4  drawing")
     report = _report(sites, events, pairs)
-    report.files = {"matches": str(folder / "matches.parquet")}
-    for suffix in ("html", "png"):
-        path = folder / f"map.{suffix}"
+    report.files["output"] = str(folder / "matches.parquet")
+    for name, path in (("map", folder / "map.html"), ("image", folder / "map.png")):
         draw(path, sites, events, pairs, report)
-        report.files[f"map ({suffix})"] = str(path)
+        report.files[name] = str(path)
     report.seconds = time.monotonic() - started
-    spark.stop()
-    print(report)
+    print(report, file=sys.stderr if options.json else sys.stdout)
+    if options.json:
+        print(report.as_json())
+
+
+def check(options: argparse.Namespace) -> None:
+    """Refuse what cannot work, before anything is written."""
+    if options.seed < 0:
+        raise InvalidInput(f"--seed {options.seed}: must be 0 or more")
+    check_master("--master", options.master)
+    require_tqdm()
+    require_matplotlib()
+
+
+def make_folder(path: str) -> Path:
+    """Make the folder of the demo, where it is not there yet."""
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"--folder {path}: cannot be made: {error.strerror}") from error
+    return folder
+
+
+def write_data(folder: Path, sites: pa.Table, events: pa.Table) -> None:
+    """Write both tables, whole or not at all."""
+    with (
+        open_output(folder / "sites.parquet", sites.schema) as sites_file,
+        open_output(folder / "events.parquet", events.schema) as events_file,
+    ):
+        sites_file.write(sites)
+        events_file.write(events)
 
 
 def _report(sites: pa.Table, events: pa.Table, pairs: pa.Table) -> Report:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from shapely.geometry.base import BaseGeometry
 
 from contrada.cli.report import Report
@@ -16,13 +17,14 @@ from contrada.model.expression import DistanceWithin, Expression, Literal, Spati
 from contrada.model.geometry import as_array
 from contrada.model.subscription import Id, Subscription
 from contrada.pictures import Layer, draw_map
+from contrada.pictures.plate import require_matplotlib
 
 EVENTS_MAX = 20_000
 _PAIRS_MAX = 200_000
 
 
 def check_map_path(path: str) -> None:
-    """Refuse a place where no map can be, before anything runs."""
+    """Refuse a map that cannot be drawn or put there, before anything runs."""
     if Path(path).suffix.lower() not in {".html", ".png"}:
         raise InvalidInput(f"{path}: a map is written as .html or .png")
     folder = Path(path).parent
@@ -32,6 +34,8 @@ def check_map_path(path: str) -> None:
         raise InvalidInput(f"{path}: the folder {folder} cannot be written to")
     if Path(path).is_dir():
         raise InvalidInput(f"{path}: is a folder")
+    if Path(path).suffix.lower() == ".png":
+        require_matplotlib()
 
 
 class MapSketch:
@@ -52,13 +56,17 @@ class MapSketch:
                 self._geometries.append(column.one(row))
 
     def add_pairs(self, events: pa.Array, subscriptions: pa.Array) -> None:
-        """Take the pairs whose event is in the sample; the events must have been added before."""
-        if len(self._pairs) >= _PAIRS_MAX:
+        """Take the pairs whose event is in the sample, as long as there is room.
+
+        The events must have been added before. Only what is taken becomes Python objects.
+        """
+        room = _PAIRS_MAX - len(self._pairs)
+        if room <= 0 or not self._rows:
             return
-        for event, subscription in zip(events.to_pylist(), subscriptions.to_pylist(), strict=True):
-            row = self._rows.get(event)
-            if row is not None:
-                self._pairs.append((row, subscription))
+        number = pc.index_in(events, pa.array(list(self._rows), events.type))
+        taken = pc.indices_nonzero(number.is_valid())[:room]
+        rows = np.fromiter(self._rows.values(), np.int64)[number.take(taken)]
+        self._pairs += zip(rows.tolist(), subscriptions.take(taken).to_pylist(), strict=True)
 
     def draw(
         self,

@@ -22,14 +22,14 @@ from contrada.cli.outputs import (
     wants_geometry,
     with_geometry,
 )
-from contrada.cli.progress import bar, say, saying
+from contrada.cli.progress import bar, require_tqdm, say, saying
 from contrada.cli.report import Report
 from contrada.errors import InvalidInput
 from contrada.files import Rows, read_rows
 from contrada.matcher import Matcher
 from contrada.matcher.run import MatchedBatch
 from contrada.matching.engines import ENGINES
-from contrada.model.event import GEOMETRY
+from contrada.model.event import GEOMETRY, paths_of
 from contrada.model.subscription import Id
 
 
@@ -65,6 +65,9 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Match, write, draw and report."""
     started = time.monotonic()
+    if options.threads is not None and options.threads < 1:
+        raise InvalidInput(f"--threads {options.threads}: must be at least 1")
+    require_tqdm()
     check_outputs(options)
     if options.spark is not None:
         from contrada.cli.spark_match import match_on_spark
@@ -133,11 +136,8 @@ def load(options: argparse.Namespace) -> tuple[Matcher, Rows]:
 def _note_unknown(matcher: Matcher, rows: Rows) -> None:
     """Say which attributes no event can have: likely a name that is misspelt."""
     known = {*rows.schema.names, *([GEOMETRY] if rows.geometry_columns else [])}
-    unknown = []
-    for name in sorted(matcher.freeze().attributes):
-        paths = [name[:i] for i, c in enumerate(name) if c == "."] + [name]
-        if known.isdisjoint(paths):
-            unknown.append(repr(name))
+    names = sorted(matcher.freeze().attributes)
+    unknown = [repr(name) for name in names if known.isdisjoint(paths_of(name))]
     if unknown:
         say(
             f"note: subscriptions speak of {', '.join(unknown)}, which no event has; "

@@ -6,17 +6,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tqdm import tqdm
+from contrada.errors import MissingPackage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from tqdm import tqdm
 
 _POLL_S = 0.3
 _MOMENT_S = 0.5
 
 
+def require_tqdm() -> None:
+    """Raise MissingPackage, with the remedy, where tqdm is not installed."""
+    try:
+        import tqdm  # noqa: F401
+    except ImportError as error:
+        raise MissingPackage(
+            'this command needs tqdm, which is not installed: pip install "contrada[cli]"'
+        ) from error
+
+
 def bar(label: str, total: int | None, unit: str = "rows") -> "tqdm[Any]":
     """Make a bar that appears when the work takes longer than a moment."""
+    require_tqdm()
+    from tqdm import tqdm
+
     return tqdm(
         total=total,
         desc=label,

@@ -28,6 +28,7 @@ class Report:
 
     def as_json(self) -> str:
         """Write one JSON object on one line."""
+        assert self.files.keys().isdisjoint(self.__slots__), "a file hides no figure"
         return json.dumps({**self.figures(), "seconds": round(self.seconds, 3), **self.files})
 
     def __str__(self) -> str:

@@ -29,11 +29,11 @@ from contrada.cli.progress import say, spark_jobs
 from contrada.cli.report import Report
 from contrada.cli.spark_source import ROW, Source
 from contrada.errors import ContradaError, InvalidInput
-from contrada.files import read_rows
+from contrada.files import Rows, read_rows
 from contrada.matcher import Matcher
 from contrada.matching.columns import read_geometries
 from contrada.matching.engines import DEFAULT_ENGINE
-from contrada.model.event import GEOMETRY
+from contrada.model.event import GEOMETRY, paths_of
 from contrada.model.subscription import Id
 
 _OUR_ERROR = re.compile(r"^contrada\.errors\.\w+: (.*)", re.MULTILINE)
@@ -44,14 +44,13 @@ _ANSWER_ROWS, _ANSWER_ROWS_WITH_GEOMETRY = 65_536, 1_024
 def match_on_spark(options: argparse.Namespace) -> Report:
     """Match through `contrada.spark.match`; the answer goes to the same files as without Spark."""
     import contrada.spark
-    from contrada.spark.match import SUBSCRIPTION_COLUMNS, paths_of
+    from contrada.spark.match import SUBSCRIPTION_COLUMNS
 
     if options.engine != DEFAULT_ENGINE:
         raise InvalidInput(f"--engine {options.engine} does not go with --spark")
-    if not _MASTER.fullmatch(options.spark):
-        raise InvalidInput(f"--spark {options.spark} is no master of Spark; try 'local[*]'")
+    check_master("--spark", options.spark)
     matcher, events = load(options)
-    matcher.run(events, options.event_id)  # refuses what the schema alone can tell
+    schema = _plan_answer(matcher, events, options)
     read = {path for name in matcher.freeze().attributes for path in paths_of(name)}
     source = Source(events, options.events, options.event_id, read)
     subscriptions = read_rows(options.subscriptions)
@@ -73,7 +72,21 @@ def match_on_spark(options: argparse.Namespace) -> Report:
             )
         with spark_jobs(spark, "matching on Spark"):
             answer.write.parquet(str(copies / "matches"))
-        return _collect(options, matcher, source, copies / "matches")
+        return _collect(options, matcher, source, copies / "matches", schema)
+
+
+def check_master(option: str, master: str) -> None:
+    """Refuse what cannot be a master of Spark, at which Spark itself would print a traceback."""
+    if not _MASTER.fullmatch(master):
+        raise InvalidInput(f"{option} {master} is no master of Spark; try 'local[*]'")
+
+
+def _plan_answer(matcher: Matcher, events: Rows, options: argparse.Namespace) -> pa.Schema:
+    """Give the schema of the pairs; refuse events whose id or reference system will not do.
+
+    It plans a run in this process, which is as strict as Spark's, and does not start it.
+    """
+    return matcher.run(events, options.event_id).schema
 
 
 def _kept(options: argparse.Namespace) -> list[str]:
@@ -107,11 +120,10 @@ def our_log() -> Iterator[None]:
 
 
 def _collect(
-    options: argparse.Namespace, matcher: Matcher, source: Source, matches: Path
+    options: argparse.Namespace, matcher: Matcher, source: Source, matches: Path, schema: pa.Schema
 ) -> Report:
     """Write the answer of Spark to the files that were asked for, and count it."""
     report = Report()
-    schema = matcher.run(source.rows, options.event_id).schema
     sketch = _sketch(options, source) if options.map else None
     matched_ids: set[Id] = set()
     matched_events = []

@@ -38,7 +38,7 @@ class Layout:
         return self.geometries[0].crs if self.geometries else None
 
     def arrange(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch of the source with the columns and types of this layout."""
+        """Give a batch of the source with the columns and types of this layout."""
         encodings = {geometry.name: geometry.encoding for geometry in self.geometries}
         columns = [
             _convert(batch.column(field.name), field.type, encodings.get(field.name, ""))
@@ -50,7 +50,7 @@ class Layout:
 def lay_out(
     schema: pa.Schema, columns: Sequence[str] | None, name: str, primary: str | None = None
 ) -> Layout:
-    """The layout of a source's schema, of `columns` only where they are named."""
+    """Find the layout of a source's schema, of `columns` only where they are named."""
     kept = keep_columns(schema, columns, name)
     fields = [schema.field(column) for column in kept]
     geometries = find_geometry_columns(schema, kept, name, primary)
@@ -63,7 +63,7 @@ def lay_out(
 
 
 def read_table(source: Any, *, batch_rows: int, columns: Sequence[str] | None) -> Rows:
-    """Rows of a table in memory or of an Arrow stream.
+    """Read the rows of a table in memory or of an Arrow stream.
 
     A source with a length can be read again and again; any other is taken for a stream.
     """

@@ -4,13 +4,13 @@ import pyarrow as pa
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether values are text."""
+    """Tell whether values are text."""
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     return any(is_kind(kind) for is_kind in tests)
 
 
 def is_binary(kind: pa.DataType) -> bool:
-    """Whether values are bytes."""
+    """Tell whether values are bytes."""
     tests = (
         pa.types.is_binary,
         pa.types.is_large_binary,
@@ -21,17 +21,17 @@ def is_binary(kind: pa.DataType) -> bool:
 
 
 def is_uuid(kind: pa.DataType) -> bool:
-    """Whether values are UUIDs, which rows have as text."""
+    """Tell whether values are UUIDs, which rows have as text."""
     return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.uuid"
 
 
 def storage_type(kind: pa.DataType) -> pa.DataType:
-    """The type as it is stored, under a registered extension type too."""
+    """Give the type as it is stored, under a registered extension type too."""
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type without views, runs and extensions, inside lists and structs too."""
+    """Give the type without views, runs and extensions, inside lists and structs too."""
     if is_uuid(kind):
         return pa.string()
     kind = storage_type(kind)

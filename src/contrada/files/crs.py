@@ -19,7 +19,7 @@ LONGITUDE_LATITUDE = "OGC:CRS84"
 
 
 def spell_crs(stated: object, name: str) -> str | None:
-    """The coordinate system that the source `name` states, as `EPSG:4326` where it has a code.
+    """Spell the system that the source `name` states, as `EPSG:4326` where it has a code.
 
     `stated` is a string, a PROJJSON mapping, or None where the source does not know.
     """
@@ -40,12 +40,12 @@ def spell_crs(stated: object, name: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def is_same_crs(a: str, b: str) -> bool:
-    """Whether coordinates in `a` are coordinates in `b`; `EPSG:4326` and `OGC:CRS84` are one."""
+    """Tell whether coordinates in `a` are ones in `b`; `EPSG:4326` and `OGC:CRS84` are the same."""
     return a == b or bool(_parse(a).equals(_parse(b), ignore_axis_order=True))
 
 
 def to_projjson(crs: str) -> dict[str, Any]:
-    """The PROJJSON mapping of a coordinate system, as GeoParquet stores it."""
+    """Give the PROJJSON mapping of a coordinate system, as GeoParquet stores it."""
     return dict(_parse(crs).to_json_dict())
 
 
@@ -59,7 +59,7 @@ def _parse(crs: str) -> CRS:
 
 
 def _find_code(stated: object) -> str | None:
-    """The short spelling that a long one holds, if any."""
+    """Find the short spelling that a long one holds, if any."""
     if isinstance(stated, str):
         urn = re.fullmatch(r"urn:ogc:def:crs:(\w+):[^:]*:(\w+)", stated)
         return f"{urn[1]}:{urn[2]}" if urn else None

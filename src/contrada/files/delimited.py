@@ -1,4 +1,8 @@
-"""CSV and TSV: geometries from WKT or from longitude and latitude, types from all cells."""
+"""CSV and TSV: geometries from WKT or from longitude and latitude, types from all cells.
+
+A coordinate that is no number makes its row's geometry undecodable and is null in its own column,
+so that one bad cell neither ends the file nor turns all numbers into text.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +14,7 @@ import shapely
 
 from contrada.files.rows import Rows, keep_columns
 from contrada.files.sheet import RowTooLong, Sheet, open_sheet
-from contrada.files.text_types import ColumnTypes, convert
+from contrada.files.text_types import ColumnTypes, convert, to_coordinates
 
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 WKT_NAMES = ("geometry", "wkt", "geom", "the_geom")
@@ -20,14 +24,18 @@ Y_NAMES = ("lat", "latitude", "y")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where the columns of a sheet go: its types, and the column or columns of the geometry."""
+    """Where the columns of a sheet go: its types, and the column or columns of the geometry.
+
+    `impure` are the columns of coordinates that hold other texts too.
+    """
 
     types: dict[str, pa.DataType]
     wkt: str | None
     position: tuple[str, str] | None
+    impure: frozenset[str] = frozenset()
 
     def schema(self) -> pa.Schema:
-        """The columns of the sheet, with `geometry` among them or at the end."""
+        """Give the columns of the sheet, with `geometry` among them or at the end."""
         fields = [
             pa.field("geometry" if column == self.wkt else column, kind)
             for column, kind in self.types.items()
@@ -37,10 +45,11 @@ class Plan:
         return pa.schema(fields)
 
     def column(self, name: str, cells: pa.RecordBatch) -> pa.Array:
-        """One column of the schema, from a batch of cells."""
+        """Give one column of the schema, from a batch of cells."""
         if name == "geometry" and self.position:
-            x, y = (convert(cells.column(part), self.types[part]) for part in self.position)
-            return _to_points(x.cast(pa.float64(), safe=False), y.cast(pa.float64(), safe=False))
+            return _to_points(*(cells.column(part) for part in self.position))
+        if name in self.impure:
+            return to_coordinates(cells.column(name))
         source = self.wkt if name == "geometry" and self.wkt else name
         return convert(cells.column(source), self.types[source])
 
@@ -48,7 +57,7 @@ class Plan:
 def read_delimited(
     path: Path, name: str, *, batch_rows: int, columns: Sequence[str] | None
 ) -> Rows:
-    """Rows of a CSV or TSV file, which may be compressed with gzip."""
+    """Read the rows of a CSV or TSV file, which may be compressed with gzip."""
     sheet = open_sheet(path, name)
     keep_columns(pa.schema([(column, pa.string()) for column in sheet.header]), None, name)
     sheet, types, count = _survey(sheet)
@@ -70,9 +79,9 @@ def read_delimited(
 
 
 def _survey(sheet: Sheet) -> tuple[Sheet, dict[str, pa.DataType], int]:
-    """The types of all columns and the number of rows, with blocks that every row fits in."""
+    """Find the types of all columns and the number of rows, with blocks that every row fits in."""
     while True:
-        columns = {column: ColumnTypes() for column in sheet.header}
+        columns = {column: ColumnTypes(column) for column in sheet.header}
         count = 0
         try:
             for cells in sheet.read_cells():
@@ -93,18 +102,16 @@ def _make_plan(sheet: Sheet, types: dict[str, pa.DataType]) -> Plan:
     y = _find_column(sheet.header, Y_NAMES)
     if x is None or y is None:
         return Plan(types, None, None)
-    wrong = [column for column in (x, y) if not _is_number(types[column])]
-    place = [_find_text(sheet, column) for column in wrong]
-    found = next((text for text in place if text), None)
-    if found is None:
-        return Plan(types, None, (x, y))
-    if (x.lower(), y.lower()) == ("x", "y"):
-        return Plan(types, None, None)
-    raise sheet.fault(found)
+    impure = frozenset(column for column in (x, y) if not _is_number(types[column]))
+    if (x.lower(), y.lower()) == ("x", "y") and not all(
+        _is_mostly_numbers(sheet, c) for c in impure
+    ):
+        return Plan(types, None, None)  # any sheet may have an x and a y of its own
+    return Plan({**types, **dict.fromkeys(impure, pa.float64())}, None, (x, y), impure)
 
 
 def _find_column(header: tuple[str, ...], known: tuple[str, ...]) -> str | None:
-    """The column with the first of the known names, capitals aside."""
+    """Find the column with the first of the known names, capitals aside."""
     lowered = {column.lower(): column for column in reversed(header)}
     return next((lowered[name] for name in known if name in lowered), None)
 
@@ -113,21 +120,27 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def _find_text(sheet: Sheet, column: str) -> str | None:
-    """The first cell of a column that is no number; None where all of them are empty."""
-    row = 0
-    for cells in sheet.read_cells():
-        for cell in cells.column(column):
-            types = ColumnTypes()
-            types.see(pa.array([cell.as_py()], pa.string()))
-            if cell.is_valid and not _is_number(types.best()):
-                return f'column "{column}" in row {row} is no coordinate: "{cell}"'
-            row += 1
-    return None
+def _is_mostly_numbers(sheet: Sheet, column: str) -> bool:
+    """Tell whether at least half of the cells that are not empty are numbers."""
+    balance = 0
+    for batch in sheet.read_cells():
+        cells = batch.column(column)
+        present = len(cells) - cells.null_count
+        numbers = len(cells) - to_coordinates(cells).null_count
+        balance += 2 * numbers - present
+    return balance >= 0
 
 
-def _to_points(x: pa.Array, y: pa.Array) -> pa.Array:
-    """Points as WKB; null where either coordinate is missing."""
+def _to_points(x_cells: pa.Array, y_cells: pa.Array) -> pa.Array:
+    """Encode points as WKB: null where a coordinate is missing, text where one is no number."""
+    x, y = to_coordinates(x_cells), to_coordinates(y_cells)
     xs, ys = (np.asarray(values.to_numpy(zero_copy_only=False)) for values in (x, y))
     is_missing = np.asarray(x.is_null()) | np.asarray(y.is_null())
-    return pa.array(shapely.to_wkb(shapely.points(xs, ys)), pa.binary(), mask=is_missing)
+    encoded = np.array(shapely.to_wkb(shapely.points(xs, ys)), dtype=object)
+    is_bad = np.zeros(len(encoded), bool)
+    for cells, values in ((x_cells, x), (y_cells, y)):
+        is_bad |= np.asarray(cells.is_valid()) & np.asarray(values.is_null())
+    for row in np.flatnonzero(is_bad):
+        texts = (str(cells[row].as_py() or "").strip() for cells in (x_cells, y_cells))
+        encoded[row] = f"POINT ({' '.join(texts)})".encode()
+    return pa.array(encoded, pa.binary(), mask=is_missing & ~is_bad)

@@ -30,7 +30,7 @@ WKB_NAMES = {name.lower(): name for name in WKB_CODES}
 
 
 def encode_wkb(native: pa.Array, encoding: str) -> pa.Array:
-    """WKB of an array of native geometries, all of the kind `encoding`; nulls stay null."""
+    """Encode an array of native geometries, all of the kind `encoding`; nulls stay null."""
     present = np.asarray(native.is_valid())
     offsets, leaves = _unnest(native.drop_null())
     kind = NATIVE_TYPES[encoding]
@@ -44,7 +44,7 @@ def encode_wkb(native: pa.Array, encoding: str) -> pa.Array:
 
 
 def _encode_unbuilt(native: pa.Array, kind: str) -> pa.Array:
-    """WKB of geometries as they stand, where GEOS will not build one of them."""
+    """Encode geometries as they stand, where GEOS will not build one of them."""
     encoded = [
         None if nested is None else write_wkb({"type": kind, "coordinates": _to_lists(nested)})
         for nested in native.to_pylist()
@@ -53,7 +53,7 @@ def _encode_unbuilt(native: pa.Array, kind: str) -> pa.Array:
 
 
 def _to_lists(nested: Any) -> list[Any]:
-    """Positions as lists of x and y, in the same nesting."""
+    """Give positions as lists of x and y, in the same nesting."""
     if isinstance(nested, dict):
         return [nested["x"], nested["y"]]
     if nested and isinstance(nested[0], float):
@@ -62,7 +62,7 @@ def _to_lists(nested: Any) -> list[Any]:
 
 
 def _unnest(nested: pa.Array) -> tuple[Offsets, pa.Array]:
-    """The offsets of each level of lists, innermost first as Shapely wants them, and the leaves."""
+    """Give the offsets of each level of lists, innermost first as in Shapely, and the leaves."""
     levels: list[NDArray[np.int64]] = []
     while pa.types.is_list(nested.type) or pa.types.is_large_list(nested.type):
         offsets = np.asarray(nested.offsets, dtype=np.int64)
@@ -72,7 +72,7 @@ def _unnest(nested: pa.Array) -> tuple[Offsets, pa.Array]:
 
 
 def _coordinates(leaves: pa.Array) -> NDArray[np.float64]:
-    """Coordinates as an array of shape (n, 2) or (n, 3)."""
+    """Give coordinates as an array of shape (n, 2) or (n, 3)."""
     if pa.types.is_struct(leaves.type):
         names = [name for name in "xyz" if leaves.type.get_field_index(name) >= 0]
         columns = [np.asarray(pc.struct_field(leaves, name)) for name in names]

@@ -15,7 +15,7 @@ SUFFIXES = (".geojson", ".json")
 
 
 def read_geojson(path: Path, name: str, *, batch_rows: int, columns: Sequence[str] | None) -> Rows:
-    """Rows of a GeoJSON file; longitude and latitude unless it has a `crs` of the old style."""
+    """Read a GeoJSON file, in longitude and latitude unless it has a `crs` of the old style."""
     members: dict[str, Any] = {}
 
     def open_records() -> Iterator[Record]:
@@ -29,7 +29,7 @@ def read_geojson(path: Path, name: str, *, batch_rows: int, columns: Sequence[st
 
 
 def _read_features(window: JsonWindow, members: dict[str, Any], name: str) -> Iterator[Record]:
-    """The Features, and in `members` what stands beside them; its order in the file is free."""
+    """Read the Features, and into `members` what stands beside them, in whatever order."""
     is_collection = False
     length_all = 0
     window.take("{")
@@ -74,7 +74,7 @@ def _read_list(window: JsonWindow) -> Iterator[Record]:
 
 
 def _find_crs(members: dict[str, Any], name: str) -> str | None:
-    """The `crs` member that GeoJSON had before RFC 7946; null there means unknown."""
+    """Read the `crs` member that GeoJSON had before RFC 7946; null there means unknown."""
     if "crs" not in members:
         return LONGITUDE_LATITUDE
     crs = members["crs"]

@@ -33,7 +33,7 @@ class GeometryColumn:
 def find_geometry_columns(
     schema: pa.Schema, kept: Sequence[str], name: str, primary: str | None = None
 ) -> list[GeometryColumn]:
-    """Those of the columns `kept` that hold geometries, the primary one first."""
+    """Find those of the columns `kept` that hold geometries, the primary one first."""
     geo = _geoparquet_metadata(schema, name)
     stated = geo.get("columns", {})
     found = []
@@ -90,7 +90,7 @@ def _from_extension(field: pa.Field, name: str) -> GeometryColumn | None:
 
 
 def _extension(field: pa.Field) -> tuple[str, bytes]:
-    """Name and metadata of a field's extension type, registered with pyarrow or not."""
+    """Give name and metadata of a field's extension type, registered with pyarrow or not."""
     if isinstance(field.type, pa.ExtensionType):
         return field.type.extension_name, field.type.__arrow_ext_serialize__()
     metadata = field.metadata or {}
@@ -107,7 +107,7 @@ def _from_name(field: pa.Field) -> list[GeometryColumn]:
 
 
 def _encoding(field: pa.Field, stated: str, name: str) -> Encoding:
-    """The encoding that is stated, corrected to WKT where the column holds text after all."""
+    """Give the encoding that is stated, corrected to WKT where the column holds text after all."""
     if is_text(storage_type(field.type)):
         return "wkt"
     encoding = stated.lower()
@@ -120,7 +120,7 @@ def _encoding(field: pa.Field, stated: str, name: str) -> Encoding:
 
 
 def _refuse_two_systems(columns: list[GeometryColumn], name: str) -> None:
-    """Geometries of one source meet in one plane, so they must be in one coordinate system."""
+    """Refuse two coordinate systems: geometries of one source meet in one plane."""
     stated = [(column.name, column.crs) for column in columns if column.crs is not None]
     for column, crs in stated[1:]:
         first, first_crs = stated[0]

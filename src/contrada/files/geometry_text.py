@@ -19,7 +19,7 @@ Geometries = NDArray[np.object_]
 
 
 def decode_geometries(column: pa.ChunkedArray, first_row: int, name: str) -> Geometries:
-    """Shapely geometries of a column of WKB or WKT; nulls are None.
+    """Decode a column of WKB or WKT; nulls are None.
 
     `first_row` is the row of the output `name` at which the column begins.
     """
@@ -40,15 +40,15 @@ def decode_geometries(column: pa.ChunkedArray, first_row: int, name: str) -> Geo
 
 
 def to_wkt(geometries: Geometries) -> pa.Array:
-    """WKT as an Arrow column."""
+    """Write WKT as an Arrow column."""
     return pa.array(shapely.to_wkt(geometries, rounding_precision=WKT_DECIMALS), pa.large_string())
 
 
 def to_iso_wkb(geometries: Geometries) -> pa.Array:
-    """ISO WKB, as GeoParquet asks for, as an Arrow column."""
+    """Write ISO WKB, as GeoParquet asks for, as an Arrow column."""
     return pa.array(shapely.to_wkb(geometries, flavor="iso"), pa.large_binary())
 
 
 def to_geojson(geometries: Geometries) -> list[str]:
-    """GeoJSON texts, `null` where there is no geometry."""
+    """Write GeoJSON texts, `null` where there is no geometry."""
     return [text or "null" for text in shapely.to_geojson(geometries)]

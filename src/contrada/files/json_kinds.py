@@ -1,9 +1,13 @@
 """Which Arrow type a JSON column has, seen over all of its values.
 
-JSON has one kind of number; we keep integers of 64 bits exact. A column must be of one kind: a
-number turned into text, or text into a number, would match what it should not.
+A column is of the kind of most of its values. A value of another kind is read as null, since as
+text or as a number it would match what it should not, and is told of in a warning. JSON has one
+kind of number; we keep integers of 64 bits exact, so an integer that no float keeps is of another
+kind among fractions.
 """
 
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,54 +16,83 @@ import pyarrow as pa
 from contrada.errors import InvalidInput
 from contrada.files.geojson_wkb import is_geometry
 
+# Null in one of these would mean another id, or a subscription to more than was asked for.
+STRICT = frozenset(("id", "filter", "where", "relation", "attribute", "subscriber"))
+PREDICATES = frozenset(("filter", "where"))
+GEOMETRY = "geometry"
+FLOAT_EXACT_MAX = 2**53
+NUMBER_TYPES = (pa.int64(), pa.uint64(), pa.float64())
+
+
+@dataclass(slots=True)
+class Numbers:
+    """What a column's numbers would lose as each type, in the order in which types are tried."""
+
+    losses: list[int] = field(default_factory=lambda: [0] * len(NUMBER_TYPES))
+    first_lost: dict[int, tuple[int | float, int]] = field(default_factory=dict)
+
+    def see(self, value: int | float, row: int) -> None:
+        """Take in the number of a row."""
+        for i, holds in enumerate(_HOLDS):
+            if not holds(value):
+                self.losses[i] += 1
+                self.first_lost.setdefault(i, (value, row))
+
+    @property
+    def best(self) -> int:
+        """Which of the types loses the fewest numbers."""
+        return self.losses.index(min(self.losses))
+
 
 @dataclass(slots=True)
 class Kind:
-    """What a column of a source has held so far: nothing but null, or values of one kind.
+    """What a column of a source has held so far: nothing but null, or values of some kinds.
 
-    `row` is the first row with a value. `members` are the kinds inside a mapping, or under the
-    key "" the kind inside a list; only a column, not what is inside one, can be a geometry.
+    `counts` are the values and `rows` the first row of each kind. `members` are the kinds inside
+    mappings, `element` is the one inside lists; only a column, not what is inside one, can be a
+    geometry.
     """
 
     source: str
     column: str
     is_inside: bool = False
-    name: str = "null"
-    row: int = -1
-    integer_min: int = 0
-    integer_max: int = 0
-    has_fraction: bool = False
-    inexact: tuple[int, int] | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)
+    numbers: Numbers = field(default_factory=Numbers)
     members: "dict[str, Kind]" = field(default_factory=dict)
+    element: "Kind | None" = None
 
-    def see(self, value: Any, row: int) -> None:
-        """Take in the value of a row; refuse one of another kind than those before."""
+    @property
+    def name(self) -> str:
+        """The kind of most values, of the first among equals; any geometry makes it `geometry`."""
+        if self.column == GEOMETRY and GEOMETRY in self.counts:
+            return GEOMETRY
+        return max(self.counts, key=self.counts.__getitem__, default="null")
+
+    def see(self, value: Any, row: int, name: str | None = None) -> None:
+        """Take in the value of a row, as one of the kind `name` if it is given."""
         if value is None:
             return
-        name = _name_kind(value, self.is_inside)
-        if self.name == "null":
-            self.name, self.row = name, row
-        elif self.name != name:
-            raise InvalidInput(
-                f'{self.source}: column "{self.column}" holds a {self.name} in row {self.row} '
-                f"but a {name} in row {row}; give it one kind"
-            )
+        name = name or self._name_kind(value)
+        self.counts[name] = self.counts.get(name, 0) + 1
+        self.rows.setdefault(name, row)
         if name == "number":
-            self._see_number(value, row)
+            self.numbers.see(value, row)
         elif name == "list":
+            self.element = self.element or Kind(self.source, f"{self.column}[]", is_inside=True)
             for member in value:
-                self._member("").see(member, row)
+                self.element.see(member, row)
         elif name == "mapping":
             for key, member in value.items():
                 self._member(key).see(member, row)
 
     def arrow_type(self) -> pa.DataType:
-        """The type that holds every value seen, exactly."""
+        """Give the type that holds every value of the column's kind."""
         match self.name:
             case "number":
-                return self._number_type()
+                return NUMBER_TYPES[self.numbers.best]
             case "list":
-                return pa.list_(self._member("").arrow_type())
+                return pa.list_(self.element.arrow_type() if self.element else pa.null())
             case "mapping":
                 inside = self.members.items()
                 return pa.struct([pa.field(key, kind.arrow_type()) for key, kind in inside])
@@ -71,43 +104,98 @@ class Kind:
                 return pa.binary()
         return pa.null()
 
+    def misfits(self) -> Iterator[str]:
+        """Say which values the type does not hold, for the column and for what is inside it."""
+        name = self.name
+        others = {other: row for other, row in self.rows.items() if other != name}
+        if others and not (self.column == GEOMETRY == name):
+            shown = ", ".join(f"a {other} in row {row}" for other, row in others.items())
+            count = sum(self.counts[other] for other in others)
+            yield self._say(f"a {name} in row {self.rows[name]} but {shown}", count)
+        if name == "number" and (lost := self.numbers.losses[self.numbers.best]):
+            value, row = self.numbers.first_lost[self.numbers.best]
+            shown = f"{str(value)[:40]} in row {row}, which {self.arrow_type()} does not keep"
+            yield self._say(shown, lost)
+        if name == "mapping":
+            for kind in self.members.values():
+                yield from kind.misfits()
+        if name == "list" and self.element is not None:
+            yield from self.element.misfits()
+
+    def refuse_misfits(self) -> None:
+        """Refuse a column whose values must all be of one kind."""
+        for misfit in self.misfits():
+            raise InvalidInput(f"{misfit.rpartition(';')[0]}; give it one kind")
+
+    def fit(self, value: Any, *, is_pure: bool) -> Any:
+        """Give a value as the column's type takes it; None where it is of another kind.
+
+        Where the column was found to be pure, such a value is new, and refused.
+        """
+        if value is None:
+            return None
+        name = self.name
+        is_kept = self._name_kind(value) == name
+        if is_kept and name == "number":
+            is_kept = _HOLDS[self.numbers.best](value)
+        if not is_kept:
+            if is_pure:
+                raise ValueError(f"{str(value)[:40]!r} is no {name}: the file has changed")
+            return None
+        match name:
+            case "number":
+                return float(value) if self.arrow_type() == pa.float64() else value
+            case "list" if self.element is not None:
+                return [self.element.fit(member, is_pure=is_pure) for member in value]
+            case "mapping":
+                members = self.members.items()
+                return {key: kind.fit(value.get(key), is_pure=is_pure) for key, kind in members}
+            case "string" if not isinstance(value, str):
+                return json.dumps(value, ensure_ascii=False)
+        return value
+
     def _member(self, key: str) -> "Kind":
         if key not in self.members:
-            column = f"{self.column}.{key}" if self.name == "mapping" else f"{self.column}[]"
-            self.members[key] = Kind(self.source, column, is_inside=True)
+            self.members[key] = Kind(self.source, f"{self.column}.{key}", is_inside=True)
         return self.members[key]
 
-    def _see_number(self, value: Any, row: int) -> None:
-        if isinstance(value, float) or not -(2**63) <= value < 2**64:
-            self.has_fraction = True
-            return
-        self.integer_min = min(self.integer_min, value)
-        self.integer_max = max(self.integer_max, value)
-        if self.inexact is None and int(float(value)) != value:
-            self.inexact = value, row
+    def _say(self, what: str, count: int) -> str:
+        values = "value of another kind is" if count == 1 else "values of another kind are"
+        return f'{self.source}: column "{self.column}" holds {what}; {count} {values} read as null'
 
-    def _number_type(self) -> pa.DataType:
-        """Integers of 64 bits if all are, otherwise floats, unless those would change a value."""
-        if not self.has_fraction and self.integer_max < 2**63:
-            return pa.int64()
-        if not self.has_fraction and self.integer_min >= 0:
-            return pa.uint64()
-        if self.inexact is not None:
-            value, row = self.inexact
-            raise InvalidInput(
-                f'{self.source}: column "{self.column}" holds {value} in row {row}, '
-                "which no float keeps, among numbers that need one; write the column as text"
-            )
-        return pa.float64()
+    def _name_kind(self, value: object) -> str:
+        if isinstance(value, bool):
+            return "boolean"
+        if isinstance(value, (int, float)):
+            return "number"
+        if isinstance(value, str):
+            return "string"
+        if isinstance(value, list):
+            return "list"
+        if self.is_inside or not isinstance(value, dict):
+            return "mapping"
+        if self.column in PREDICATES and "op" in value:
+            return "string"  # CQL2 in JSON, whose arguments are of all kinds: it is kept as text
+        return GEOMETRY if is_geometry(value) else "mapping"
 
 
-def _name_kind(value: object, is_inside: bool) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, (int, float)):
-        return "number"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, list):
-        return "list"
-    return "geometry" if not is_inside and is_geometry(value) else "mapping"
+def _fits_int64(value: int | float) -> bool:
+    return isinstance(value, int) and -(2**63) <= value < 2**63
+
+
+def _fits_uint64(value: int | float) -> bool:
+    return isinstance(value, int) and 0 <= value < 2**64
+
+
+def _fits_float(value: int | float) -> bool:
+    """Tell whether a float keeps a number; one beyond 64 bits may be rounded."""
+    if isinstance(value, float) or -FLOAT_EXACT_MAX <= value <= FLOAT_EXACT_MAX:
+        return True
+    try:
+        rounded = float(value)
+    except OverflowError:
+        return False
+    return not -(2**63) <= value < 2**64 or int(rounded) == value
+
+
+_HOLDS = (_fits_int64, _fits_uint64, _fits_float)  # as NUMBER_TYPES

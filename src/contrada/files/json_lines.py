@@ -17,7 +17,7 @@ RECORD_SEPARATOR = b"\x1e"
 def read_json_lines(
     path: Path, name: str, *, batch_rows: int, columns: Sequence[str] | None
 ) -> Rows:
-    """Rows of a file of one JSON object per line; a Feature gives its properties and geometry."""
+    """Read one JSON object per line; a Feature gives its id, properties and geometry."""
 
     def open_records() -> Iterator[Record]:
         with path.open("rb") as file:
@@ -32,7 +32,7 @@ def _find_crs(survey: Survey) -> str | None:
 
 
 def _split(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """The texts of a file, each with its first line; blank ones are left out.
+    """Split a file into texts, each with its first line; blank ones are left out.
 
     Once a record separator has been met, a text goes on to the next one, over several lines.
     """

@@ -31,7 +31,7 @@ class JsonWindow:
         self._column = 1
 
     def peek(self) -> str:
-        """The next character that is not blank; empty at the end of the file."""
+        """Give the next character that is not blank; empty at the end of the file."""
         while True:
             while self._at < len(self._text):
                 if self._text[self._at] not in BLANK:
@@ -67,14 +67,14 @@ class JsonWindow:
             self._fill()
 
     def fault(self, reason: str) -> InvalidInput:
-        """What to raise when the text at the cursor cannot be read."""
+        """Say what to raise when the text at the cursor cannot be read."""
         line, column = self._place()
         near = self._text[self._at : self._at + 20]
         place = f"{self._name}: line {line}, column {column}"
         return InvalidInput(f"{place}: {reason}, near {near!r}" if near else f"{place}: {reason}")
 
     def _is_cut(self, fault: json.JSONDecodeError) -> bool:
-        """Whether the fault may be only that the value goes on beyond the window."""
+        """Tell whether the fault may be only that the value goes on beyond the window."""
         near_end = len(self._text) - CUT_CHARACTERS
         return fault.pos >= near_end or fault.msg.startswith("Unterminated string")
 

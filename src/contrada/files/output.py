@@ -112,7 +112,7 @@ def open_output(
     geometry_column: str | None = None,
     crs: str | None = None,
 ) -> Output:
-    """A file for rows of `schema`, in the format of its suffix.
+    """Open a file for rows of `schema`, in the format of its suffix.
 
     `geometry_column` holds WKB or WKT; GeoParquet and JSON lines and CSV write it in their own
     way. Nothing is touched until the context is entered, but what can be refused is refused here.

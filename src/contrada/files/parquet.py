@@ -25,7 +25,7 @@ class Part:
 
 
 def read_parquet(path: Path, name: str, *, batch_rows: int, columns: Sequence[str] | None) -> Rows:
-    """Rows of a Parquet file or of all the part files below a folder, in the order of names."""
+    """Read a Parquet file, or all the part files below a folder in the order of their names."""
     parts = _find_parts(path, name)
     partition = _partition_schema(parts, name)
     schema, count = _read_footers(parts, name)
@@ -66,7 +66,7 @@ def _find_parts(path: Path, name: str) -> list[Part]:
 
 
 def _partition_values(inside: Path) -> dict[str, str | None]:
-    """The values in folder names such as `day=2024-05-01`, as Spark's partitionBy writes them."""
+    """Read the values in folder names such as `day=2024-05-01`, as Spark's partitionBy has them."""
     values = {}
     for folder in inside.parts[:-1]:
         key, equals, text = folder.partition("=")
@@ -76,7 +76,7 @@ def _partition_values(inside: Path) -> dict[str, str | None]:
 
 
 def _partition_schema(parts: list[Part], name: str) -> pa.Schema:
-    """The columns that folder names state: 64-bit integers if all are, otherwise text."""
+    """Find the columns that folder names state: 64-bit integers if all are, otherwise text."""
     keys = list(parts[0].partition)
     for part in parts:
         if list(part.partition) != keys:
@@ -91,7 +91,7 @@ def _partition_schema(parts: list[Part], name: str) -> pa.Schema:
 
 
 def _are_integers(texts: pa.Array) -> bool:
-    """Whether every text is the one spelling of a 64-bit integer, so that nothing is lost."""
+    """Tell whether every text is the one spelling of a 64-bit integer, so that nothing is lost."""
     try:
         return bool(texts.cast(pa.int64()).cast(pa.string()).equals(texts))
     except pa.ArrowInvalid:
@@ -99,7 +99,7 @@ def _are_integers(texts: pa.Array) -> bool:
 
 
 def _read_footers(parts: list[Part], name: str) -> tuple[pa.Schema, int]:
-    """The common schema, and the number of rows of all parts."""
+    """Read the common schema, and the number of rows of all parts."""
     schema: pa.Schema | None = None
     count = 0
     for part in parts:

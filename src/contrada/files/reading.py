@@ -15,7 +15,7 @@ Reader = Callable[..., Rows]
 def read_rows(
     source: object, *, batch_rows: int = 65_536, columns: Sequence[str] | None = None
 ) -> Rows:
-    """Rows of a file or of a table, in batches of at most `batch_rows`.
+    """Read the rows of a file or of a table, in batches of at most `batch_rows`.
 
     `source` is a path, anything with `__arrow_c_stream__` or `__arrow_c_array__` (pyarrow,
     polars, DuckDB, pandas) or a GeoDataFrame. `columns` names those to read, in this order.

@@ -34,12 +34,15 @@ class Rows:
     )
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows from the start; a stream that can be read only once refuses a second call."""
+        """Give the rows from the start; what can be read only once refuses a second call."""
         return self._refuse_damage(_rechunk(self._open(), self._batch_rows))
 
     def narrowed(self, columns: Sequence[str]) -> "Rows":
-        """The same rows with only some columns, where the format reads columns one by one."""
-        return self if self._narrow is None else self._narrow(columns)
+        """Give the same rows with only some columns, where the format reads them one by one.
+
+        At least one column stays, since rows without any could not be counted.
+        """
+        return self if self._narrow is None else self._narrow(columns or self.schema.names[:1])
 
     def _refuse_damage(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         row = 0
@@ -52,7 +55,7 @@ class Rows:
 
 
 def keep_columns(schema: pa.Schema, columns: Sequence[str] | None, name: str) -> list[str]:
-    """The columns asked for, in the order asked for; all but pandas' unnamed index by default."""
+    """List the columns asked for, in that order; all but pandas' unnamed index by default."""
     known = schema.names
     for column, count in Counter(known).items():
         if count > 1:
@@ -66,7 +69,7 @@ def keep_columns(schema: pa.Schema, columns: Sequence[str] | None, name: str) ->
 
 
 def _rechunk(batches: Iterator[pa.RecordBatch], rows_max: int) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of `rows_max`, the last one shorter."""
+    """Give the same rows in batches of `rows_max`, the last one shorter."""
     held: list[pa.RecordBatch] = []
     rows_held = 0
     for batch in batches:
@@ -83,7 +86,7 @@ def _rechunk(batches: Iterator[pa.RecordBatch], rows_max: int) -> Iterator[pa.Re
 
 
 def _join(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """One batch of several; more than one only where 32-bit offsets would overflow."""
+    """Make one batch of several; more than one only where 32-bit offsets would overflow."""
     if len(batches) <= 1:
         return batches
     whole = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()

@@ -34,7 +34,7 @@ class Sheet:
     block_bytes: int = BLOCK_BYTES
 
     def read_cells(self) -> Iterator[pa.RecordBatch]:
-        """All cells as text, in batches; an empty cell is null."""
+        """Read all cells as text, in batches; an empty cell is null."""
         if not self.has_rows:
             return
         with open_bytes(self.path) as file:
@@ -48,13 +48,13 @@ class Sheet:
                 raise self.fault(f"damaged gzip: {fault}") from fault
 
     def with_larger_blocks(self) -> "Sheet":
-        """The same sheet, read in blocks four times as large."""
+        """Give the same sheet, read in blocks four times as large."""
         if self.block_bytes >= BLOCK_BYTES_MAX:
             raise self.fault(find_damage(self) or f"a row is longer than {BLOCK_BYTES_MAX} bytes")
         return replace(self, block_bytes=self.block_bytes * 4)
 
     def fault(self, reason: str) -> InvalidInput:
-        """What to raise for this file."""
+        """Say what to raise for this file."""
         return InvalidInput(f"{self.name}: {reason}")
 
     def _read_blocks(self, file: IO[bytes]) -> Iterator[pa.RecordBatch]:
@@ -101,7 +101,7 @@ def open_sheet(path: Path, name: str) -> Sheet:
 
 
 def find_damage(sheet: Sheet) -> str | None:
-    """The first line at fault and why, as a strict reader finds it; slow, so only on damage."""
+    """Find the first line at fault and why, with a strict reader; slow, so only on damage."""
     with open_bytes(sheet.path) as file:
         reader = csv.reader(_decode_lines(file), delimiter=sheet.delimiter, strict=True)
         line = 1
@@ -123,7 +123,7 @@ def find_damage(sheet: Sheet) -> str | None:
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """The file's bytes, decompressed where its suffix says so."""
+    """Open the file's bytes, decompressed where its suffix says so."""
     if path.suffix.lower() == ".gz":
         return cast(IO[bytes], gzip.open(path, "rb"))
     return path.open("rb")
@@ -135,7 +135,7 @@ def _decode_lines(file: IO[bytes]) -> Iterator[str]:
 
 
 def _has_odd_quotes(sheet: Sheet) -> bool:
-    """Whether some quote may be open at the end, which the fast reader would not say."""
+    """Tell whether some quote may be open at the end, which the fast reader would not say."""
     count = 0
     with open_bytes(sheet.path) as file:
         try:

@@ -20,10 +20,14 @@ ZONE = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
 
 
 class ColumnTypes:
-    """The types that all cells of a column seen so far can have; at first, every one."""
+    """The types that all cells of a column seen so far can have; at first, every one.
 
-    def __init__(self) -> None:
-        self._left = list(_CONVERSIONS)
+    A column whose meaning fixes its type has fewer to choose from: an id that looks like a date
+    is still an id, and the pattern `212101212` is no number.
+    """
+
+    def __init__(self, column: str = "") -> None:
+        self._left = list(_FIXED.get(column, _CONVERSIONS))
         self._has_value = False
 
     def see(self, cells: pa.Array) -> None:
@@ -34,18 +38,25 @@ class ColumnTypes:
         self._left = [kind for kind in self._left if _try_convert(cells, kind) is not None]
 
     def best(self) -> pa.DataType:
-        """The narrowest type left, or text."""
+        """Give the narrowest type left, or text."""
         return self._left[0] if self._has_value and self._left else pa.string()
 
 
 def convert(cells: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Cells as values of a type that all of them were found to have."""
+    """Convert cells to a type that all of them were found to have."""
     if pa.types.is_string(kind):
         return cells
     converted = _try_convert(cells, kind)
     if converted is None:
         raise pa.ArrowInvalid(f"a cell is no {kind}: the file has changed")
     return converted
+
+
+def to_coordinates(cells: pa.Array) -> pa.Array:
+    """Convert cells to floats; null where a cell is empty or no number."""
+    trimmed = pc.utf8_trim_whitespace(cells)
+    is_number = pc.match_substring_regex(trimmed, FLOAT)
+    return pc.if_else(is_number, trimmed, pa.scalar(None, trimmed.type)).cast(pa.float64())
 
 
 def _try_convert(cells: pa.Array, kind: pa.DataType) -> pa.Array | None:
@@ -61,7 +72,7 @@ def _try_convert(cells: pa.Array, kind: pa.DataType) -> pa.Array | None:
 
 
 def _to_floats(cells: pa.Array) -> pa.Array:
-    """Floats; an integer that no float keeps, or a number beyond all, is refused."""
+    """Convert to floats; an integer that no float keeps, or a number beyond all, is refused."""
     integers = cells.filter(pc.match_substring_regex(cells, INTEGER)).cast(pa.int64())
     kept = integers.cast(pa.float64(), safe=False).cast(pa.int64(), safe=False)
     floats = cells.cast(pa.float64())
@@ -83,4 +94,9 @@ _CONVERSIONS: dict[pa.DataType, tuple[str, Convert]] = {
     pa.date32(): (DATE, _cast_to(pa.date32())),
     pa.timestamp("us"): (f"{TIME}$", _cast_to(pa.timestamp("us"))),
     pa.timestamp("us", "UTC"): (f"{TIME}{ZONE}$", _cast_to(pa.timestamp("us", "UTC"))),
+}
+_FIXED: dict[str, tuple[pa.DataType, ...]] = {
+    "id": (pa.int64(),),
+    "subscriber": (pa.int64(),),
+    **dict.fromkeys(("relation", "filter", "where", "attribute"), ()),
 }

@@ -39,10 +39,10 @@ class CsvWriter:
         self._file.write(_csv_text(pa.table(columns, names=table.schema.names)))
 
     def finish(self) -> None:
-        """Nothing comes after the last row."""
+        """Do nothing: nothing comes after the last row."""
 
     def abandon(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
 
 class JsonLinesWriter:
@@ -69,14 +69,14 @@ class JsonLinesWriter:
         self._file.write("".join(lines).encode())
 
     def finish(self) -> None:
-        """Nothing comes after the last row."""
+        """Do nothing: nothing comes after the last row."""
 
     def abandon(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
 
 def _csv_text(table: pa.Table) -> bytes:
-    """Lines without a header, quoted only where some value needs it: plain ids stay plain."""
+    """Write lines without a header, quoted only where some value needs it: plain ids stay plain."""
     for style in ("none", "needed"):
         sink = pa.BufferOutputStream()
         options = pa_csv.WriteOptions(include_header=False, quoting_style=style)
@@ -106,7 +106,7 @@ def _csv_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _iso_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """ISO 8601 texts; a time with a zone is given in UTC."""
+    """Write ISO 8601 texts; a time with a zone is given in UTC."""
     if column.type.tz is not None:
         column = column.cast(pa.timestamp(column.type.unit, "UTC"))
     return pc.replace_substring(column.cast(pa.large_string()), " ", "T")
@@ -128,7 +128,7 @@ def _json_texts(column: pa.ChunkedArray) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """The value in the types of JSON, inside lists and mappings too."""
+    """Give the value in the types of JSON, inside lists and mappings too."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -18,7 +18,7 @@ TIMESTAMP = pa.timestamp("us", "UTC")
 
 
 def read_vector(path: Path, name: str, *, batch_rows: int, columns: Sequence[str] | None) -> Rows:
-    """Rows of a FlatGeobuf file or of one layer of a GeoPackage, their geometry in `geometry`.
+    """Read a FlatGeobuf file or one layer of a GeoPackage, with its geometry in `geometry`.
 
     The feature id is a column only where the file itself names it `id`.
     """
@@ -90,7 +90,7 @@ def _check_magic(path: Path, name: str) -> None:
 
 
 def _find_layer(layers: Any, name: str) -> str:
-    """The layer that the name asks for, or the only one with geometries, or the only one."""
+    """Find the layer that the name asks for, or the only one with geometries, or the only one."""
     known = [str(layer) for layer, _ in layers]
     _, mark, asked = name.partition(LAYER_MARK)
     if mark:
@@ -108,7 +108,7 @@ def _find_layer(layers: Any, name: str) -> str:
 
 
 def _rename(schema: pa.Schema) -> tuple[pa.Schema, frozenset[str]]:
-    """The schema with its geometry column called `geometry`, and the columns of times."""
+    """Give the schema with its geometry column called `geometry`, and the columns of times."""
     times = set()
     for index, field in enumerate(schema):
         metadata = field.metadata or {}
@@ -134,7 +134,7 @@ def _arrange(batch: pa.RecordBatch, layout: Layout, times: frozenset[str]) -> pa
 
 
 def _to_times(texts: pa.Array) -> pa.Array:
-    """Times from ISO 8601 texts; one without a zone is in UTC."""
+    """Read times from ISO 8601 texts; one without a zone is in UTC."""
     has_zone = pc.match_substring_regex(texts, r":.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$")
     in_utc = pc.binary_join_element_wise(texts, "Z", "")
     return pc.if_else(has_zone, texts, in_utc).cast(TIMESTAMP)

@@ -272,6 +272,8 @@ def is_empty_wkt(text: str) -> bool:
 
 def shown(value: Any) -> str:
     """Show a value at the end of a message, cut to a readable length."""
+    if isinstance(value, bytes) and value[:1] not in (b"", b"\x00", b"\x01"):
+        return f" (value {value.decode(errors='replace')!r:.80})"
     if isinstance(value, bytes):
         cut = "…" if len(value) > 24 else ""
         return f" (value 0x{value[:24].hex()}{cut}, {len(value)} bytes)"

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from contrada.errors import InvalidInput, NotBuilt
 from contrada.matcher import Matcher
-from contrada.model.event import GEOMETRY
+from contrada.model.event import GEOMETRY, paths_of
 from contrada.spark.worker import MatchTask
 
 if TYPE_CHECKING:
@@ -176,11 +176,6 @@ def _referenced_columns(events: "DataFrame", matcher: Matcher, strict: bool) -> 
     if GEOMETRY in events.columns:
         found.append(GEOMETRY)
     return found
-
-
-def paths_of(attribute: str) -> list[str]:
-    """List the columns that an attribute may be in: its own, or one that holds it at a path."""
-    return [attribute[:i] for i, c in enumerate(attribute) if c == "."] + [attribute]
 
 
 def _has_path(struct: "StructType", name: str) -> bool:

@@ -33,6 +33,14 @@ _matchers: dict[str, SubscriptionSet] = {}
 
 
 @dataclass(frozen=True, slots=True)
+class Names:
+    """What an answer calls the subscriptions, by rank: columns of their ids and subscribers."""
+
+    ids: pa.Array
+    subscribers: pa.Array
+
+
+@dataclass(frozen=True, slots=True)
 class MatchTask:
     """The function for `mapInArrow`: the subscriptions as Arrow IPC, and how to answer.
 
@@ -55,10 +63,11 @@ class MatchTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Match batches of events; the answers are of bounded size."""
         subscriptions = _subscriptions(self)
+        names = name_subscriptions(self, subscriptions)
         for large in batches:
             for first in range(0, large.num_rows, _ROWS_MAX):
                 batch = large.slice(first, _ROWS_MAX).rename_columns(list(self.columns))
-                yield from self._answer(batch, self._match(batch, subscriptions), subscriptions)
+                yield from self._answer(batch, self._match(batch, subscriptions), names)
 
     def _match(self, batch: pa.RecordBatch, subscriptions: SubscriptionSet) -> MatchedBatch:
         matched = match_record_batch(
@@ -75,22 +84,18 @@ class MatchTask:
         return matched
 
     def _answer(
-        self, batch: pa.RecordBatch, matched: MatchedBatch, subscriptions: SubscriptionSet
+        self, batch: pa.RecordBatch, matched: MatchedBatch, names: Names
     ) -> Iterator[pa.RecordBatch]:
         if self.wants_counts:
             good = np.setdiff1d(np.arange(batch.num_rows), list(matched.events.bad))
             counts = np.bincount(matched.rows, minlength=batch.num_rows)[good]
             yield self._batch(batch, matched, good, {"n": pa.array(counts, pa.int64())})
         else:
-            ids = pa.array(subscriptions.ids, _id_type(self.has_whole_ids))
-            subscribers = pa.array(
-                subscriptions.subscribers_by_rank, _id_type(self.has_whole_subscribers)
-            )
             for piece in _pieces(matched.rows, _kept_bytes(batch, self.keep)):
                 rows, ranks = matched.rows[piece], pa.array(matched.ranks[piece])
                 columns = {
-                    "subscription": ids.take(ranks),
-                    "subscriber": subscribers.take(ranks),
+                    "subscription": names.ids.take(ranks),
+                    "subscriber": names.subscribers.take(ranks),
                     "version": pa.nulls(len(rows), pa.string()),
                 }
                 yield self._batch(batch, matched, rows, columns)
@@ -139,6 +144,14 @@ def _subscriptions(task: MatchTask) -> SubscriptionSet:
             matcher.add_many(reader.read_all(), id=task.subscription_id, repair=task.repair)
         _matchers[task.digest] = matcher.freeze()
     return _matchers[task.digest]
+
+
+def name_subscriptions(task: MatchTask, subscriptions: SubscriptionSet) -> Names:
+    """Make the columns of names for the answers of a task."""
+    return Names(
+        pa.array(subscriptions.ids, _id_type(task.has_whole_ids)),
+        pa.array(subscriptions.subscribers_by_rank, _id_type(task.has_whole_subscribers)),
+    )
 
 
 def _kept_bytes(batch: pa.RecordBatch, keep: tuple[str, ...]) -> NDArray[np.int64]:

@@ -1,0 +1,1 @@
+"""The papers' experiments, on workloads built as the papers build them."""

@@ -1,0 +1,78 @@
+"""`contrada demo` before Spark starts: what it refuses, and the data that it writes."""
+
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from contrada.cli import demo, main
+from contrada.errors import InvalidInput
+
+
+@pytest.fixture(autouse=True)
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("contrada.spark.session", None)
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *args: str) -> str:
+    """The one line of a refusal."""
+    assert main(["demo", *args]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    (line,) = said.err.splitlines()
+    assert line.startswith("contrada: ")
+    return line
+
+
+def test_a_folder_that_cannot_be_made_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    for folder in ("/proc/nope", str(tmp_path / "file"), str(tmp_path / "file" / "in-a-file")):
+        assert f"--folder {folder}: cannot be made" in refusal(capsys, "--folder", folder)
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--seed", "-1"], ["--seed -1", "0 or more"]),
+        (["--master", "yarm"], ["--master yarm", "local[*]"]),
+    ],
+)
+def test_a_wrong_argument_is_refused_before_a_folder_is_made(
+    args: list[str], words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = refusal(capsys, "--folder", str(tmp_path / "new"), *args)
+    for word in words:
+        assert word in line
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("package", ["tqdm", "matplotlib"])
+def test_a_package_that_is_missing_is_named_before_a_folder_is_made(
+    package: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    line = refusal(capsys, "--folder", str(tmp_path / "new"))
+    assert package in line
+    assert 'pip install "contrada[' in line
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_data_of_the_demo_appear_together_or_not_at_all(tmp_path: Path) -> None:
+    sites, events = pa.table({"id": ["a"]}), pa.table({"id": ["x", "y"]})
+    (tmp_path / "sites.parquet").write_text("from another day")
+    (tmp_path / "events.parquet").mkdir()
+    with pytest.raises(InvalidInput, match=r"events\.parquet: is a folder"):
+        demo.write_data(tmp_path, sites, events)
+    assert (tmp_path / "sites.parquet").read_text() == "from another day"
+    assert len(list(tmp_path.iterdir())) == 2
+    (tmp_path / "events.parquet").rmdir()
+    demo.write_data(tmp_path, sites, events)
+    assert pq.read_table(tmp_path / "sites.parquet").equals(sites)
+    assert pq.read_table(tmp_path / "events.parquet").equals(events)
