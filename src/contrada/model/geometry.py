@@ -103,7 +103,7 @@ def _read(value: Any) -> BaseGeometry | None:
 
 
 def _read_wkb(wkb: bytes) -> BaseGeometry:
-    if wkb[:1] not in (b"\x00", b"\x01"):
+    if wkb[:1] not in (b"", b"\x00", b"\x01"):
         raise ValueError("it is no WKB")
     if is_nested_deep(wkb):
         raise RecursionError
