@@ -17,6 +17,11 @@ from contrada.kernels.discretising import (
     OVERLAPS,
     find_relation,
 )
+from contrada.matching.engine import Index
+from contrada.matching.forwarding import ForwardingIndex
+from contrada.model.expression import Attribute, Literal, Spatial
+from contrada.model.relation import RELATIONS
+from contrada.model.subscription import Constraint, Filter, Predicate, Subscription
 
 # Figure 1, with the rest of the region that the paper does not print.
 LEAK = {
@@ -137,3 +142,31 @@ def test_an_option_that_the_engine_does_not_have_is_refused(
 ) -> None:
     with pytest.raises(InvalidInput, match=message):
         Matcher("crtree", **options)  # type: ignore[arg-type]
+
+
+def test_removing_a_subscription_deletes_its_constraint_from_the_tree_and_no_other() -> None:
+    shapes = [shapely.box(i, i, i + 2, i + 2) for i in range(30)]
+    subscriptions = [subscription(i, shape) for i, shape in enumerate([*shapes, shapes[0]])]
+    index = ForwardingIndex(subscriptions)
+    fewer = index.without([0, 5]).without([7])
+    assert items_of(index) == set(range(30))
+    assert items_of(fewer) == set(range(30)) - {5, 7}  # subscription 30 wants the first shape too
+
+
+def subscription(number: int, shape: BaseGeometry) -> Subscription:
+    test = Spatial(RELATIONS["within"], Attribute("g"), Literal(shape))
+    return Subscription(number, Predicate(test, (Filter((Constraint(test),)),)))
+
+
+def items_of(index: Index) -> set[int]:
+    assert isinstance(index, ForwardingIndex)
+    (count, level, _, child, _, _), state = index.trees()["g"].arrays
+    items, pending = set(), [int(state[0])]
+    while pending:
+        node = pending.pop()
+        entries = child[node, : count[node]].tolist()
+        if level[node] == 0:
+            items |= set(entries)
+        else:
+            pending += entries
+    return items

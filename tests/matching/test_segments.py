@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from math import log2
 from typing import Any
 
@@ -43,6 +43,9 @@ class EverythingIndex:
     def match_batch(self, batch: EventBatch) -> tuple[Rows, Ids]:
         rows, positions = np.divmod(np.arange(batch.length * self._length), max(self._length, 1))
         return rows, positions
+
+    def without(self, positions: Collection[int]) -> EverythingIndex:
+        return self
 
     def breadth(self) -> int:
         return self._length

@@ -1,6 +1,6 @@
 """What an engine is: a way to index a fixed set of subscriptions and ask it about events."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Protocol
 
 from contrada.matching.columns import EventBatch, Rows
@@ -22,6 +22,9 @@ class Index(Protocol):
 
     def match_batch(self, batch: EventBatch) -> tuple[Rows, Ids]:
         """Find all pairs of row and position that match, each once, in any order."""
+
+    def without(self, positions: Collection[int]) -> "Index":
+        """Give an index that need not find some positions; this one stays as it is."""
 
     def breadth(self) -> int:
         """Count the filters that any event may satisfy, whatever it holds."""

@@ -6,7 +6,8 @@ complete is satisfied. Constraints that no index serves are evaluated last, on t
 rest leaves.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from copy import copy
 
 import numpy as np
 from shapely.geometry.base import BaseGeometry
@@ -15,7 +16,7 @@ from contrada.kernels.searching import count_filters
 from contrada.language import is_satisfied
 from contrada.matching.columns import EventBatch, Rows
 from contrada.matching.crtree import CRTree, may_hold_apart
-from contrada.matching.engine import Skip
+from contrada.matching.engine import Index, Skip
 from contrada.matching.indexes import INDEXES, ConstraintIndex
 from contrada.matching.indexes.equality import equal_values
 from contrada.matching.indexes.operands import is_operand
@@ -46,6 +47,7 @@ class ForwardingIndex:
     ) -> None:
         """Offer every distinct constraint to the indexes; keep what none of them takes."""
         self._table = make_table(subscriptions)
+        self._is_alive = np.ones(len(subscriptions), bool)
         self._space = SpaceIndex(evaluator or ExactEvaluator(), split)
         self._indexes: list[ConstraintIndex] = [self._space, *(make() for make in INDEXES)]
         self._lay_out()
@@ -113,6 +115,19 @@ class ForwardingIndex:
             positions += found
         return np.array(rows, np.int64), np.array(positions, np.int64)
 
+    def without(self, positions: Collection[int]) -> Index:
+        """Delete from the trees the constraints that only filters of these positions have."""
+        twin = copy(self)
+        twin._is_alive = self._is_alive.copy()
+        twin._is_alive[list(positions)] = False
+        living = twin._is_alive[self._table.owner[self._filters]]
+        used = np.zeros(len(self._table.constraints), np.int64)
+        counts = np.diff(self._starts)
+        np.add.at(used, np.repeat(np.arange(len(counts)), counts), living)
+        twin._space = self._space.without(np.flatnonzero(used == 0).tolist())
+        twin._indexes = [twin._space, *self._indexes[1:]]
+        return twin
+
     def breadth(self) -> int:
         """Count the filters without a selective constraint."""
         return int((~self._has_selective).sum())
@@ -149,13 +164,6 @@ def is_selective(constraint: Constraint) -> bool:
             is_indexed = is_operand(operand) and read_shape(pattern) is not None
             return is_indexed and not constraint.is_negated
     return False
-
-
-def make_forwarding(
-    evaluator: Evaluator | None = None, split: str = "quadratic"
-) -> Callable[[Sequence[Subscription]], ForwardingIndex]:
-    """Give the function that indexes subscriptions with these options."""
-    return lambda subscriptions: ForwardingIndex(subscriptions, evaluator, split)
 
 
 def _skip_none(_: int) -> bool:

@@ -1,12 +1,12 @@
 """The engine `scan`: no index. Every event is evaluated against every predicate, as written."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
 from contrada.language import truth
 from contrada.matching.columns import EventBatch, Rows
-from contrada.matching.engine import Skip
+from contrada.matching.engine import Index, Skip
 from contrada.matching.table import Ids
 from contrada.model.event import Event
 from contrada.model.subscription import Subscription
@@ -34,6 +34,10 @@ class ScanIndex:
         ]
         found = np.array(pairs, np.int64).reshape(-1, 2)
         return found[:, 0], found[:, 1]
+
+    def without(self, positions: Collection[int]) -> Index:  # noqa: ARG002
+        """Stay as it is: whoever asks leaves removed positions out."""
+        return self
 
     def breadth(self) -> int:
         """Count all: without an index any of them may match."""

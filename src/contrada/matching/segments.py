@@ -6,7 +6,8 @@ only marks the row. Whoever holds a version goes on seeing it whatever is added 
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -30,6 +31,14 @@ class _Rows:
     @cached_property
     def index(self) -> Index:
         return self._make_index(self.subscriptions)
+
+    def without(self, positions: Collection[int]) -> "_Rows":
+        """Give the same rows with an index that need not find some of them."""
+        if "index" not in self.__dict__:
+            return self
+        twin = copy(self)
+        twin.__dict__["index"] = self.index.without(positions)
+        return twin
 
     @cached_property
     def position_of(self) -> dict[Id, int]:
@@ -216,7 +225,7 @@ def _without(segment: _Segment, removed: Collection[Id]) -> _Segment:
         return segment
     is_alive = segment.is_alive.copy()
     is_alive[gone] = False
-    return replace(segment, is_alive=is_alive, living_count=int(is_alive.sum()))
+    return _Segment(segment.rows.without(gone), is_alive, int(is_alive.sum()))
 
 
 def _is_due(elder: _Segment, younger: _Segment) -> bool:

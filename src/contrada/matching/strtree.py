@@ -6,7 +6,7 @@ on what the trees leave. Filters without an anchor (attributes only, `disjoint`,
 on every event.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +19,7 @@ from contrada.language import is_satisfied
 from contrada.language.distance import is_within, point_distances_m, reach
 from contrada.matching.checks import Checks
 from contrada.matching.columns import EventBatch, GeometryColumn, Mask, Rows
-from contrada.matching.engine import Skip
+from contrada.matching.engine import Index, Skip
 from contrada.matching.space import make_shapes, pairs_related
 from contrada.matching.table import FilterTable, Ids, expand, group_by, make_table
 from contrada.model.event import Event
@@ -84,6 +84,10 @@ class StrtreeIndex:
             return rows, positions
         pairs = np.unique(np.stack([rows, positions], axis=1), axis=0)
         return pairs[:, 0], pairs[:, 1]
+
+    def without(self, positions: Collection[int]) -> Index:  # noqa: ARG002
+        """Stay as it is: whoever asks leaves removed positions out."""
+        return self
 
     def breadth(self) -> int:
         """Count the filters without an anchor."""
