@@ -14,7 +14,7 @@ from contrada.cli.outputs import primary_geometry
 from contrada.cli.progress import bar
 from contrada.errors import InvalidInput
 from contrada.files import Rows
-from contrada.matcher.facade import choose_id_column
+from contrada.matcher.run import choose_id_column
 from contrada.matching.ids import read_id_column
 from contrada.model.event import GEOMETRY
 

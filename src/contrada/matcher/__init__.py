@@ -1,5 +1,6 @@
 """The façade: `Matcher`, `relate`, `explain`; what a library call reaches first."""
 
-from contrada.matcher.facade import Matcher, explain, relate
+from contrada.matcher.facade import Matcher, explain
+from contrada.matcher.relating import relate
 
 __all__ = ["Matcher", "explain", "relate"]

@@ -10,7 +10,14 @@ from contrada.errors import InvalidInput, UnknownSubscription
 from contrada.files import Rows, is_same_crs, read_rows
 from contrada.language import FILTERS_MAX
 from contrada.matcher.explain import Explanation, Why, explain_predicate, explain_why
-from contrada.matcher.run import Counts, MatchRun, judged, match_list
+from contrada.matcher.run import (
+    Counts,
+    MatchRun,
+    choose_id_column,
+    columns_read,
+    judged,
+    match_list,
+)
 from contrada.matching.engines import DEFAULT_ENGINE, make_engine
 from contrada.matching.ids import as_key, read_id
 from contrada.matching.segments import SubscriptionSet
@@ -22,9 +29,8 @@ from contrada.matching.subscribing import (
     read_attribute,
     read_subscriptions,
 )
-from contrada.model.event import GEOMETRY, Event, paths_of, read_event
-from contrada.model.geometry import Fault, as_array, find_faults, is_area, read_geometry
-from contrada.model.relation import Relation, egenhofer, find_relation
+from contrada.model.event import GEOMETRY, Event, read_event
+from contrada.model.relation import Relation, find_relation
 from contrada.model.subscription import Id, Predicate, Subscription
 
 
@@ -282,7 +288,7 @@ class Matcher:
         subscriptions = self._subscriptions
         return MatchRun(
             subscriptions,
-            rows.narrowed(_columns_read(rows, subscriptions, id_column)),
+            rows.narrowed(columns_read(rows, subscriptions, id_column)),
             id_column=id_column,
             repair=repair,
             quarantine=quarantine or repair,
@@ -352,14 +358,6 @@ class Matcher:
             )
 
 
-def relate(a: Any, b: Any) -> Relation:
-    """Give the Egenhofer relation of two regions: which one of the eight holds of a to b."""
-    import shapely
-
-    regions = [_read_region(value, name) for value, name in ((a, "a"), (b, "b"))]
-    return egenhofer(str(shapely.relate(*regions)))
-
-
 def explain(
     predicate: str | Mapping[str, Any] | bool | Subscription, *, filters_max: int = FILTERS_MAX
 ) -> Explanation:
@@ -370,24 +368,6 @@ def explain(
     if isinstance(predicate, Subscription):
         return explain_predicate(predicate.predicate)
     return explain_predicate(PredicateReader(filters_max, simplify=False).parse(predicate))
-
-
-def choose_id_column(rows: Rows, wanted: str | None) -> str | None:
-    """Choose the column of ids: the one that is named, else `id` if there is one."""
-    names = rows.schema.names
-    if wanted is not None and wanted not in names:
-        raise InvalidInput(
-            f"{rows.name}: there is no column {wanted!r} for the id; it has {', '.join(names)}"
-        )
-    return wanted if wanted is not None else "id" if "id" in names else None
-
-
-def _columns_read(rows: Rows, subscriptions: SubscriptionSet, id_column: str | None) -> list[str]:
-    """List the columns that matching reads: the id, geometries, and what constraints name."""
-    wanted = {id_column, GEOMETRY, *rows.geometry_columns}
-    for name in subscriptions.attributes:
-        wanted |= set(paths_of(name))
-    return [column for column in rows.schema.names if column in wanted]
 
 
 def _check_kind(
@@ -401,16 +381,3 @@ def _check_kind(
                 f"{place(position)}: the ids of a matcher are all strings or all integers; "
                 f"{subscription.id!r} comes after {first.id!r}"
             )
-
-
-def _read_region(value: Any, name: str) -> Any:
-    region = read_geometry(value)
-    if region is None or isinstance(region, Fault):
-        reason = "not a geometry" if region is None else region.message
-        raise InvalidInput(f"{name}: {reason}: {value!r:.80}")
-    fault = find_faults(as_array([region])).get(0)
-    if fault is not None:
-        raise InvalidInput(f"{name}: {fault.message}")
-    if region.is_empty or not is_area(region):
-        raise InvalidInput(f"{name} must be a region (polygon or multipolygon): {region!s:.80}")
-    return region

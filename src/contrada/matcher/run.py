@@ -19,7 +19,7 @@ from contrada.matching.receiving import ReceivedEvents, receive, refuse_bad
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.subscribing import OnBad
 from contrada.matching.table import Ids
-from contrada.model.event import GEOMETRY, Event, read_event
+from contrada.model.event import GEOMETRY, Event, paths_of, read_event
 from contrada.model.subscription import Id
 
 
@@ -289,3 +289,23 @@ def _choose_id(event: Event, attribute: str | None, row: int) -> Any:
         return event.id
     value = event.value("id")
     return row if value is None else value
+
+
+def choose_id_column(rows: FileRows, wanted: str | None) -> str | None:
+    """Choose the column of ids: the one that is named, else `id` if there is one."""
+    names = rows.schema.names
+    if wanted is not None and wanted not in names:
+        raise InvalidInput(
+            f"{rows.name}: there is no column {wanted!r} for the id; it has {', '.join(names)}"
+        )
+    return wanted if wanted is not None else "id" if "id" in names else None
+
+
+def columns_read(
+    rows: FileRows, subscriptions: SubscriptionSet, id_column: str | None
+) -> list[str]:
+    """List the columns that matching reads: the id, geometries, and what constraints name."""
+    wanted = {id_column, GEOMETRY, *rows.geometry_columns}
+    for name in subscriptions.attributes:
+        wanted |= set(paths_of(name))
+    return [column for column in rows.schema.names if column in wanted]

@@ -1,0 +1,29 @@
+"""`relate`: which of the eight Egenhofer relations holds between two regions."""
+
+from typing import Any
+
+import shapely
+from shapely.geometry.base import BaseGeometry
+
+from contrada.errors import InvalidInput
+from contrada.model.geometry import Fault, as_array, find_faults, is_area, read_geometry
+from contrada.model.relation import Relation, egenhofer
+
+
+def relate(a: Any, b: Any) -> Relation:
+    """Give the Egenhofer relation of two regions: which one of the eight holds of a to b."""
+    regions = [_read_region(value, name) for value, name in ((a, "a"), (b, "b"))]
+    return egenhofer(str(shapely.relate(*regions)))
+
+
+def _read_region(value: Any, name: str) -> BaseGeometry:
+    region = read_geometry(value)
+    if region is None or isinstance(region, Fault):
+        reason = "not a geometry" if region is None else region.message
+        raise InvalidInput(f"{name}: {reason}: {value!r:.80}")
+    fault = find_faults(as_array([region])).get(0)
+    if fault is not None:
+        raise InvalidInput(f"{name}: {fault.message}")
+    if region.is_empty or not is_area(region):
+        raise InvalidInput(f"{name} must be a region (polygon or multipolygon): {region!s:.80}")
+    return region
