@@ -11,8 +11,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from contrada.matching.columns import EventBatch, Rows
-from contrada.matching.engine import Skip
+from contrada.matching.columns import EventBatch, Mask, Rows
+from contrada.matching.engine import Skip, find_all
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.table import Ids
 from contrada.model.event import Event
@@ -33,6 +33,9 @@ class EverythingIndex:
     def __init__(self, subscriptions: Sequence[Subscription]) -> None:
         self._length = len(subscriptions)
         self.built.append(self._length)
+
+    def find(self, event: Event, is_alive: Mask) -> Ids:
+        return find_all(self, event, is_alive)
 
     def match(self, event: Event, skip: Skip) -> Iterator[int]:
         for position in range(self._length):

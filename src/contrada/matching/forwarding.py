@@ -14,7 +14,7 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.kernels.searching import count_filters
 from contrada.language import is_satisfied
-from contrada.matching.columns import EventBatch, Rows
+from contrada.matching.columns import EventBatch, Mask, Rows
 from contrada.matching.crtree import CRTree, may_hold_apart
 from contrada.matching.engine import Index, Skip
 from contrada.matching.indexes import INDEXES, ConstraintIndex
@@ -80,21 +80,36 @@ class ForwardingIndex:
         _, self._rest_starts = group_by(filter_of[rest], len(table.owner))
         self._rest = table.members[rest]
 
+    def find(self, event: Event, is_alive: Mask) -> Ids:
+        """Count the satisfied constraints, all at once; evaluate only what no index serves."""
+        complete = self._complete(event)
+        complete = complete[is_alive[self._table.owner[complete]]]
+        has_rest = self._rest_starts[complete + 1] > self._rest_starts[complete]
+        known: dict[int, bool] = {}
+        unindexed = self._unindexed[is_alive[self._table.owner[self._unindexed]]]
+        open_filters = [*complete[has_rest].tolist(), *unindexed.tolist()]
+        held = [f for f in open_filters if self._holds_rest(f, event, known)]
+        filters = np.concatenate([complete[~has_rest], np.array(held, np.int64)])
+        return np.unique(self._table.owner[filters])
+
     def match(self, event: Event, skip: Skip) -> Iterator[int]:
         """Count the satisfied constraints; yield each subscription at its first filter."""
-        satisfied = [ids for index in self._indexes for ids in index.satisfied(event)]
-        numbers = np.concatenate(satisfied) if satisfied else np.zeros(0, np.int64)
-        scratch = np.zeros(len(self._needed), np.int64)
-        complete = count_filters(numbers, self._starts, self._filters, self._needed, scratch)
         known: dict[int, bool] = {}
         found: set[int] = set()
-        for filter_ in [*complete.tolist(), *self._unindexed.tolist()]:
+        for filter_ in [*self._complete(event).tolist(), *self._unindexed.tolist()]:
             position = int(self._table.owner[filter_])
             if position in found or skip(position):
                 continue
             if self._holds_rest(filter_, event, known):
                 found.add(position)
                 yield position
+
+    def _complete(self, event: Event) -> Ids:
+        """Give the filters all of whose counted constraints an event satisfies."""
+        satisfied = [ids for index in self._indexes for ids in index.satisfied(event)]
+        numbers = np.concatenate(satisfied) if satisfied else np.zeros(0, np.int64)
+        scratch = np.zeros(len(self._needed), np.int64)
+        return count_filters(numbers, self._starts, self._filters, self._needed, scratch)
 
     def _holds_rest(self, filter_: int, event: Event, known: dict[int, bool]) -> bool:
         first, last = self._rest_starts[filter_], self._rest_starts[filter_ + 1]
@@ -107,13 +122,14 @@ class ForwardingIndex:
 
     def match_batch(self, batch: EventBatch) -> tuple[Rows, Ids]:
         """Match row by row: the paper's algorithm takes one message at a time."""
-        rows: list[int] = []
-        positions: list[int] = []
+        rows: list[Rows] = []
+        positions: list[Ids] = []
         for row in range(batch.length):
-            found = list(self.match(batch.row(row), _skip_none))
-            rows += [row] * len(found)
-            positions += found
-        return np.array(rows, np.int64), np.array(positions, np.int64)
+            found = self.find(batch.row(row), self._is_alive)
+            rows.append(np.full(len(found), row, np.int64))
+            positions.append(found)
+        none = np.zeros(0, np.int64)
+        return np.concatenate([none, *rows]), np.concatenate([none, *positions])
 
     def without(self, positions: Collection[int]) -> Index:
         """Delete from the trees the constraints that only filters of these positions have."""
@@ -142,6 +158,11 @@ class ForwardingIndex:
             "nodes": sum(int(tree.arrays[1][1]) for tree in self.trees().values()),
         }
 
+    @property
+    def everything(self) -> Mask:
+        """Tell which positions have not been removed from the index."""
+        return self._is_alive
+
     def trees(self) -> dict[str, CRTree]:
         """Give the CR-tree of each geometry attribute."""
         return self._space.trees()
@@ -163,8 +184,4 @@ def is_selective(constraint: Constraint) -> bool:
         case Like(operand, Literal(str() as pattern)):
             is_indexed = is_operand(operand) and read_shape(pattern) is not None
             return is_indexed and not constraint.is_negated
-    return False
-
-
-def _skip_none(_: int) -> bool:
     return False

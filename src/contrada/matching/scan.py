@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 
 from contrada.language import truth
-from contrada.matching.columns import EventBatch, Rows
-from contrada.matching.engine import Index, Skip
+from contrada.matching.columns import EventBatch, Mask, Rows
+from contrada.matching.engine import Index, Skip, find_all
 from contrada.matching.table import Ids
 from contrada.model.event import Event
 from contrada.model.subscription import Subscription
@@ -18,6 +18,10 @@ class ScanIndex:
     def __init__(self, subscriptions: Sequence[Subscription]) -> None:
         """Keep the subscriptions as they are."""
         self._subscriptions = subscriptions
+
+    def find(self, event: Event, is_alive: Mask) -> Ids:
+        """Find all living positions that an event satisfies."""
+        return find_all(self, event, is_alive)
 
     def match(self, event: Event, skip: Skip) -> Iterator[int]:
         """Evaluate the tree of each predicate, not its normal form."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.matching.columns import EventBatch, Rows
-from contrada.matching.engine import Index, MakeIndex, Skip
+from contrada.matching.engine import Index, MakeIndex
 from contrada.model.event import Event
 from contrada.model.subscription import Id, Subscription
 
@@ -41,6 +41,10 @@ class _Rows:
         return twin
 
     @cached_property
+    def ids(self) -> list[Id]:
+        return [s.id for s in self.subscriptions]
+
+    @cached_property
     def position_of(self) -> dict[Id, int]:
         return {s.id: position for position, s in enumerate(self.subscriptions)}
 
@@ -62,12 +66,6 @@ class _Segment:
     rows: _Rows
     is_alive: NDArray[np.bool_]
     living_count: int
-
-    def skip(self) -> Skip:
-        """Give the test for rows that were removed."""
-        if self.living_count == len(self.is_alive):
-            return _skip_none
-        return lambda position: not self.is_alive[position]
 
     def living(self) -> Iterator[Subscription]:
         for subscription, is_alive in zip(self.rows.subscriptions, self.is_alive, strict=True):
@@ -123,9 +121,9 @@ class SubscriptionSet:
         """Find the ids of the subscriptions that an event satisfies, sorted."""
         found: list[Id] = []
         for segment in self._segments:
-            is_dead = segment.skip()
-            for position in segment.rows.index.match(event, is_dead):
-                found.append(segment.rows.subscriptions[position].id)  # noqa: PERF401
+            ids = segment.rows.ids
+            positions = segment.rows.index.find(event, segment.is_alive)
+            found += [ids[position] for position in positions.tolist()]
         return sorted(found)
 
     def subscribers(self, event: Event) -> list[Id]:
@@ -212,10 +210,6 @@ class _SkipFound:
         return (
             not self._is_alive[position] or self._subscriptions[position].subscriber in self._found
         )
-
-
-def _skip_none(_: int) -> bool:
-    return False
 
 
 def _without(segment: _Segment, removed: Collection[Id]) -> _Segment:

@@ -19,7 +19,7 @@ from contrada.language import is_satisfied
 from contrada.language.distance import is_within, point_distances_m, reach
 from contrada.matching.checks import Checks
 from contrada.matching.columns import EventBatch, GeometryColumn, Mask, Rows
-from contrada.matching.engine import Index, Skip
+from contrada.matching.engine import Index, Skip, find_all
 from contrada.matching.space import make_shapes, pairs_related
 from contrada.matching.table import FilterTable, Ids, expand, group_by, make_table
 from contrada.model.event import Event
@@ -53,6 +53,10 @@ class StrtreeIndex:
         self._filters, self._filter_starts = group_by(anchors, len(self._table.constraints))
         self._groups = _make_groups(self._table.constraints, np.unique(anchors[anchors >= 0]))
         self._checks = Checks(self._table.constraints)
+
+    def find(self, event: Event, is_alive: Mask) -> Ids:
+        """Find all living positions that an event satisfies."""
+        return find_all(self, event, is_alive)
 
     def match(self, event: Event, skip: Skip) -> Iterator[int]:
         """Find the filters whose anchor holds, then check their other constraints."""

@@ -294,8 +294,8 @@ def _index(rng: Generator, regions: Regions, evaluator: Evaluator) -> Forwarding
     return ForwardingIndex(subscriptions, evaluator)
 
 
-def _match(index: ForwardingIndex, event: Any) -> list[int]:
-    return list(index.match(Event({"g": event}), _skip_none))
+def _match(index: ForwardingIndex, event: Any) -> NDArray[np.int64]:
+    return index.find(Event({"g": event}), index.everything)
 
 
 def _relate_all(regions: Regions, event: Any) -> Any:
@@ -338,7 +338,3 @@ def _rings(regions: Regions) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
 
 def _ring(region: Any) -> NDArray[np.float64]:
     return shapely.get_coordinates(shapely.get_exterior_ring(region))
-
-
-def _skip_none(_: int) -> bool:
-    return False
