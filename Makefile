@@ -43,7 +43,7 @@ bench: $(STAMP)  ## speed against bare Shapely scripts, as ratios in one run
 	@$(BIN)/python benchmarks/crtree.py
 
 soak: $(STAMP)  ## longer runs: more layers, and many new random cases against the exact oracle
-	@$(BIN)/python -m pytest -n 2 -m "not spark" --hypothesis-profile soak --timeout 3600
+	@$(BIN)/python -m pytest -n 2 -m soak --hypothesis-profile soak --timeout 3600
 
 lock: $(STAMP)  ## resolve the newest versions that pyproject.toml allows
 	@$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade --extra dev pyproject.toml --output-file $(LOCK)
