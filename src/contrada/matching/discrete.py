@@ -51,7 +51,6 @@ class DiscreteEvaluator:
         self._points_per_unit = density / (east - west + north - south)
         self._halo = halo
         self._exact = ExactEvaluator()
-        self._rings: dict[int, tuple[ShapeSet, NDArray[np.float64], Ids]] = {}
 
     def check(self, relation: SpatialRelation, geometry: BaseGeometry) -> None:
         """Refuse what Algorithm 1 cannot decide."""
@@ -84,19 +83,9 @@ class DiscreteEvaluator:
 
     def relations(self, event: BaseGeometry, shapes: ShapeSet, items: Ids) -> NDArray[np.int64]:
         """Find the relation of an event to each item, as a number in the order of Table 1."""
-        rings, starts = self._ring_arrays(shapes)
+        rings, starts = shapes.rings
         ring = shapely.get_coordinates(shapely.get_exterior_ring(event))
         return find_relations(ring, rings, starts, items, self._points_per_unit, self._halo)
-
-    def _ring_arrays(self, shapes: ShapeSet) -> tuple[NDArray[np.float64], Ids]:
-        """Lay the rings of all regions one after another, once for each set of shapes."""
-        known = self._rings.get(id(shapes))
-        if known is None or known[0] is not shapes:
-            outlines = shapely.get_exterior_ring(shapes.geometries)
-            coordinates, owners = shapely.get_coordinates(outlines, return_index=True)
-            starts = np.searchsorted(owners, np.arange(len(outlines) + 1)).astype(np.int64)
-            known = self._rings[id(shapes)] = (shapes, coordinates, starts)
-        return known[1], known[2]
 
 
 def _is_simple(geometry: BaseGeometry) -> bool:

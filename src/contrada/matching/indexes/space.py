@@ -6,6 +6,7 @@ right kind at all.
 """
 
 from collections.abc import Collection
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -47,6 +48,14 @@ class ShapeSet:
         """Keep the geometries, areas prepared."""
         self.geometries = as_array(geometries)
         self.shapes = make_shapes(self.geometries)
+
+    @cached_property
+    def rings(self) -> tuple[NDArray[np.float64], Ids]:
+        """Give the outer rings one after another, and where each begins; none for other kinds."""
+        outlines = shapely.get_exterior_ring(self.geometries)
+        coordinates, owners = shapely.get_coordinates(outlines, return_index=True)
+        starts = np.searchsorted(owners, np.arange(len(outlines) + 1)).astype(np.int64)
+        return coordinates, starts
 
 
 class ExactEvaluator:
