@@ -134,16 +134,24 @@ def _find_points(array: pa.Array, x: NDArray[np.float64], y: NDArray[np.float64]
 
 def _decode(column: GeometryColumn, rows: Rows, values: Geometries, repair: bool) -> None:
     """Decode WKB that is no plain point, and judge it."""
-    try:
-        if any(map(is_nested_deep, values)):
-            raise NotImplementedError
-        with np.errstate(invalid="ignore"):  # NaN is found and named below
-            shapes = shapely.from_wkb(values)
-    except (shapely.errors.ShapelyError, NotImplementedError):
+    shapes = _decode_at_once(values)
+    if shapes is None:
         shapes = np.full(len(values), None, object)
         for i, value in enumerate(values):
             _put(column, int(rows[i]), read_geometry(value), shapes, i)
     _judge(column, rows, tidy(shapes), repair)
+
+
+def _decode_at_once(values: Geometries) -> Geometries | None:
+    """Decode all values; None where one of them is bad, and each must be looked at."""
+    if any(map(is_nested_deep, values)):
+        return None
+    try:
+        with np.errstate(invalid="ignore"):  # NaN is found and named when it is judged
+            shapes: Geometries = shapely.from_wkb(values)
+    except (shapely.errors.ShapelyError, NotImplementedError):
+        return None
+    return shapes
 
 
 def _read_values(values: list[Any], repair: bool) -> GeometryColumn:

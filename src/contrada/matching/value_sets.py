@@ -6,8 +6,8 @@ Numbers, texts and moments are ordered; a set is a few values, or a range withou
 from dataclasses import dataclass
 from typing import Any
 
+from contrada.matching.indexes.operands import kind_of_literal
 from contrada.model.expression import Attribute, Comparison, Expression, In, Literal
-from contrada.model.instant import Instant
 from contrada.model.subscription import Constraint
 
 
@@ -102,7 +102,7 @@ def value_set(constraint: Constraint) -> ValueSet | None:
 
 
 def _compared(operator: str, value: Any) -> ValueSet | None:
-    kind = _kind(value)
+    kind = kind_of_literal(value)
     if kind is None:
         return None
     match operator:
@@ -126,7 +126,7 @@ def _compared(operator: str, value: Any) -> ValueSet | None:
 
 def _chosen(choices: tuple[Expression, ...], is_negated: bool) -> ValueSet | None:
     values = [choice.value for choice in choices if isinstance(choice, Literal)]
-    kinds = {_kind(value) for value in values}
+    kinds = {kind_of_literal(value) for value in values}
     if len(values) != len(choices) or len(kinds) != 1 or None in kinds:
         return None
     (kind,) = kinds
@@ -134,17 +134,3 @@ def _chosen(choices: tuple[Expression, ...], is_negated: bool) -> ValueSet | Non
     if is_negated:
         return ValueSet(kind, without=frozenset(values))
     return ValueSet(kind, only=frozenset(values))
-
-
-def _kind(value: Any) -> str | None:
-    match value:
-        case bool():
-            return "boolean"
-        case int() | float():
-            return "number"
-        case str():
-            return "text"
-        case Instant():
-            return "time"
-        case _:
-            return None
