@@ -5,9 +5,7 @@ The catalogue's counts were made with Shapely alone. Two pairs take long and are
 
 from __future__ import annotations
 
-import re
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
@@ -15,10 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from contrada import Matcher
+from real_layers import LayerPair, listed_pairs, needs_layers, path_of
 
-LAYERS = Path(__file__).parents[3] / "shared" / "data"
-CATALOGUE = LAYERS / "README.md"
-ROW = re.compile(r"\| `(\w+)` \| `(\w+)` \| [\d,]+ \| ([\d,]+) \| ([\d,]+) \|")
 SLOW = {
     ("us_block_groups_2000", "ibtracs_storm_tracks"),
     ("gshhg_shorelines_west", "ibtracs_storm_tracks"),
@@ -29,27 +25,28 @@ INVALID = {
     "osm_natural_andorra_malta": (28, 0),
 }
 
-pytestmark = pytest.mark.skipif(not CATALOGUE.exists(), reason="the real layers are not here")
+pytestmark = needs_layers
 
 
-def listed_pairs() -> list[Any]:
-    """Subscriptions, events, matching pairs and events with a match, a row of the table each."""
-    text = CATALOGUE.read_text(encoding="utf-8") if CATALOGUE.exists() else ""
+def marked_pairs() -> list[Any]:
+    """All listed pairs, the slow ones for the soak; a process keeps to its subscriptions."""
     return [
         pytest.param(
-            *pair[:2],
-            *(int(count.replace(",", "")) for count in pair[2:]),
-            id=f"{pair[0]}-{pair[1]}",
-            marks=[pytest.mark.xdist_group(pair[0]), *[pytest.mark.soak] * (pair[:2] in SLOW)],
+            pair,
+            id=str(pair),
+            marks=[
+                pytest.mark.xdist_group(pair.subscriptions),
+                *[pytest.mark.soak] * ((pair.subscriptions, pair.events) in SLOW),
+            ],
         )
-        for pair in ROW.findall(text)
+        for pair in listed_pairs()
     ]
 
 
 @cache
 def matcher_of(layer: str) -> Matcher:
     matcher = Matcher()
-    matcher.add_many(LAYERS / f"{layer}.parquet", repair=True)
+    matcher.add_many(path_of(layer), repair=True)
     return matcher
 
 
@@ -57,16 +54,14 @@ def test_the_catalogue_lists_twelve_pairs() -> None:
     assert len(listed_pairs()) == 12
 
 
-@pytest.mark.parametrize(("subscriptions", "events", "pairs", "matched"), listed_pairs())
-def test_a_listed_pair_has_the_listed_counts(
-    subscriptions: str, events: str, pairs: int, matched: int
-) -> None:
-    matcher = matcher_of(subscriptions)
+@pytest.mark.parametrize("pair", marked_pairs())
+def test_a_listed_pair_has_the_listed_counts(pair: LayerPair) -> None:
+    matcher = matcher_of(pair.subscriptions)
     before = matcher.stats()["events"]
-    found = matcher.match_many(LAYERS / f"{events}.parquet", repair=True, threads=1)
-    assert found.num_rows == pairs
-    assert pc.count_distinct(found["event"]).as_py() == matched
-    rows = pq.read_metadata(LAYERS / f"{events}.parquet").num_rows
+    found = matcher.match_many(path_of(pair.events), repair=True, threads=1)
+    assert found.num_rows == pair.matches
+    assert pc.count_distinct(found["event"]).as_py() == pair.events_matched
+    rows = pq.read_metadata(path_of(pair.events)).num_rows
     assert matcher.stats()["events"] - before == rows
     assert matcher.stats()["events_left_out"] == 0
 
@@ -75,5 +70,5 @@ def test_a_listed_pair_has_the_listed_counts(
 def test_invalid_features_are_mended_and_empty_ones_left_out(layer: str) -> None:
     stats = matcher_of(layer).stats()
     assert (stats["subscriptions_mended"], stats["subscriptions_left_out"]) == INVALID[layer]
-    rows = pq.read_metadata(LAYERS / f"{layer}.parquet").num_rows
+    rows = pq.read_metadata(path_of(layer)).num_rows
     assert stats["subscriptions"] == rows - INVALID[layer][1]

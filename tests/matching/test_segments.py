@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from math import log2
 from typing import Any
 
@@ -11,8 +11,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from contrada.matching.columns import EventBatch, Mask, Rows
-from contrada.matching.engine import Skip, find_all
+from contrada.matching.columns import EventBatch, Rows
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.table import Ids
 from contrada.model.event import Event
@@ -34,14 +33,13 @@ class EverythingIndex:
         self._length = len(subscriptions)
         self.built.append(self._length)
 
-    def find(self, event: Event, is_alive: Mask) -> Ids:
-        return find_all(self, event, is_alive)
-
-    def match(self, event: Event, skip: Skip) -> Iterator[int]:
-        for position in range(self._length):
-            if not skip(position):
+    def find(self, event: Event, groups: Ids) -> Ids:
+        found: dict[int, int] = {}
+        for position, group in enumerate(groups.tolist()):
+            if group >= 0 and group not in found:
                 self.tried.append(position)
-                yield position
+                found[group] = position
+        return np.array(list(found.values()), np.int64)
 
     def match_batch(self, batch: EventBatch) -> tuple[Rows, Ids]:
         rows, positions = np.divmod(np.arange(batch.length * self._length), max(self._length, 1))

@@ -98,24 +98,3 @@ def search(
                     near[near_count] = item
                     near_count += 1
     return near[:near_count], far[:far_count], visited
-
-
-@kernel
-def count_filters(satisfied: Ints, starts: Ints, filters: Ints, needed: Ints, counts: Ints) -> Ints:
-    """Count satisfied constraints per filter; give the filters that have all that they need.
-
-    Each constraint must come once. `counts` is scratch, all zero before and after.
-    """
-    found = np.empty(len(needed), np.int64)
-    found_count = 0
-    for constraint in satisfied:
-        for k in range(starts[constraint], starts[constraint + 1]):
-            filter_ = filters[k]
-            counts[filter_] += 1
-            if counts[filter_] == needed[filter_]:
-                found[found_count] = filter_
-                found_count += 1
-    for constraint in satisfied:
-        for k in range(starts[constraint], starts[constraint + 1]):
-            counts[filters[k]] = 0
-    return found[:found_count]

@@ -49,6 +49,7 @@ class DiscreteEvaluator:
         if not density >= 0:
             raise InvalidInput(f"the density must be a number >= 0, not {density!r}")
         self._points_per_unit = density / (east - west + north - south)
+        self.margin = 0.5 / self._points_per_unit if density else np.inf  # the halo at its widest
         self._halo = halo
         self._exact = ExactEvaluator()
 

@@ -1,28 +1,22 @@
 """What an engine is: a way to index a fixed set of subscriptions and ask it about events."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-import numpy as np
-
-from contrada.matching.columns import EventBatch, Mask, Rows
+from contrada.matching.columns import EventBatch, Rows
 from contrada.matching.table import Ids
 from contrada.model.event import Event
 from contrada.model.subscription import Subscription
-
-Skip = Callable[[int], bool]
 
 
 class Index(Protocol):
     """Subscriptions by position, ready to be matched. It never changes after it is made."""
 
-    def find(self, event: Event, is_alive: Mask) -> Ids:
-        """Find all living positions that an event satisfies, each once, in any order."""
+    def find(self, event: Event, groups: Ids) -> Ids:
+        """Find a position of each group that an event satisfies, in any order.
 
-    def match(self, event: Event, skip: Skip) -> Iterator[int]:
-        """Find the positions that an event satisfies one after another, each once, in any order.
-
-        A position for which `skip` is true just then is not looked at.
+        `groups` numbers the group of each position, below the number of positions; a group that
+        is found need not be looked at again, and a position with a negative group not at all.
         """
 
     def match_batch(self, batch: EventBatch) -> tuple[Rows, Ids]:
@@ -36,11 +30,6 @@ class Index(Protocol):
 
     def stats(self) -> dict[str, int]:
         """Count what the index holds."""
-
-
-def find_all(index: Index, event: Event, is_alive: Mask) -> Ids:
-    """Collect what an index finds one after another."""
-    return np.fromiter(index.match(event, lambda position: not is_alive[position]), np.int64)
 
 
 MakeIndex = Callable[[Sequence[Subscription]], Index]

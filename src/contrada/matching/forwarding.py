@@ -2,21 +2,22 @@
 
 After Siena Fast Forwarding (Carzaniga and Wolf 2003) and the CR-tree paper (2011): every distinct
 constraint is in one index, the satisfied ones are counted per filter, and a filter whose count is
-complete is satisfied. Constraints that no index serves are evaluated last, on the filters that the
-rest leaves.
+complete is satisfied. Relations that must be computed come after all that is known without, and
+only as long as they can still find somebody. Constraints that no index serves are evaluated last,
+on the filters that the rest leaves.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
 
 import numpy as np
 from shapely.geometry.base import BaseGeometry
 
-from contrada.kernels.searching import count_filters
 from contrada.language import is_satisfied
-from contrada.matching.columns import EventBatch, Mask, Rows
+from contrada.matching.columns import EventBatch, Rows
+from contrada.matching.counting import Counted, Tally
 from contrada.matching.crtree import CRTree, may_hold_apart
-from contrada.matching.engine import Index, Skip
+from contrada.matching.engine import Index
 from contrada.matching.indexes import INDEXES, ConstraintIndex
 from contrada.matching.indexes.equality import equal_values
 from contrada.matching.indexes.operands import is_operand
@@ -35,6 +36,8 @@ from contrada.model.expression import (
 )
 from contrada.model.subscription import Constraint, Subscription
 
+_ASKED_FIRST = 4  # open constraints of a group that are evaluated together; then twice as many
+
 
 class ForwardingIndex:
     """Constraints in indexes, filters by count."""
@@ -49,8 +52,9 @@ class ForwardingIndex:
         self._table = make_table(subscriptions)
         self._is_alive = np.ones(len(subscriptions), bool)
         self._space = SpaceIndex(evaluator or ExactEvaluator(), split)
-        self._indexes: list[ConstraintIndex] = [self._space, *(make() for make in INDEXES)]
+        self._indexes: list[ConstraintIndex] = [make() for make in INDEXES]
         self._lay_out()
+        self._space.freeze()
         for index in self._indexes:
             index.freeze()
 
@@ -70,46 +74,44 @@ class ForwardingIndex:
         is_taken = np.zeros(len(table.constraints), bool)
         for number in np.unique(table.members[wanted]).tolist():
             constraint = table.constraints[number]
-            is_taken[number] = any(index.take(number, constraint) for index in self._indexes)
+            is_taken[number] = self._space.take(number, constraint) or any(
+                index.take(number, constraint) for index in self._indexes
+            )
         counted = wanted & is_taken[table.members]
-        order, self._starts = group_by(table.members[counted], len(table.constraints))
-        self._filters: Ids = filter_of[counted][order]
-        self._needed = np.bincount(filter_of[counted], minlength=len(table.owner)).astype(np.int64)
-        self._unindexed = np.flatnonzero(self._needed == 0)
+        order, starts = group_by(table.members[counted], len(table.constraints))
+        needed = np.bincount(filter_of[counted], minlength=len(table.owner)).astype(np.int64)
+        self._counted = Counted(starts, filter_of[counted][order], needed)
+        self._unindexed = np.flatnonzero(needed == 0)
         rest = np.flatnonzero(~counted)
         _, self._rest_starts = group_by(filter_of[rest], len(table.owner))
         self._rest = table.members[rest]
 
-    def find(self, event: Event, is_alive: Mask) -> Ids:
-        """Count the satisfied constraints, all at once; evaluate only what no index serves."""
-        complete = self._complete(event)
-        complete = complete[is_alive[self._table.owner[complete]]]
+    def find(self, event: Event, groups: Ids) -> Ids:
+        """Count what the indexes know; evaluate only what may still find a group."""
+        known = [ids for index in self._indexes for ids in index.satisfied(event)]
+        sure, open_ = self._space.survey(event)
+        tally = Tally(self._counted, self._table.owner, groups)
+        self._count(tally, event, np.concatenate([*known, *sure, open_[:0]]))
+        quota = _ASKED_FIRST
+        while open_.size:
+            chosen, open_ = tally.choose(open_, quota)
+            self._count(tally, event, self._space.decide(event, chosen))
+            quota *= 2
+        self._evaluate(tally, event, self._unindexed)
+        return tally.found()
+
+    def _count(self, tally: Tally, event: Event, numbers: Ids) -> None:
+        """Count satisfied constraints; evaluate the rest of the filters that become complete."""
+        complete = tally.add(numbers)
         has_rest = self._rest_starts[complete + 1] > self._rest_starts[complete]
-        known: dict[int, bool] = {}
-        unindexed = self._unindexed[is_alive[self._table.owner[self._unindexed]]]
-        open_filters = [*complete[has_rest].tolist(), *unindexed.tolist()]
-        held = [f for f in open_filters if self._holds_rest(f, event, known)]
-        filters = np.concatenate([complete[~has_rest], np.array(held, np.int64)])
-        return np.unique(self._table.owner[filters])
+        tally.find(complete[~has_rest])
+        self._evaluate(tally, event, complete[has_rest])
 
-    def match(self, event: Event, skip: Skip) -> Iterator[int]:
-        """Count the satisfied constraints; yield each subscription at its first filter."""
-        known: dict[int, bool] = {}
-        found: set[int] = set()
-        for filter_ in [*self._complete(event).tolist(), *self._unindexed.tolist()]:
-            position = int(self._table.owner[filter_])
-            if position in found or skip(position):
-                continue
-            if self._holds_rest(filter_, event, known):
-                found.add(position)
-                yield position
-
-    def _complete(self, event: Event) -> Ids:
-        """Give the filters all of whose counted constraints an event satisfies."""
-        satisfied = [ids for index in self._indexes for ids in index.satisfied(event)]
-        numbers = np.concatenate(satisfied) if satisfied else np.zeros(0, np.int64)
-        scratch = np.zeros(len(self._needed), np.int64)
-        return count_filters(numbers, self._starts, self._filters, self._needed, scratch)
+    def _evaluate(self, tally: Tally, event: Event, filters: Ids) -> None:
+        """Evaluate what no index serves, where it may still find a group."""
+        for filter_ in filters.tolist():
+            if not tally.is_settled(filter_) and self._holds_rest(filter_, event, tally.known):
+                tally.find(np.array([filter_]))
 
     def _holds_rest(self, filter_: int, event: Event, known: dict[int, bool]) -> bool:
         first, last = self._rest_starts[filter_], self._rest_starts[filter_ + 1]
@@ -124,8 +126,9 @@ class ForwardingIndex:
         """Match row by row: the paper's algorithm takes one message at a time."""
         rows: list[Rows] = []
         positions: list[Ids] = []
+        groups = self.everything
         for row in range(batch.length):
-            found = self.find(batch.row(row), self._is_alive)
+            found = self.find(batch.row(row), groups)
             rows.append(np.full(len(found), row, np.int64))
             positions.append(found)
         none = np.zeros(0, np.int64)
@@ -136,12 +139,11 @@ class ForwardingIndex:
         twin = copy(self)
         twin._is_alive = self._is_alive.copy()
         twin._is_alive[list(positions)] = False
-        living = twin._is_alive[self._table.owner[self._filters]]
+        living = twin._is_alive[self._table.owner[self._counted.filters]]
         used = np.zeros(len(self._table.constraints), np.int64)
-        counts = np.diff(self._starts)
+        counts = np.diff(self._counted.starts)
         np.add.at(used, np.repeat(np.arange(len(counts)), counts), living)
         twin._space = self._space.without(np.flatnonzero(used == 0).tolist())
-        twin._indexes = [twin._space, *self._indexes[1:]]
         return twin
 
     def breadth(self) -> int:
@@ -159,9 +161,9 @@ class ForwardingIndex:
         }
 
     @property
-    def everything(self) -> Mask:
-        """Tell which positions have not been removed from the index."""
-        return self._is_alive
+    def everything(self) -> Ids:
+        """Give each position that has not been removed a group of its own."""
+        return np.where(self._is_alive, np.arange(len(self._is_alive)), -1)
 
     def trees(self) -> dict[str, CRTree]:
         """Give the CR-tree of each geometry attribute."""

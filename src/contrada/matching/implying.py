@@ -27,7 +27,7 @@ from contrada.model.calculus import (
 )
 from contrada.model.expression import Attribute, IsNull, Literal, Spatial
 from contrada.model.geometry import are_areas, as_array
-from contrada.model.relation import Family, Relation, SpatialRelation, egenhofer
+from contrada.model.relation import Family, Relation, SpatialRelation, egenhofer, transpose
 from contrada.model.subscription import Constraint
 
 Square = NDArray[np.bool_]
@@ -126,14 +126,17 @@ def _base_codes(regions: Any) -> NDArray[np.int64]:
     count = len(regions)
     codes = np.full((count, count), _BASES.index(Relation.DISJOINT), np.int64)
     first, second = shapely.STRtree(regions).query(regions)
-    order = np.argsort(first, kind="stable")
+    each_once = np.flatnonzero(first <= second)
+    order = each_once[np.argsort(first[each_once], kind="stable")]
     first, second = first[order], second[order]
     prepared = shapely.force_2d(regions)
     shapely.prepare(prepared)
     matrices = np.asarray(shapely.relate(prepared[first], regions[second]), object)
     distinct, inverse = np.unique(matrices.astype("U9"), return_inverse=True)
-    numbers = np.array([_BASES.index(egenhofer(str(matrix))) for matrix in distinct], np.int64)
-    codes[first, second] = numbers[inverse] if len(numbers) else 0
+    for number, matrix in enumerate(distinct.tolist()):
+        same = inverse == number
+        codes[first[same], second[same]] = _BASES.index(egenhofer(matrix))
+        codes[second[same], first[same]] = _BASES.index(egenhofer(transpose(matrix)))
     return codes
 
 

@@ -1,12 +1,12 @@
 """The engine `scan`: no index. Every event is evaluated against every predicate, as written."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from contrada.language import truth
-from contrada.matching.columns import EventBatch, Mask, Rows
-from contrada.matching.engine import Index, Skip, find_all
+from contrada.matching.columns import EventBatch, Rows
+from contrada.matching.engine import Index
 from contrada.matching.table import Ids
 from contrada.model.event import Event
 from contrada.model.subscription import Subscription
@@ -19,25 +19,23 @@ class ScanIndex:
         """Keep the subscriptions as they are."""
         self._subscriptions = subscriptions
 
-    def find(self, event: Event, is_alive: Mask) -> Ids:
-        """Find all living positions that an event satisfies."""
-        return find_all(self, event, is_alive)
-
-    def match(self, event: Event, skip: Skip) -> Iterator[int]:
+    def find(self, event: Event, groups: Ids) -> Ids:
         """Evaluate the tree of each predicate, not its normal form."""
-        for position, subscription in enumerate(self._subscriptions):
-            if not skip(position) and truth(subscription.predicate.expression, event) is True:
-                yield position
+        found: dict[int, int] = {}
+        for position, group in enumerate(groups.tolist()):
+            if group >= 0 and group not in found and self._is_satisfied(position, event):
+                found[group] = position
+        return np.array(list(found.values()), np.int64)
+
+    def _is_satisfied(self, position: int, event: Event) -> bool:
+        return truth(self._subscriptions[position].predicate.expression, event) is True
 
     def match_batch(self, batch: EventBatch) -> tuple[Rows, Ids]:
         """Match row by row."""
-        pairs = [
-            (row, position)
-            for row in range(batch.length)
-            for position in self.match(batch.row(row), lambda _: False)
-        ]
-        found = np.array(pairs, np.int64).reshape(-1, 2)
-        return found[:, 0], found[:, 1]
+        groups = np.arange(len(self._subscriptions))
+        found = [self.find(batch.row(row), groups) for row in range(batch.length)]
+        rows = np.repeat(np.arange(batch.length), [len(positions) for positions in found])
+        return rows, np.concatenate([np.zeros(0, np.int64), *found])
 
     def without(self, positions: Collection[int]) -> Index:  # noqa: ARG002
         """Stay as it is: whoever asks leaves removed positions out."""

@@ -41,8 +41,24 @@ class _Rows:
         return twin
 
     @cached_property
-    def ids(self) -> list[Id]:
-        return [s.id for s in self.subscriptions]
+    def ids_by_rank(self) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
+        """Give the ids in order, and the place of each position in that order."""
+        order = sorted(range(len(self.subscriptions)), key=lambda p: self.subscriptions[p].id)
+        ids = np.empty(len(order), object)
+        ids[:] = [self.subscriptions[position].id for position in order]
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.arange(len(order))
+        return ids, ranks
+
+    @cached_property
+    def subscribers(self) -> tuple[list[Id], NDArray[np.int64]]:
+        """Give the subscribers, and the number of the one that each position has; -1 for none."""
+        number_of: dict[Id, int] = {}
+        numbers = [
+            -1 if s.subscriber is None else number_of.setdefault(s.subscriber, len(number_of))
+            for s in self.subscriptions
+        ]
+        return list(number_of), np.array(numbers, np.int64)
 
     @cached_property
     def position_of(self) -> dict[Id, int]:
@@ -66,6 +82,10 @@ class _Segment:
     rows: _Rows
     is_alive: NDArray[np.bool_]
     living_count: int
+
+    def groups(self) -> NDArray[np.int64]:
+        """Number the living rows, each a group of its own."""
+        return np.where(self.is_alive, np.arange(len(self.is_alive)), -1)
 
     def living(self) -> Iterator[Subscription]:
         for subscription, is_alive in zip(self.rows.subscriptions, self.is_alive, strict=True):
@@ -121,20 +141,21 @@ class SubscriptionSet:
         """Find the ids of the subscriptions that an event satisfies, sorted."""
         found: list[Id] = []
         for segment in self._segments:
-            ids = segment.rows.ids
-            positions = segment.rows.index.find(event, segment.is_alive)
-            found += [ids[position] for position in positions.tolist()]
+            ids, ranks = segment.rows.ids_by_rank
+            positions = segment.rows.index.find(event, segment.groups())
+            found += ids[np.sort(ranks[positions])].tolist()
         return sorted(found)
 
     def subscribers(self, event: Event) -> list[Id]:
         """Find whom to forward an event to; no filter of a subscriber already found is tried."""
-        found: set[Id | None] = {None}
+        found: set[Id] = set()
         for segment in self._segments:
-            rows = segment.rows.subscriptions
-            skip = _SkipFound(segment.is_alive, rows, found)
-            for position in segment.rows.index.match(event, skip):
-                found.add(rows[position].subscriber)
-        return sorted(found - {None}, key=lambda s: (isinstance(s, str), s))  # type: ignore[arg-type]
+            names, numbers = segment.rows.subscribers
+            is_open = np.array([*(name not in found for name in names), False])  # last: nobody
+            wanted = segment.is_alive & is_open[numbers]
+            positions = segment.rows.index.find(event, np.where(wanted, numbers, -1))
+            found.update(names[number] for number in numbers[positions].tolist())
+        return sorted(found, key=lambda s: (isinstance(s, str), s))
 
     def match_batch(self, batch: EventBatch) -> tuple[Rows, NDArray[np.int64]]:
         """Find all pairs of row and subscription, as rows and ranks in `ids`, in that order."""
@@ -191,25 +212,6 @@ class SubscriptionSet:
             for name, count in segment.rows.index.stats().items():
                 counts[name] = counts.get(name, 0) + count
         return counts
-
-
-class _SkipFound:
-    """Skips what was removed, and the subscriptions of subscribers already found."""
-
-    def __init__(
-        self,
-        is_alive: NDArray[np.bool_],
-        subscriptions: Sequence[Subscription],
-        found: set[Id | None],
-    ) -> None:
-        self._is_alive = is_alive
-        self._subscriptions = subscriptions
-        self._found = found
-
-    def __call__(self, position: int) -> bool:
-        return (
-            not self._is_alive[position] or self._subscriptions[position].subscriber in self._found
-        )
 
 
 def _without(segment: _Segment, removed: Collection[Id]) -> _Segment:

@@ -6,7 +6,7 @@ on what the trees leave. Filters without an anchor (attributes only, `disjoint`,
 on every event.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +19,7 @@ from contrada.language import is_satisfied
 from contrada.language.distance import is_within, point_distances_m, reach
 from contrada.matching.checks import Checks
 from contrada.matching.columns import EventBatch, GeometryColumn, Mask, Rows
-from contrada.matching.engine import Index, Skip, find_all
+from contrada.matching.engine import Index
 from contrada.matching.space import make_shapes, pairs_related
 from contrada.matching.table import FilterTable, Ids, expand, group_by, make_table
 from contrada.model.event import Event
@@ -51,35 +51,30 @@ class StrtreeIndex:
         self._anchor_of = anchors
         self._unanchored = np.flatnonzero(anchors < 0)
         self._filters, self._filter_starts = group_by(anchors, len(self._table.constraints))
-        self._groups = _make_groups(self._table.constraints, np.unique(anchors[anchors >= 0]))
+        self._trees = _make_trees(self._table.constraints, np.unique(anchors[anchors >= 0]))
         self._checks = Checks(self._table.constraints)
 
-    def find(self, event: Event, is_alive: Mask) -> Ids:
-        """Find all living positions that an event satisfies."""
-        return find_all(self, event, is_alive)
-
-    def match(self, event: Event, skip: Skip) -> Iterator[int]:
+    def find(self, event: Event, groups: Ids) -> Ids:
         """Find the filters whose anchor holds, then check their other constraints."""
         known: dict[int, bool] = {}
-        found: set[int] = set()
-        for group in self._groups:
-            geometry = event.geometry(group.attribute)
+        found: dict[int, int] = {}
+        for tree in self._trees:
+            geometry = event.geometry(tree.attribute)
             if geometry is None:
                 continue
-            _, hits = group.find(GeometryColumn.of(as_array([geometry])))
+            _, hits = tree.find(GeometryColumn.of(as_array([geometry])))
             known.update(dict.fromkeys(hits.tolist(), True))
         candidates = [self._filters_of(anchor) for anchor in known]
         for filter_ in np.concatenate([self._unanchored, *candidates]).tolist():
             position = int(self._table.owner[filter_])
-            if position in found or skip(position):
-                continue
-            if self._is_satisfied(filter_, event, known):
-                found.add(position)
-                yield position
+            group = int(groups[position])
+            if group >= 0 and group not in found and self._is_satisfied(filter_, event, known):
+                found[group] = position
+        return np.array(list(found.values()), np.int64)
 
     def match_batch(self, batch: EventBatch) -> tuple[Rows, Ids]:
         """Match all rows at once, tree by tree and constraint by constraint."""
-        found = [self._match_group(group, batch) for group in self._groups]
+        found = [self._match_tree(tree, batch) for tree in self._trees]
         found += [self._match_unanchored(f, batch) for f in self._unanchored.tolist()]
         rows = np.concatenate([f[0] for f in found]) if found else np.zeros(0, np.int64)
         filters = np.concatenate([f[1] for f in found]) if found else np.zeros(0, np.int64)
@@ -102,7 +97,7 @@ class StrtreeIndex:
         return {
             "filters": len(self._table.owner),
             "constraints": len(self._table.constraints),
-            "trees": len(self._groups),
+            "trees": len(self._trees),
             "unanchored": len(self._unanchored),
         }
 
@@ -117,8 +112,8 @@ class StrtreeIndex:
                 return False
         return True
 
-    def _match_group(self, group: "_Group", batch: EventBatch) -> tuple[Rows, Ids]:
-        rows, anchors = group.find(batch.geometry(group.attribute))
+    def _match_tree(self, tree: "_AnchorTree", batch: EventBatch) -> tuple[Rows, Ids]:
+        rows, anchors = tree.find(batch.geometry(tree.attribute))
         which, places = expand(self._filter_starts, anchors)
         filters = self._filters[places]
         return self._check_rest(batch, rows[which], filters)
@@ -159,7 +154,7 @@ def describe_anchor(constraint: Constraint) -> str | None:
     return f"STRtree of {test.left.name}, {relation}"
 
 
-class _Group(Protocol):
+class _AnchorTree(Protocol):
     """The anchors of one attribute and relation, in one tree."""
 
     attribute: str
@@ -168,7 +163,7 @@ class _Group(Protocol):
         """Find all pairs of row and anchor that hold."""
 
 
-class _RelationGroup:
+class _RelationTree:
     """Anchors of one relation to literal geometries."""
 
     def __init__(
@@ -213,7 +208,7 @@ class _RelationGroup:
         return rows[holds], ids[holds]
 
 
-class _DistanceGroup:
+class _DistanceTree:
     """Anchors of `dwithin` with a literal geometry and a literal distance."""
 
     def __init__(self, attribute: str, numbers: Ids, tests: list[DistanceWithin]) -> None:
@@ -289,22 +284,22 @@ def _box_size(constraint: Constraint) -> float:
     return float(east - west + north - south)
 
 
-def _make_groups(constraints: list[Constraint], anchors: Ids) -> list[_Group]:
-    """Put the anchors into one group for each attribute and relation."""
+def _make_trees(constraints: list[Constraint], anchors: Ids) -> list[_AnchorTree]:
+    """Put the anchors into one tree for each attribute and relation."""
     members: dict[tuple[str, str], list[int]] = {}
     for number in anchors.tolist():
         test = constraints[number].test
         assert isinstance(test, Spatial | DistanceWithin) and isinstance(test.left, Attribute)
         relation = test.relation.name if isinstance(test, Spatial) else _DISTANCE
         members.setdefault((test.left.name, relation), []).append(number)
-    return [_make_group(attribute, constraints, ids) for (attribute, _), ids in members.items()]
+    return [_make_tree(attribute, constraints, ids) for (attribute, _), ids in members.items()]
 
 
-def _make_group(attribute: str, constraints: list[Constraint], numbers: list[int]) -> _Group:
+def _make_tree(attribute: str, constraints: list[Constraint], numbers: list[int]) -> _AnchorTree:
     tests = [constraints[number].test for number in numbers]
     ids = np.array(numbers, np.int64)
     first = tests[0]
     if isinstance(first, Spatial):
         sides = [_geometry(test.right) for test in tests if isinstance(test, Spatial)]
-        return _RelationGroup(attribute, first.relation, ids, as_array(sides))
-    return _DistanceGroup(attribute, ids, [t for t in tests if isinstance(t, DistanceWithin)])
+        return _RelationTree(attribute, first.relation, ids, as_array(sides))
+    return _DistanceTree(attribute, ids, [t for t in tests if isinstance(t, DistanceWithin)])

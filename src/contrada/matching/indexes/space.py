@@ -1,11 +1,12 @@
 """Space by CR-tree: relations of an attribute to literal geometries, and `dwithin`.
 
-The tree of an attribute gives the constraints whose boxes allow them; an evaluator decides those.
-Constraints on geometries that lie apart hold without being looked at, if the event is of the
-right kind at all.
+The tree of an attribute gives the constraints whose boxes allow them. Constraints on geometries
+that lie apart hold without being looked at, if the event is of the right kind at all; so do those
+on areas that lie clear of an area's boundary. What is left is open, and an evaluator decides it.
 """
 
 from collections.abc import Collection
+from copy import copy
 from functools import cached_property
 from typing import Protocol
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from shapely import Point
 from shapely.geometry.base import BaseGeometry
 
+from contrada.kernels.rastering import AT_BOUNDARY, IN, place_boxes
 from contrada.language.distance import is_within, reach
 from contrada.matching.columns import GeometryColumn
 from contrada.matching.crtree import CRTree, box_needs, may_hold_apart
@@ -28,9 +30,20 @@ from contrada.model.subscription import Constraint
 
 Kind = tuple[SpatialRelation | None, bool]  # None stands for `dwithin`
 
+_AREAS = (2, 2)
+_AREA_TYPES = (3, 6)
+_EVENT_AROUND, _APART = "212FF1FF2", "FF2FF1212"  # areas whose boundaries do not meet
+_RASTER_MIN = 32  # fewer items are evaluated one by one
+_RASTER_SIDE_MAX = 256
+
 
 class Evaluator(Protocol):
-    """Decides a relation for one event and some of the registered geometries."""
+    """Decides a relation for one event and some of the registered geometries.
+
+    Areas whose boundaries are more than `margin` apart have the relation that they truly have.
+    """
+
+    margin: float
 
     def check(self, relation: SpatialRelation, geometry: BaseGeometry) -> None:
         """Refuse a geometry of a subscription that it cannot evaluate."""
@@ -60,6 +73,8 @@ class ShapeSet:
 
 class ExactEvaluator:
     """Relations by Shapely."""
+
+    margin = 0.0
 
     def check(self, relation: SpatialRelation, geometry: BaseGeometry) -> None:
         """Take every geometry."""
@@ -109,14 +124,26 @@ class SpaceIndex:
             name: _Forest(rows, self._evaluator, self._split) for name, rows in self._rows.items()
         }
 
-    def satisfied(self, event: Event) -> list[Ids]:
-        """Search the tree of each geometry that the event has."""
-        found = []
+    def survey(self, event: Event) -> tuple[list[Ids], Ids]:
+        """Give the constraints that an event satisfies for sure, and the open ones."""
+        satisfied: list[Ids] = []
+        undecided = [np.zeros(0, np.int64)]
         for name, forest in self._forests.items():
             geometry = event.geometry(name)
             if geometry is not None:
-                found += forest.satisfied(geometry)
-        return found
+                sure, open_ = forest.survey(geometry)
+                satisfied += sure
+                undecided.append(open_)
+        return satisfied, np.concatenate(undecided)
+
+    def decide(self, event: Event, numbers: Ids) -> Ids:
+        """Evaluate open constraints; give those that the event satisfies."""
+        satisfied = [np.zeros(0, np.int64)]
+        for name, forest in self._forests.items():
+            geometry = event.geometry(name)
+            if geometry is not None:
+                satisfied += forest.decide(geometry, numbers)
+        return np.concatenate(satisfied)
 
     def without(self, numbers: Collection[int]) -> "SpaceIndex":
         """Give an index from whose trees some constraints are deleted."""
@@ -142,6 +169,9 @@ class _Forest:
         self._kinds = list(dict.fromkeys(kinds))
         code_of = {kind: code for code, kind in enumerate(self._kinds)}
         self._codes = np.array([code_of[kind] for kind in kinds], np.int64)
+        self._is_distance = np.array([relation is None for relation, _ in self._kinds], bool)
+        self._holds_around = np.array([_holds(kind, _EVENT_AROUND) for kind in self._kinds], bool)
+        self._holds_apart = np.array([_holds(kind, _APART) for kind in self._kinds], bool)
         self._shapes = ShapeSet([_geometry(test) for test in self._tests])
         needs = np.array([_needs(kind) for kind in self._kinds], np.uint8)[self._codes]
         apart = np.array([_may_hold_apart(kind) for kind in self._kinds], bool)[self._codes]
@@ -157,42 +187,72 @@ class _Forest:
                 boxes[item] = reach(_geometry(test), _radius_m(test)).bounds
         return np.ascontiguousarray(boxes)
 
-    def satisfied(self, geometry: BaseGeometry) -> list[Ids]:
+    def survey(self, geometry: BaseGeometry) -> tuple[list[Ids], Ids]:
+        """Search the tree, and place areas on a grid; give what holds for sure and what is open."""
         found = self.tree.search(np.array(geometry.bounds))
         is_region = is_area(geometry)
-        return [
-            self._numbers[items]
-            for items in (
-                *self._decide(geometry, found.near, is_region),
-                *self._decide_apart(geometry, found.far, is_region),
-            )
+        satisfied, is_open = self._survey_apart(found.far, is_region)
+        near, open_near = self._survey_near(geometry, found.near)
+        satisfied += near
+        return [self._numbers[items] for items in satisfied], self._numbers[
+            np.concatenate([is_open, open_near])
         ]
 
-    def _decide(self, geometry: BaseGeometry, items: Ids, is_region: bool) -> list[Ids]:
-        """Evaluate the items, those of one kind together."""
-        found: list[Ids] = []
+    def _survey_apart(self, items: Ids, is_region: bool) -> tuple[list[Ids], Ids]:
+        """Accept what holds of geometries apart; patterns are open."""
         if not items.size:
-            return found
+            return [], items
         codes = self._codes[items]
+        is_known = np.array([_is_known(kind, is_region) for kind in self._kinds], bool)
+        is_pattern = np.array([_is_pattern(kind) for kind in self._kinds], bool)
+        return [items[(is_known & ~is_pattern)[codes]]], items[is_pattern[codes]]
+
+    def _survey_near(self, geometry: BaseGeometry, items: Ids) -> tuple[list[Ids], Ids]:
+        """Decide areas clear of the boundary of an event that is an area."""
+        if len(items) < _RASTER_MIN or shapely.get_type_id(geometry) not in _AREA_TYPES:
+            return [], items
+        codes = self._codes[items]
+        places = self._place(geometry, items)
+        is_open = (places == AT_BOUNDARY) | self._is_distance[codes]
+        clear, codes, is_around = items[~is_open], codes[~is_open], places[~is_open] == IN
+        holds = np.where(is_around, self._holds_around[codes], self._holds_apart[codes])
+        return [clear[holds]], items[is_open]
+
+    def _place(self, geometry: BaseGeometry, items: Ids) -> NDArray[np.uint8]:
+        """Place areas on a grid over the event; all else counts as at its boundary."""
+        places = np.full(len(items), AT_BOUNDARY, np.uint8)
+        at = np.flatnonzero(self._shapes.shapes.is_area[items])
+        side = min(2 * int(np.sqrt(len(at))) + 1, _RASTER_SIDE_MAX)
+        xy, rings = shapely.get_coordinates(
+            shapely.get_rings(shapely.get_parts(geometry)), return_index=True
+        )
+        places[at] = place_boxes(
+            xy,
+            rings,
+            np.array(geometry.bounds),
+            self._shapes.shapes.boxes,
+            items[at],
+            side,
+            self._evaluator.margin,
+        )
+        return places
+
+    def decide(self, geometry: BaseGeometry, numbers: Ids) -> list[Ids]:
+        """Evaluate those of the constraints that are in this tree, each kind together."""
+        at = np.minimum(np.searchsorted(self._numbers, numbers), len(self._numbers) - 1)
+        items = at[self._numbers[at] == numbers]
+        is_region = is_area(geometry)
+        codes = self._codes[items]
+        satisfied = []
         for code in np.unique(codes).tolist():
             relation, is_negated = self._kinds[code]
             chosen = items[codes == code]
             if relation is None:
-                found.append(self._decide_distance(geometry, chosen))
-            elif is_region or relation.family is not Family.EGENHOFER:
+                satisfied.append(self._numbers[self._decide_distance(geometry, chosen)])
+            elif _is_known(self._kinds[code], is_region):
                 holds = self._evaluator.related(relation, geometry, self._shapes, chosen)
-                found.append(chosen[holds != is_negated])
-        return found
-
-    def _decide_apart(self, geometry: BaseGeometry, items: Ids, is_region: bool) -> list[Ids]:
-        """Accept what holds of geometries apart; only patterns must be evaluated."""
-        if not items.size:
-            return []
-        codes = self._codes[items]
-        is_known = np.array([_is_known(kind, is_region) for kind in self._kinds], bool)
-        is_pattern = np.array([_is_pattern(kind) for kind in self._kinds], bool)
-        accepted = items[is_known[codes] & ~is_pattern[codes]]
-        return [accepted, *self._decide(geometry, items[is_pattern[codes]], is_region)]
+                satisfied.append(self._numbers[chosen[holds != is_negated]])
+        return satisfied
 
     def _decide_distance(self, geometry: BaseGeometry, items: Ids) -> Ids:
         holds = [
@@ -202,9 +262,7 @@ class _Forest:
         return np.asarray(items[np.array(holds, bool)])
 
     def without(self, numbers: Collection[int]) -> "_Forest":
-        twin = _Forest.__new__(_Forest)
-        for name in ("_evaluator", "_numbers", "_tests", "_kinds", "_codes", "_shapes"):
-            setattr(twin, name, getattr(self, name))
+        twin = copy(self)
         twin.tree = self.tree.copy()
         for item in np.flatnonzero(np.isin(self._numbers, list(numbers))).tolist():
             twin.tree.delete(item)
@@ -223,6 +281,11 @@ def _needs(kind: Kind) -> int:
 
 def _may_hold_apart(kind: Kind) -> bool:
     return kind[0] is not None and may_hold_apart(kind[0], kind[1])
+
+
+def _holds(kind: Kind, matrix: str) -> bool:
+    relation, is_negated = kind
+    return relation is not None and relation.admits(matrix, _AREAS) != is_negated
 
 
 def _is_known(kind: Kind, is_region: bool) -> bool:

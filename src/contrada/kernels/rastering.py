@@ -1,0 +1,117 @@
+"""Where boxes lie to an area: in it, outside, or at its boundary, from a grid laid over the area.
+
+The grid decides a box only if no cell that the box touches is touched by the boundary; a box in
+doubt counts as one at the boundary. So `IN` and `OUT` are certain, whatever the size of the cells.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.kernels.boxtree import Box, Ints
+from contrada.kernels.compiling import kernel
+
+AT_BOUNDARY, IN, OUT = 0, 1, 2
+
+Floats = NDArray[np.float64]
+Cells = NDArray[np.uint8]
+
+
+@kernel
+def place_boxes(
+    xy: Floats, rings: Ints, bounds: Box, boxes: Floats, items: Ints, side: int, margin: float
+) -> Cells:
+    """Place the chosen boxes; a box within `margin` of the boundary counts as one at it.
+
+    `xy` are the vertices of the area's closed rings, one after another, and `rings` numbers the
+    ring of each. The grid has `side` × `side` cells over `bounds`, the box of the area.
+    """
+    scale_x, scale_y = side / (bounds[2] - bounds[0]), side / (bounds[3] - bounds[1])
+    ulp = 4 * np.finfo(np.float64).eps * np.abs(bounds).max()
+    slack_x, slack_y = 1e-6 + (margin + ulp) * scale_x, 1e-6 + (margin + ulp) * scale_y
+    u, v = (xy[:, 0] - bounds[0]) * scale_x, (xy[:, 1] - bounds[1]) * scale_y
+    is_edge = _mark_boundary(u, v, rings, side, slack_x, slack_y)
+    is_inside = _fill(u, v, rings, side)
+    sums = _sum_areas(is_edge)
+    places = np.empty(len(items), np.uint8)
+    for i in range(len(items)):
+        west, south, east, north = boxes[items[i]]
+        left, right = _span((west - bounds[0]) * scale_x, (east - bounds[0]) * scale_x, side)
+        low, high = _span((south - bounds[1]) * scale_y, (north - bounds[1]) * scale_y, side)
+        edges = (
+            sums[high + 1, right + 1]
+            - sums[low, right + 1]
+            - sums[high + 1, left]
+            + sums[low, left]
+        )
+        if edges > 0:
+            places[i] = AT_BOUNDARY
+        else:
+            places[i] = IN if is_inside[low, left] else OUT
+    return places
+
+
+@kernel
+def _span(first: float, last: float, side: int) -> tuple[int, int]:
+    """Give the first and the last cell of a stretch of the grid."""
+    low = min(max(first, 0.0), side - 1.0)
+    high = min(max(last, 0.0), side - 1.0)
+    return int(low), int(high)
+
+
+@kernel
+def _mark_boundary(
+    u: Floats, v: Floats, rings: Ints, side: int, slack_x: float, slack_y: float
+) -> NDArray[np.bool_]:
+    """Mark each cell that an edge touches or nearly touches."""
+    marks = np.zeros((side, side), np.bool_)
+    for i in range(len(u) - 1):
+        if rings[i] != rings[i + 1]:
+            continue
+        low, high = _span(min(v[i], v[i + 1]) - slack_y, max(v[i], v[i + 1]) + slack_y, side)
+        rise = v[i + 1] - v[i]
+        for row in range(low, high + 1):
+            start, end = 0.0, 1.0  # the part of the edge in this row
+            if rise != 0:
+                at_bottom, at_top = (row - slack_y - v[i]) / rise, (row + 1 + slack_y - v[i]) / rise
+                start = min(max(min(at_bottom, at_top), 0.0), 1.0)
+                end = min(max(at_bottom, at_top, 0.0), 1.0)
+            a = u[i] + start * (u[i + 1] - u[i])
+            b = u[i] + end * (u[i + 1] - u[i])
+            left, right = _span(min(a, b) - slack_x, max(a, b) + slack_x, side)
+            for column in range(left, right + 1):
+                marks[row, column] = True
+    return marks
+
+
+@kernel
+def _fill(u: Floats, v: Floats, rings: Ints, side: int) -> NDArray[np.bool_]:
+    """Tell which cells have their middle inside, by the parity of the edges left of it."""
+    flips = np.zeros((side, side + 1), np.bool_)
+    for i in range(len(u) - 1):
+        if rings[i] != rings[i + 1] or v[i] == v[i + 1]:
+            continue
+        low, high = _span(min(v[i], v[i + 1]) - 1, max(v[i], v[i + 1]) + 1, side)
+        for row in range(low, high + 1):
+            middle = row + 0.5
+            if (v[i] > middle) != (v[i + 1] > middle):
+                share = (middle - v[i]) / (v[i + 1] - v[i])
+                crossing = u[i] + share * (u[i + 1] - u[i]) + 0.5
+                column = int(min(max(crossing, 0.0), float(side)))
+                flips[row, column] = not flips[row, column]
+    for row in range(side):
+        for column in range(1, side):
+            flips[row, column] ^= flips[row, column - 1]
+    return flips
+
+
+@kernel
+def _sum_areas(marks: NDArray[np.bool_]) -> Ints:
+    """Count the marks in each rectangle from the corner, so that any rectangle takes four reads."""
+    side = len(marks)
+    sums = np.zeros((side + 1, side + 1), np.int64)
+    for row in range(side):
+        total = 0
+        for column in range(side):
+            total += marks[row, column]
+            sums[row + 1, column + 1] = sums[row, column + 1] + total
+    return sums

@@ -1,0 +1,67 @@
+"""What one event satisfies, counted per filter, and whom it has found so far."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from contrada.kernels.counting import choose_open, count_filters, find_groups
+from contrada.matching.table import Ids
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Constraint c counts for the filters `filters[starts[c] : starts[c + 1]]`; filter f is
+    complete with `needed[f]` constraints."""
+
+    starts: Ids
+    filters: Ids
+    needed: Ids
+
+
+class Tally:
+    """The counts of one event. Filter f belongs to the group of its owner, groups[owner[f]]."""
+
+    def __init__(self, counted: Counted, owner: Ids, groups: Ids) -> None:
+        """Start with nothing satisfied."""
+        self._counted, self._owner, self._groups = counted, owner, groups
+        self._counts = np.zeros(len(counted.needed), np.int64)
+        self._is_found = np.zeros(len(groups), bool)  # groups are numbered below their count
+        self._may_count = np.zeros(len(counted.needed), np.int64)
+        self._asked = np.zeros(len(groups), np.int64)
+        self._found: list[Ids] = [np.zeros(0, np.int64)]
+        self.known: dict[int, bool] = {}
+
+    def add(self, numbers: Ids) -> Ids:
+        """Count satisfied constraints, each once; give the filters that become complete."""
+        counted = self._counted
+        return count_filters(numbers, counted.starts, counted.filters, counted.needed, self._counts)
+
+    def find(self, filters: Ids) -> None:
+        """Take filters as satisfied: their groups are found."""
+        self._found.append(find_groups(filters, self._owner, self._groups, self._is_found))
+
+    def is_settled(self, filter_: int) -> bool:
+        """Tell whether a filter cannot find anybody new."""
+        group = self._groups[self._owner[filter_]]
+        return bool(group < 0 or self._is_found[group])
+
+    def choose(self, open_: Ids, quota: int) -> tuple[Ids, Ids]:
+        """Choose open constraints to evaluate now, and those for later; drop the useless ones."""
+        counted = self._counted
+        return choose_open(
+            open_,
+            counted.starts,
+            counted.filters,
+            counted.needed,
+            self._counts,
+            self._owner,
+            self._groups,
+            self._is_found,
+            quota,
+            self._may_count,
+            self._asked,
+        )
+
+    def found(self) -> Ids:
+        """Give an owner of each group that was found."""
+        return np.concatenate(self._found)
