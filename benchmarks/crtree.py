@@ -2,6 +2,9 @@
 
 - scattered: N polygons scattered over the unit square (12–59 vertices), one of the eight Egenhofer
   relations each; ten storms of each type A, B, C (CR-tree paper, section 5.2), one by one.
+- worst case: N large regions as in the paper's section 5.1, each over 10 % of the universe or more,
+  with events of the same kind.
+- splits: the quadratic split beside the constraint-aware one of the paper's future work.
 - points: 10,000 five-vertex polygons with one numeric range each; 5,000 points one by one.
 - attributes: N filters of 1–5 constraints over 50 attributes; 300 events of ten attributes.
 
@@ -22,23 +25,28 @@ import numpy as np
 import pyarrow as pa
 import shapely
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 import contrada
+from contrada.matching.crtree import SPLITS, CRTree, box_needs, may_hold_apart
 from contrada.model.geometry import as_array
-from contrada.reproduce.workloads import event_region, scattered_regions
+from contrada.model.relation import find_relation
+from contrada.reproduce.workloads import event_region, scattered_regions, synthetic_regions
 
 PAPER_MS = {"A": 73.0, "B": 89.0, "C": 7.0}
 RELATIONS = "ehDisjoint ehMeet ehOverlap ehEquals ehInside ehCoveredBy ehContains ehCovers".split()
 
 
 def main() -> int:
-    """Run all three workloads."""
+    """Run all workloads."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes")
     quick = parser.parse_args().quick
     print(f"Python {platform.python_version()}, numpy {np.__version__}, {platform.machine()}")
     rng = np.random.default_rng(1)
-    scattered(rng, [100, 1_000, 10_000] if quick else [100, 1_000, 10_000, 85_550])
+    scattered(rng, [100, 1_000, 10_000] if quick else [100, 1_000, 10_000, 85_550, 100_000])
+    worst_case(rng, [100, 1_000] if quick else [100, 1_000, 10_000, 100_000])
+    splits(rng, 10_000 if quick else 85_550)
     points(rng, 1_000 if quick else 5_000)
     attributes(rng, [1_000, 10_000] if quick else [1_000, 10_000, 100_000])
     return 0
@@ -59,37 +67,82 @@ def scattered(rng: Generator, sizes: Sequence[int]) -> None:
     print("\nscattered polygons, relations uniform: ms an event")
     print(f"{'N':>8}{'type':>6}{'scan':>10}{'exact':>10}{'ratio':>8}{'discrete':>10}{'paper':>8}")
     for size in sizes:
-        polygons = scattered_regions(rng, size)
-        relations = rng.choice(RELATIONS, len(polygons))
-        table = pa.table(
-            {"geometry": shapely.to_wkb(polygons).tolist(), "relation": relations.tolist()}
-        )
-        options: dict[str, Any] = {
-            "evaluator": "discrete",
-            "universe": (0, 0, 1, 1),
-            "density": 10_000.0,
-        }
-        engines = {
-            "exact": contrada.Matcher("crtree"),
-            "discrete": contrada.Matcher("crtree", **options),
-            "scan": contrada.Matcher("scan"),
-        }
-        for matcher in engines.values():
-            matcher.add_many(table)
+        matchers = make_matchers(rng, scattered_regions(rng, size), density=10_000.0)
         for kind in "ABC":
             events = [{"geometry": event_region(rng, kind)} for _ in range(10)]
-            ms: dict[str, float] = {}
-            for name, matcher in engines.items():
-                few = events[:1] if name == "scan" else events
-                matcher.match(events[0])
-                ms[name] = median_s(lambda m=matcher, e=few: [m.match(x) for x in e]) / len(few)  # type: ignore[misc]
-            answers = [engines[n].match(events[0]) for n in ("exact", "scan")]
-            assert answers[0] == answers[1]
             paper = f"{PAPER_MS[kind]:.0f}" if size == 85_550 else ""
-            print(
-                f"{size:>8}{kind:>6}{ms['scan'] * 1e3:>10.1f}{ms['exact'] * 1e3:>10.2f}"
-                f"{ms['scan'] / ms['exact']:>8.1f}{ms['discrete'] * 1e3:>10.2f}{paper:>8}"
-            )
+            print(f"{size:>8}{kind:>6}{race(matchers, events)}{paper:>8}", flush=True)
+
+
+def worst_case(rng: Generator, sizes: Sequence[int]) -> None:
+    """Match large regions against large regions: hardly a pair lies apart."""
+    print("\nsection 5.1, regions of 10 % of the universe or more: ms an event")
+    print(f"{'N':>8}{'scan':>16}{'exact':>10}{'ratio':>8}{'discrete':>10}")
+    for size in sizes:
+        matchers = make_matchers(rng, synthetic_regions(rng, size), density=2_000.0)
+        events = [{"geometry": region} for region in synthetic_regions(rng, 10)]
+        print(f"{size:>8}      {race(matchers, events)}", flush=True)
+
+
+def splits(rng: Generator, size: int) -> None:
+    """Compare two ways to split a node: by boxes alone, and by what constraints ask of boxes."""
+    print(f"\nsplits, {size:,} scattered polygons: ms to search, nodes visited, near items")
+    print(f"{'type':>6}" + "".join(f"{split:>28}" for split in SPLITS))
+    regions = scattered_regions(rng, size)
+    relations = [find_relation(name) for name in rng.choice(RELATIONS, len(regions))]
+    needs = np.array([box_needs(relation, False) for relation in relations], np.uint8)
+    apart = np.array([may_hold_apart(relation, False) for relation in relations], bool)
+    trees = {split: CRTree(shapely.bounds(regions), needs, apart, split) for split in SPLITS}
+    for tree in trees.values():
+        for item in range(len(regions)):
+            tree.insert(item)
+        tree.search(np.zeros(4))
+    for kind in "ABC":
+        boxes = [np.array(event_region(rng, kind).bounds) for _ in range(30)]
+        row = f"{kind:>6}"
+        for tree in trees.values():
+            ms = median_s(lambda t=tree, b=boxes: [t.search(box) for box in b]) / len(boxes) * 1e3  # type: ignore[misc]
+            found = [tree.search(box) for box in boxes]
+            visited = statistics.mean(f.visited for f in found)
+            near = statistics.mean(len(f.near) for f in found)
+            row += f"{ms:>10.3f}{visited:>9.0f}{near:>9.0f}"
+        print(row)
+
+
+def make_matchers(
+    rng: Generator, polygons: NDArray[np.object_], density: float
+) -> dict[str, contrada.Matcher]:
+    """Subscribe to polygons with relations at random, the same with every engine."""
+    relations = rng.choice(RELATIONS, len(polygons))
+    table = pa.table(
+        {"geometry": shapely.to_wkb(polygons).tolist(), "relation": relations.tolist()}
+    )
+    options: dict[str, Any] = {
+        "evaluator": "discrete",
+        "universe": (0, 0, 1, 1),
+        "density": density,
+    }
+    matchers = {
+        "scan": contrada.Matcher("scan"),
+        "exact": contrada.Matcher("crtree"),
+        "discrete": contrada.Matcher("crtree", **options),
+    }
+    for matcher in matchers.values():
+        matcher.add_many(table)
+    return matchers
+
+
+def race(matchers: dict[str, contrada.Matcher], events: list[dict[str, Any]]) -> str:
+    """Time all engines on the same events; `scan` has fewer of them."""
+    ms: dict[str, float] = {}
+    for name, matcher in matchers.items():
+        few = events[:1] if name == "scan" else events
+        matcher.match(events[0])
+        ms[name] = median_s(lambda m=matcher, e=few: [m.match(x) for x in e]) / len(few) * 1e3  # type: ignore[misc]
+    answers = [matchers[name].match(events[0]) for name in ("exact", "scan")]
+    assert answers[0] == answers[1]
+    ratio = ms["scan"] / ms["exact"]
+    return f"{ms['scan']:>10.1f}{ms['exact']:>10.2f}{ratio:>8.1f}{ms['discrete']:>10.2f}"
 
 
 def points(rng: Generator, count: int) -> None:

@@ -1,6 +1,7 @@
 """What one event satisfies, counted per filter, and whom it has found so far."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -26,9 +27,8 @@ class Tally:
         self._counted, self._owner, self._groups = counted, owner, groups
         self._counts = np.zeros(len(counted.needed), np.int64)
         self._is_found = np.zeros(len(groups), bool)  # groups are numbered below their count
-        self._may_count = np.zeros(len(counted.needed), np.int64)
-        self._asked = np.zeros(len(groups), np.int64)
-        self._found: list[Ids] = [np.zeros(0, np.int64)]
+        self._found: list[Ids] = []
+        self._found_alone: list[int] = []
         self.known: dict[int, bool] = {}
 
     def add(self, numbers: Ids) -> Ids:
@@ -45,6 +45,16 @@ class Tally:
         group = self._groups[self._owner[filter_]]
         return bool(group < 0 or self._is_found[group])
 
+    def find_alone(self, filter_: int) -> None:
+        """Take one filter as satisfied that is not settled."""
+        owner = self._owner[filter_]
+        self._is_found[self._groups[owner]] = True
+        self._found_alone.append(int(owner))
+
+    @cached_property
+    def _scratch(self) -> tuple[Ids, Ids]:
+        return np.zeros(len(self._counts), np.int64), np.zeros(len(self._groups), np.int64)
+
     def choose(self, open_: Ids, quota: int) -> tuple[Ids, Ids]:
         """Choose open constraints to evaluate now, and those for later; drop the useless ones."""
         counted = self._counted
@@ -58,10 +68,9 @@ class Tally:
             self._groups,
             self._is_found,
             quota,
-            self._may_count,
-            self._asked,
+            *self._scratch,
         )
 
     def found(self) -> Ids:
         """Give an owner of each group that was found."""
-        return np.concatenate(self._found)
+        return np.concatenate([*self._found, np.array(self._found_alone, np.int64)])

@@ -36,6 +36,7 @@ from contrada.model.expression import (
 )
 from contrada.model.subscription import Constraint, Subscription
 
+_FEW = 16  # so few open constraints are all evaluated, whether that is useful or not
 _ASKED_FIRST = 4  # open constraints of a group that are evaluated together; then twice as many
 
 
@@ -84,6 +85,7 @@ class ForwardingIndex:
         self._unindexed = np.flatnonzero(needed == 0)
         rest = np.flatnonzero(~counted)
         _, self._rest_starts = group_by(filter_of[rest], len(table.owner))
+        self._has_rest = np.diff(self._rest_starts) > 0
         self._rest = table.members[rest]
 
     def find(self, event: Event, groups: Ids) -> Ids:
@@ -91,10 +93,11 @@ class ForwardingIndex:
         known = [ids for index in self._indexes for ids in index.satisfied(event)]
         sure, open_ = self._space.survey(event)
         tally = Tally(self._counted, self._table.owner, groups)
-        self._count(tally, event, np.concatenate([*known, *sure, open_[:0]]))
+        if known or sure:
+            self._count(tally, event, np.concatenate([*known, *sure]))
         quota = _ASKED_FIRST
         while open_.size:
-            chosen, open_ = tally.choose(open_, quota)
+            chosen, open_ = tally.choose(open_, quota) if open_.size > _FEW else (open_, open_[:0])
             self._count(tally, event, self._space.decide(event, chosen))
             quota *= 2
         self._evaluate(tally, event, self._unindexed)
@@ -103,7 +106,7 @@ class ForwardingIndex:
     def _count(self, tally: Tally, event: Event, numbers: Ids) -> None:
         """Count satisfied constraints; evaluate the rest of the filters that become complete."""
         complete = tally.add(numbers)
-        has_rest = self._rest_starts[complete + 1] > self._rest_starts[complete]
+        has_rest = self._has_rest[complete]
         tally.find(complete[~has_rest])
         self._evaluate(tally, event, complete[has_rest])
 
@@ -111,7 +114,7 @@ class ForwardingIndex:
         """Evaluate what no index serves, where it may still find a group."""
         for filter_ in filters.tolist():
             if not tally.is_settled(filter_) and self._holds_rest(filter_, event, tally.known):
-                tally.find(np.array([filter_]))
+                tally.find_alone(filter_)
 
     def _holds_rest(self, filter_: int, event: Event, known: dict[int, bool]) -> bool:
         first, last = self._rest_starts[filter_], self._rest_starts[filter_ + 1]

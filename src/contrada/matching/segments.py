@@ -81,11 +81,13 @@ class _Segment:
 
     rows: _Rows
     is_alive: NDArray[np.bool_]
+    groups: NDArray[np.int64]  # the living rows are numbered, each a group of its own
     living_count: int
 
-    def groups(self) -> NDArray[np.int64]:
-        """Number the living rows, each a group of its own."""
-        return np.where(self.is_alive, np.arange(len(self.is_alive)), -1)
+    @staticmethod
+    def of(rows: _Rows, is_alive: NDArray[np.bool_]) -> "_Segment":
+        groups = np.where(is_alive, np.arange(len(is_alive)), -1)
+        return _Segment(rows, is_alive, groups, int(is_alive.sum()))
 
     def living(self) -> Iterator[Subscription]:
         for subscription, is_alive in zip(self.rows.subscriptions, self.is_alive, strict=True):
@@ -134,15 +136,15 @@ class SubscriptionSet:
         return self._segment(tuple(segment.living()))
 
     def _segment(self, subscriptions: tuple[Subscription, ...]) -> _Segment:
-        count = len(subscriptions)
-        return _Segment(_Rows(subscriptions, self._make_index), np.ones(count, bool), count)
+        rows = _Rows(subscriptions, self._make_index)
+        return _Segment.of(rows, np.ones(len(subscriptions), bool))
 
     def match(self, event: Event) -> list[Id]:
         """Find the ids of the subscriptions that an event satisfies, sorted."""
         found: list[Id] = []
         for segment in self._segments:
             ids, ranks = segment.rows.ids_by_rank
-            positions = segment.rows.index.find(event, segment.groups())
+            positions = segment.rows.index.find(event, segment.groups)
             found += ids[np.sort(ranks[positions])].tolist()
         return sorted(found)
 
@@ -221,7 +223,7 @@ def _without(segment: _Segment, removed: Collection[Id]) -> _Segment:
         return segment
     is_alive = segment.is_alive.copy()
     is_alive[gone] = False
-    return _Segment(segment.rows.without(gone), is_alive, int(is_alive.sum()))
+    return _Segment.of(segment.rows.without(gone), is_alive)
 
 
 def _is_due(elder: _Segment, younger: _Segment) -> bool:

@@ -190,18 +190,16 @@ class _Forest:
     def survey(self, geometry: BaseGeometry) -> tuple[list[Ids], Ids]:
         """Search the tree, and place areas on a grid; give what holds for sure and what is open."""
         found = self.tree.search(np.array(geometry.bounds))
-        is_region = is_area(geometry)
-        satisfied, is_open = self._survey_apart(found.far, is_region)
+        satisfied, open_apart = self._survey_apart(geometry, found.far)
         near, open_near = self._survey_near(geometry, found.near)
-        satisfied += near
-        return [self._numbers[items] for items in satisfied], self._numbers[
-            np.concatenate([is_open, open_near])
-        ]
+        open_ = np.concatenate([open_apart, open_near])
+        return [self._numbers[items] for items in satisfied + near], self._numbers[open_]
 
-    def _survey_apart(self, items: Ids, is_region: bool) -> tuple[list[Ids], Ids]:
+    def _survey_apart(self, geometry: BaseGeometry, items: Ids) -> tuple[list[Ids], Ids]:
         """Accept what holds of geometries apart; patterns are open."""
         if not items.size:
             return [], items
+        is_region = is_area(geometry)
         codes = self._codes[items]
         is_known = np.array([_is_known(kind, is_region) for kind in self._kinds], bool)
         is_pattern = np.array([_is_pattern(kind) for kind in self._kinds], bool)
@@ -244,7 +242,7 @@ class _Forest:
         is_region = is_area(geometry)
         codes = self._codes[items]
         satisfied = []
-        for code in np.unique(codes).tolist():
+        for code in sorted(set(codes.tolist())):
             relation, is_negated = self._kinds[code]
             chosen = items[codes == code]
             if relation is None:
