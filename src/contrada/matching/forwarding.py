@@ -91,10 +91,11 @@ class ForwardingIndex:
     def find(self, event: Event, groups: Ids) -> Ids:
         """Count what the indexes know; evaluate only what may still find a group."""
         known = [ids for index in self._indexes for ids in index.satisfied(event)]
-        sure, open_ = self._space.survey(event)
+        apart, near = self._space.survey(event)
         tally = Tally(self._counted, self._table.owner, groups)
-        if known or sure:
-            self._count(tally, event, np.concatenate([*known, *sure]))
+        if known or apart:
+            self._count(tally, event, np.concatenate([*known, *apart]))
+        open_ = self._place(tally, event, near)
         quota = _ASKED_FIRST
         while open_.size:
             chosen, open_ = tally.choose(open_, quota) if open_.size > _FEW else (open_, open_[:0])
@@ -102,6 +103,16 @@ class ForwardingIndex:
             quota *= 2
         self._evaluate(tally, event, self._unindexed)
         return tally.found()
+
+    def _place(self, tally: Tally, event: Event, near: Ids) -> Ids:
+        """Count what a grid decides of the constraints that may find a group; give the rest."""
+        if len(near) <= _FEW:
+            return near
+        _, useful = tally.choose(near, 0)
+        placed, open_ = self._space.place(event, useful)
+        if placed.size:
+            self._count(tally, event, placed)
+        return open_
 
     def _count(self, tally: Tally, event: Event, numbers: Ids) -> None:
         """Count satisfied constraints; evaluate the rest of the filters that become complete."""

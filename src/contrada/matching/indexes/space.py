@@ -125,16 +125,27 @@ class SpaceIndex:
         }
 
     def survey(self, event: Event) -> tuple[list[Ids], Ids]:
-        """Give the constraints that an event satisfies for sure, and the open ones."""
+        """Give the constraints that hold because all lies apart, and those to look at."""
         satisfied: list[Ids] = []
-        undecided = [np.zeros(0, np.int64)]
+        near = [np.zeros(0, np.int64)]
         for name, forest in self._forests.items():
             geometry = event.geometry(name)
             if geometry is not None:
-                sure, open_ = forest.survey(geometry)
-                satisfied += sure
+                apart, open_ = forest.survey(geometry)
+                satisfied += apart
+                near += open_
+        return satisfied, np.concatenate(near)
+
+    def place(self, event: Event, numbers: Ids) -> tuple[Ids, Ids]:
+        """Decide constraints by a grid over the event; give those that hold, and the open ones."""
+        satisfied, undecided = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for name, forest in self._forests.items():
+            geometry = event.geometry(name)
+            if geometry is not None:
+                holds, open_ = forest.place(geometry, forest.items(numbers))
+                satisfied.append(holds)
                 undecided.append(open_)
-        return satisfied, np.concatenate(undecided)
+        return np.concatenate(satisfied), np.concatenate(undecided)
 
     def decide(self, event: Event, numbers: Ids) -> Ids:
         """Evaluate open constraints; give those that the event satisfies."""
@@ -142,7 +153,7 @@ class SpaceIndex:
         for name, forest in self._forests.items():
             geometry = event.geometry(name)
             if geometry is not None:
-                satisfied += forest.decide(geometry, numbers)
+                satisfied += forest.decide(geometry, forest.items(numbers))
         return np.concatenate(satisfied)
 
     def without(self, numbers: Collection[int]) -> "SpaceIndex":
@@ -187,34 +198,33 @@ class _Forest:
                 boxes[item] = reach(_geometry(test), _radius_m(test)).bounds
         return np.ascontiguousarray(boxes)
 
-    def survey(self, geometry: BaseGeometry) -> tuple[list[Ids], Ids]:
-        """Search the tree, and place areas on a grid; give what holds for sure and what is open."""
-        found = self.tree.search(np.array(geometry.bounds))
-        satisfied, open_apart = self._survey_apart(geometry, found.far)
-        near, open_near = self._survey_near(geometry, found.near)
-        open_ = np.concatenate([open_apart, open_near])
-        return [self._numbers[items] for items in satisfied + near], self._numbers[open_]
+    def items(self, numbers: Ids) -> Ids:
+        """Find the items of the constraints that are in this tree."""
+        at = np.minimum(np.searchsorted(self._numbers, numbers), len(self._numbers) - 1)
+        return np.asarray(at[self._numbers[at] == numbers])
 
-    def _survey_apart(self, geometry: BaseGeometry, items: Ids) -> tuple[list[Ids], Ids]:
-        """Accept what holds of geometries apart; patterns are open."""
-        if not items.size:
-            return [], items
+    def survey(self, geometry: BaseGeometry) -> tuple[list[Ids], list[Ids]]:
+        """Search the tree: accept what holds of geometries apart; patterns must be looked at."""
+        found = self.tree.search(np.array(geometry.bounds))
+        near = self._numbers[found.near]
+        if not found.far.size:
+            return [], [near]
         is_region = is_area(geometry)
-        codes = self._codes[items]
+        codes = self._codes[found.far]
         is_known = np.array([_is_known(kind, is_region) for kind in self._kinds], bool)
         is_pattern = np.array([_is_pattern(kind) for kind in self._kinds], bool)
-        return [items[(is_known & ~is_pattern)[codes]]], items[is_pattern[codes]]
+        numbers = self._numbers[found.far]
+        return [numbers[(is_known & ~is_pattern)[codes]]], [near, numbers[is_pattern[codes]]]
 
-    def _survey_near(self, geometry: BaseGeometry, items: Ids) -> tuple[list[Ids], Ids]:
+    def place(self, geometry: BaseGeometry, items: Ids) -> tuple[Ids, Ids]:
         """Decide areas clear of the boundary of an event that is an area."""
         if len(items) < _RASTER_MIN or shapely.get_type_id(geometry) not in _AREA_TYPES:
-            return [], items
+            return items[:0], self._numbers[items]
         codes = self._codes[items]
         places = self._place(geometry, items)
         is_open = (places == AT_BOUNDARY) | self._is_distance[codes]
-        clear, codes, is_around = items[~is_open], codes[~is_open], places[~is_open] == IN
-        holds = np.where(is_around, self._holds_around[codes], self._holds_apart[codes])
-        return [clear[holds]], items[is_open]
+        holds = np.where(places == IN, self._holds_around[codes], self._holds_apart[codes])
+        return self._numbers[items[holds & ~is_open]], self._numbers[items[is_open]]
 
     def _place(self, geometry: BaseGeometry, items: Ids) -> NDArray[np.uint8]:
         """Place areas on a grid over the event; all else counts as at its boundary."""
@@ -235,10 +245,8 @@ class _Forest:
         )
         return places
 
-    def decide(self, geometry: BaseGeometry, numbers: Ids) -> list[Ids]:
-        """Evaluate those of the constraints that are in this tree, each kind together."""
-        at = np.minimum(np.searchsorted(self._numbers, numbers), len(self._numbers) - 1)
-        items = at[self._numbers[at] == numbers]
+    def decide(self, geometry: BaseGeometry, items: Ids) -> list[Ids]:
+        """Evaluate items, each kind together; give the constraints that hold."""
         is_region = is_area(geometry)
         codes = self._codes[items]
         satisfied = []
