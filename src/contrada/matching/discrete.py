@@ -13,24 +13,14 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput
 from contrada.kernels.discretising import find_relations
-from contrada.matching.indexes.space import ExactEvaluator, ShapeSet
+from contrada.matching.indexes.space import BASES, ExactEvaluator, ShapeSet
 from contrada.matching.table import Ids
 from contrada.model.calculus import base_relations
 from contrada.model.geometry import is_area
-from contrada.model.relation import Family, Relation, SpatialRelation
+from contrada.model.relation import Family, SpatialRelation
 
 DENSITY = 2_000.0
 LONGITUDE_LATITUDE = (-180.0, -90.0, 180.0, 90.0)
-_CODES = (
-    Relation.DISJOINT,
-    Relation.MEETS,
-    Relation.OVERLAPS,
-    Relation.EQUALS,
-    Relation.INSIDE,
-    Relation.CONTAINS,
-    Relation.COVERS,
-    Relation.COVERED_BY,
-)
 
 
 class DiscreteEvaluator:
@@ -57,11 +47,7 @@ class DiscreteEvaluator:
         """Refuse what Algorithm 1 cannot decide."""
         if relation.family is Family.PATTERN:
             raise InvalidInput(f"the discrete evaluator has no DE-9IM patterns: {relation.name}")
-        if is_area(geometry) and not _is_simple(geometry):
-            raise InvalidInput(
-                "the discrete evaluator takes regions of one part without holes, "
-                f"not {geometry!s:.60}"
-            )
+        _check_simple(geometry)
 
     def related(
         self, relation: SpatialRelation, event: BaseGeometry, shapes: ShapeSet, items: Ids
@@ -69,25 +55,29 @@ class DiscreteEvaluator:
         """Decide regions by Algorithm 1, everything else exactly."""
         if not is_area(event):
             return self._exact.related(relation, event, shapes, items)
-        self.check(relation, event)
         regions = shapes.shapes.is_area[items]
         holds = np.zeros(len(items), bool)
         rest = items[~regions]
         if rest.size:
             holds[~regions] = self._exact.related(relation, event, shapes, rest)
-        found = self.relations(event, shapes, items[regions])
+        found = self.bases(event, shapes, items[regions])
         wanted = [
-            code for code, base in enumerate(_CODES) if base in base_relations(relation, False)
+            code for code, base in enumerate(BASES) if base in base_relations(relation, False)
         ]
         holds[regions] = np.isin(found, wanted)
         return holds
 
-    def relations(self, event: BaseGeometry, shapes: ShapeSet, items: Ids) -> NDArray[np.int64]:
-        """Find the relation of an event to each item, as a number in the order of Table 1."""
+    def bases(self, event: BaseGeometry, shapes: ShapeSet, items: Ids) -> Ids:
+        """Find the relation of a region to each item by Algorithm 1."""
+        _check_simple(event)
         rings, starts = shapes.rings
         ring = shapely.get_coordinates(shapely.get_exterior_ring(event))
         return find_relations(ring, rings, starts, items, self._points_per_unit, self._halo)
 
 
-def _is_simple(geometry: BaseGeometry) -> bool:
-    return isinstance(geometry, Polygon) and shapely.get_num_interior_rings(geometry) == 0
+def _check_simple(geometry: BaseGeometry) -> None:
+    is_simple = isinstance(geometry, Polygon) and shapely.get_num_interior_rings(geometry) == 0
+    if is_area(geometry) and not is_simple:
+        raise InvalidInput(
+            f"the discrete evaluator takes regions of one part without holes, not {geometry!s:.60}"
+        )

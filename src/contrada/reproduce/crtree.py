@@ -249,10 +249,10 @@ def _table_3(rng: Generator, plan: Plan, layers: dict[str, Regions], say: Say) -
         say(f"{label}: the paper's «{paper}», {_SIZES[name]:,} polygons; with --data our {name}")
     say(
         "Data, machine and language differ from the paper's: compare the shape of the columns.\n"
-        "Where the shape differs: the exact relation (GEOS) is faster than Algorithm 1 here. Regions\n"
-        "clear of the event's boundary are decided by a grid, which the paper does not have. In\n"
-        "scenario 2 relations are computed only while they can still find a predicate, so that there\n"
-        "is little left for the simplifier to save: what remains is the fixed cost of an event."
+        "Where the shape differs: the exact relation (GEOS) is faster than Algorithm 1 here.\n"
+        "Regions clear of the event's boundary are decided by a grid, which the paper does not\n"
+        "have. In scenario 2 relations are computed only while they can still find a predicate, so\n"
+        "that the simplifier has little left to save: what remains is the fixed cost of an event."
     )
 
 

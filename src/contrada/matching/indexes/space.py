@@ -22,14 +22,25 @@ from contrada.matching.columns import GeometryColumn
 from contrada.matching.crtree import CRTree, box_needs, may_hold_apart
 from contrada.matching.space import locate, make_shapes, pairs_related
 from contrada.matching.table import Ids
+from contrada.model.calculus import base_relations
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
 from contrada.model.geometry import as_array, is_area
-from contrada.model.relation import Family, SpatialRelation
+from contrada.model.relation import Family, Relation, SpatialRelation, egenhofer
 from contrada.model.subscription import Constraint
 
 Kind = tuple[SpatialRelation | None, bool]  # None stands for `dwithin`
 
+BASES = (  # in the order of the columns of the CR-tree paper's Table 1
+    Relation.DISJOINT,
+    Relation.MEETS,
+    Relation.OVERLAPS,
+    Relation.EQUALS,
+    Relation.INSIDE,
+    Relation.CONTAINS,
+    Relation.COVERS,
+    Relation.COVERED_BY,
+)
 _AREAS = (2, 2)
 _AREA_TYPES = (3, 6)
 _EVENT_AROUND, _APART = "212FF1FF2", "FF2FF1212"  # areas whose boundaries do not meet
@@ -52,6 +63,9 @@ class Evaluator(Protocol):
         self, relation: SpatialRelation, event: BaseGeometry, shapes: "ShapeSet", items: Ids
     ) -> NDArray[np.bool_]:
         """Tell for each item whether the event satisfies the relation to it."""
+
+    def bases(self, event: BaseGeometry, shapes: "ShapeSet", items: Ids) -> Ids:
+        """Find the Egenhofer relation of a region to items that are regions, by `BASES`."""
 
 
 class ShapeSet:
@@ -92,6 +106,16 @@ class ExactEvaluator:
             relation, column, np.zeros(len(items), np.int64), shapes.shapes, items
         )
         return holds
+
+    def bases(self, event: BaseGeometry, shapes: ShapeSet, items: Ids) -> Ids:
+        """Compute matrices only where the regions meet at all, which is far cheaper to see."""
+        regions = shapes.shapes.geometries[items]
+        found = np.full(len(items), BASES.index(Relation.DISJOINT), np.int64)
+        meeting = np.flatnonzero(shapely.intersects(event, regions))
+        matrices = np.asarray(shapely.relate(event, regions[meeting]), object)
+        for matrix in set(matrices.tolist()):
+            found[meeting[matrices == matrix]] = BASES.index(egenhofer(matrix))
+        return found
 
 
 class SpaceIndex:
@@ -181,6 +205,8 @@ class _Forest:
         code_of = {kind: code for code, kind in enumerate(self._kinds)}
         self._codes = np.array([code_of[kind] for kind in kinds], np.int64)
         self._is_distance = np.array([relation is None for relation, _ in self._kinds], bool)
+        self._is_regional = np.array([_is_regional(kind) for kind in self._kinds], bool)
+        self._holds_of_base = np.array([_base_row(kind) for kind in self._kinds], bool)
         self._holds_around = np.array([_holds(kind, _EVENT_AROUND) for kind in self._kinds], bool)
         self._holds_apart = np.array([_holds(kind, _APART) for kind in self._kinds], bool)
         self._shapes = ShapeSet([_geometry(test) for test in self._tests])
@@ -247,18 +273,28 @@ class _Forest:
 
     def decide(self, geometry: BaseGeometry, items: Ids) -> list[Ids]:
         """Evaluate items, each kind together; give the constraints that hold."""
-        is_region = is_area(geometry)
         codes = self._codes[items]
+        is_regional = self._is_regional[codes]
         satisfied = []
+        if is_regional.any():
+            satisfied.append(self._decide_regions(geometry, items[is_regional]))
+            items, codes = items[~is_regional], codes[~is_regional]
         for code in sorted(set(codes.tolist())):
             relation, is_negated = self._kinds[code]
             chosen = items[codes == code]
             if relation is None:
                 satisfied.append(self._numbers[self._decide_distance(geometry, chosen)])
-            elif _is_known(self._kinds[code], is_region):
+            else:
                 holds = self._evaluator.related(relation, geometry, self._shapes, chosen)
                 satisfied.append(self._numbers[chosen[holds != is_negated]])
         return satisfied
+
+    def _decide_regions(self, geometry: BaseGeometry, items: Ids) -> Ids:
+        """Decide the Egenhofer relations, whichever they are, by the one that there is."""
+        if not is_area(geometry):
+            return items[:0]
+        bases = self._evaluator.bases(geometry, self._shapes, items)
+        return np.asarray(self._numbers[items[self._holds_of_base[self._codes[items], bases]]])
 
     def _decide_distance(self, geometry: BaseGeometry, items: Ids) -> Ids:
         holds = [
@@ -294,8 +330,19 @@ def _holds(kind: Kind, matrix: str) -> bool:
     return relation is not None and relation.admits(matrix, _AREAS) != is_negated
 
 
+def _base_row(kind: Kind) -> list[bool]:
+    """Tell for each of `BASES` whether it satisfies an Egenhofer constraint."""
+    if kind[0] is None or not _is_regional(kind):
+        return [False] * len(BASES)
+    return [base in base_relations(kind[0], kind[1]) for base in BASES]
+
+
+def _is_regional(kind: Kind) -> bool:
+    return kind[0] is not None and kind[0].family is Family.EGENHOFER
+
+
 def _is_known(kind: Kind, is_region: bool) -> bool:
-    return is_region or kind[0] is None or kind[0].family is not Family.EGENHOFER
+    return is_region or not _is_regional(kind)
 
 
 def _is_pattern(kind: Kind) -> bool:
