@@ -26,3 +26,7 @@ class NotBuilt(InvalidInput):
 
 class MissingPackage(ContradaError, ImportError):
     """An optional package must be installed; the message says which extra brings it."""
+
+
+class RowsLost(ContradaError):
+    """A job did not account for every row that came in: its answer must not be used."""

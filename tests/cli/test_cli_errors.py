@@ -57,6 +57,13 @@ def write_zone(folder: Path, **columns: str) -> None:
     ("columns", "words"),
     [
         ({"wkt": BOW_TIE}, ["column 'geometry'", "self-intersection at (2, 2)", "POLYGON"]),
+        (
+            {
+                "wkt": "POLYGON((0 0,9e160 0,9e160 9e160,0 9e160,0 0),"
+                "(3e160 3e160,5e160 3e160,4e160 5e160,3e160 3e160))"
+            },
+            ["column 'geometry'", "GEOS cannot judge it"],
+        ),
         ({"wkt": "POINT(1 inf)"}, ["column 'geometry'", "(1.0, inf) at vertex 0"]),
         ({"wkt": "POLYGON EMPTY"}, ["column 'geometry'", "empty"]),
         ({"wkt": ""}, ["column 'geometry'", "null"]),

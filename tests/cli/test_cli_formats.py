@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 import shapely
 
+from contrada import Matcher
 from contrada.cli import main
 
 Pairs = list[tuple[int, str]]
@@ -39,6 +40,17 @@ def test_subscriptions_of_every_format_give_the_same_pairs(
     out = tmp_path / "pairs.csv"
     zones, positions = city / f"zones{suffix}", city / "positions.parquet"
     assert main(["match", str(zones), str(positions), "-o", str(out)]) == 0
+    assert read_csv(out) == city_pairs
+
+
+def test_subscriptions_of_a_snapshot_give_the_same_pairs(
+    city: Path, city_pairs: Pairs, tmp_path: Path
+) -> None:
+    zones, out = tmp_path / "zones.contrada", tmp_path / "pairs.csv"
+    matcher = Matcher("scan")
+    matcher.add_many(city / "zones.parquet")
+    matcher.save(zones)
+    assert main(["match", str(zones), str(city / "positions.parquet"), "-o", str(out)]) == 0
     assert read_csv(out) == city_pairs
 
 

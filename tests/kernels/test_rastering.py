@@ -73,3 +73,61 @@ def test_a_margin_leaves_open_what_comes_that_near() -> None:
 def test_a_hole_and_the_gap_between_two_parts_are_outside() -> None:
     assert place(HOLED, np.array([[45.0, 45, 55, 55]]), 50).tolist() == [OUT]
     assert place(TWO_PARTS, np.array([[35.0, 35, 45, 45]]), 50).tolist() == [OUT]
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        (-1e308, -1e308, 1e308, 1e308),
+        (0, 0, 1e-308, 1e-308),
+        (0, 0, 5e-324, 5e-324),
+        (0, 0, 1.7e308, 1),
+        (0, 0, 1, 1e-310),
+        (1e308, 1e308, 1.7e308, 1.7e308),
+        (0, 0, 1e-300, 1e-300),
+    ],
+)
+@pytest.mark.parametrize("margin", [0.0, 1e-300, 1e300, np.inf])
+def test_whatever_the_doubles_no_box_is_placed_where_it_does_not_lie(
+    bounds: tuple[float, float, float, float], margin: float
+) -> None:
+    area = shapely.box(*bounds)
+    ends = [0.0, 5e-324, 1e-308, 3e-301, 0.25, 1.0, 1e308, 1.2e308, 1.7e308]
+    values = np.array([sign * end for end in ends for sign in (-1, 1)])
+    low, high = np.meshgrid(values, values)
+    is_stretch = low <= high
+    stretches = np.stack([low[is_stretch], high[is_stretch]], axis=1)
+    first, second = (index.ravel() for index in np.indices((len(stretches), len(stretches))))
+    boxes = np.hstack([stretches[first], stretches[second]])[:, [0, 2, 1, 3]]
+    places = place(area, boxes, 65, margin)
+    west, south, east, north = bounds
+    is_inside = (boxes[:, 0] > west) & (boxes[:, 1] > south)
+    is_inside &= (boxes[:, 2] < east) & (boxes[:, 3] < north)
+    is_outside = (boxes[:, 0] > east) | (boxes[:, 1] > north)
+    is_outside |= (boxes[:, 2] < west) | (boxes[:, 3] < south)
+    assert is_inside[places == IN].all()
+    assert is_outside[places == OUT].all()
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [(-1e308, -1e308, 1e308, 1e308), (0, 0, 1e-308, 1e-308), (3, 3, 3, 4), (0, 0, np.inf, 1)],
+)
+def test_where_no_grid_can_be_laid_every_box_counts_as_one_at_the_boundary(
+    bounds: tuple[float, float, float, float],
+) -> None:
+    west, south, east, north = bounds
+    xy = np.array([(west, south), (east, south), (east, north), (west, north), (west, south)])
+    boxes = np.array([[0.0, 0, 1, 1], [-1e300, 5, 7, 1e300], [9, 9, 9, 9]])
+    rings, items = np.zeros(5, np.int64), np.arange(3)
+    places = place_boxes(xy, rings, np.array(bounds, float), boxes, items, 9, 0.0)
+    assert (places == AT_BOUNDARY).all()
+
+
+def test_what_is_not_a_number_touches_every_cell() -> None:
+    xy = np.array([[0.0, 0], [4, 0], [4, 4], [np.nan, np.nan], [0, 0]])
+    boxes = np.array([[1.0, 1, 2, 2], [np.nan, np.nan, np.nan, np.nan]])
+    places = place_boxes(
+        xy, np.zeros(5, np.int64), np.array([0.0, 0, 4, 4]), boxes, np.arange(2), 9, 0.0
+    )
+    assert (places == AT_BOUNDARY).all()

@@ -33,6 +33,14 @@ GEOMETRIES = [
         "invalid MultiPolygon.*0x0106",
         id="overlap",
     ),
+    pytest.param(
+        shapely.from_wkt(
+            "POLYGON((0 0,9e160 0,9e160 9e160,0 9e160,0 0),"
+            "(3e160 3e160,5e160 3e160,4e160 5e160,3e160 3e160))"
+        ),
+        "invalid Polygon: GEOS cannot judge it.*0x0103",
+        id="beyond-geos",
+    ),
     pytest.param(CURVE, "curve.*0x0108", id="curve"),
     pytest.param(SQUARE.wkb[:40], "cannot read.*40 bytes", id="truncated"),
     pytest.param(b"", "cannot read.*0 bytes", id="no-bytes"),
@@ -307,6 +315,30 @@ def test_repair_mends_events_and_leaves_out_what_it_cannot_mend(form: str) -> No
     assert [(row, id_) for row, id_, _ in heard] == [(1, "bow"), (2, "infinite"), (5, None)]
     assert heard[0][2].startswith("mended: ")
     assert (stats["events"], stats["events_mended"], stats["events_left_out"]) == (7, 1, 2)
+
+
+@pytest.mark.parametrize("engine", ["scan", "strtree", "crtree"])
+@pytest.mark.parametrize("form", ["table", "list"])
+def test_what_geos_can_neither_judge_nor_mend_is_left_out(engine: str, form: str) -> None:
+    beyond = (
+        "POLYGON((0 0,9e160 0,9e160 9e160,0 9e160,0 0),"
+        "(3e160 3e160,5e160 3e160,4e160 5e160,3e160 3e160))"
+    )
+    rows = pa.table({"id": ["good", "beyond"], "geometry": [SQUARE.wkt, beyond]})
+    matcher, heard = Matcher(engine), []
+    with pytest.raises(InvalidInput, match="row 1.*GEOS cannot judge it"):
+        matcher.add_many(rows)
+    assert matcher.add_many(rows, repair=True, on_bad=lambda *bad: heard.append(bad)) == 1
+    with pytest.raises(InvalidInput, match="subscription 'a', .*GEOS cannot judge it"):
+        matcher.add("a", geometry=beyond, repair=True)
+    events: Any = rows if form == "table" else rows.to_pylist()
+    for options in ({"repair": True}, {"quarantine": True}):
+        found = matcher.match_many(events, on_bad=lambda *bad: heard.append(bad), **options)
+        assert found["event"].to_pylist() == ["good"]
+    with pytest.raises(InvalidInput, match="attribute 'geometry': .*GEOS cannot judge it"):
+        matcher.match({"geometry": beyond}, repair=True)
+    assert [(row, id_) for row, id_, _ in heard] == [(1, "beyond")] * 3
+    assert all("GEOS cannot judge it" in reason for _, _, reason in heard)
 
 
 def test_quarantine_takes_anything_in_a_list_that_is_no_event() -> None:

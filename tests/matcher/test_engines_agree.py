@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -47,7 +48,12 @@ PATTERNS = (
 GEOMETRY_ATTRIBUTES = ("geometry", "geometry", "area", "place.shape", "s", "tags")
 NUMBERS = (0, 1, 2, 2.5, -1, 2**53 + 1, 1e300)
 TEXTS = ("", "a", "ab", "É", "2020-01-01", "2", "POINT(1 1)", "LINESTRING(0 0,4 4)")
+TIME_TEXTS = ("2020-01-01", "2020-01-01T00:00:00Z", "2020-01-01T00:00:00+05:00", "soon")
+MOMENTS = ({"timestamp": "2020-01-01T00:00:00Z"}, {"date": "2020-07-01"})
+TIMES = (*TIME_TEXTS, *MOMENTS)
+COMPARED = ("=", "<>", "<", "<=", ">", ">=")
 MOMENT = datetime(2020, 1, 1, tzinfo=UTC)
+EVENING = datetime(2019, 12, 31, 20, tzinfo=UTC)  # before 2020, and after 2020 in the east
 
 COLUMNS: dict[str, tuple[tuple[pa.DataType, tuple[Any, ...]], ...]] = {
     "n": (
@@ -65,10 +71,10 @@ COLUMNS: dict[str, tuple[tuple[pa.DataType, tuple[Any, ...]], ...]] = {
         (pa.int64(), (1, 2)),
     ),
     "t": (
-        (pa.timestamp("us", "UTC"), (MOMENT, MOMENT.replace(year=2021))),
-        (pa.timestamp("ms"), (MOMENT.replace(tzinfo=None),)),
-        (pa.date32(), (MOMENT.date(),)),
-        (pa.string(), ("2020-01-01", "2020-01-01T00:00:00Z", "soon")),
+        (pa.timestamp("us", "UTC"), (MOMENT, EVENING, MOMENT.replace(year=2021))),
+        (pa.timestamp("ms"), (MOMENT.replace(tzinfo=None), EVENING.replace(tzinfo=None))),
+        (pa.date32(), (MOMENT.date(), EVENING.date())),
+        (pa.string(), TIME_TEXTS),
     ),
     "yes": ((pa.bool_(), (True, False)), (pa.string(), ("true",))),
     "tags": (
@@ -121,13 +127,13 @@ def numbers() -> st.SearchStrategy[Node]:
 def attribute_tests() -> st.SearchStrategy[Node]:
     """A test that looks at no geometry, with values of the right and of the wrong type."""
     text = st.sampled_from(TEXTS)
-    compared = st.sampled_from(("=", "<>", "<", "<=", ">", ">="))
-    moment = st.sampled_from(({"timestamp": "2020-01-01T00:00:00Z"}, {"date": "2020-07-01"}))
+    compared = st.sampled_from(COMPARED)
+    moment = st.sampled_from(MOMENTS)
     attribute = st.sampled_from([named(name) for name in (*COLUMNS, "geometry", "absent")])
     return st.one_of(
         st.builds(call, compared, numbers(), numbers()),
         st.builds(call, compared, st.just(named("s")), text),
-        st.builds(call, compared, st.just(named("t")), moment),
+        time_tests(),
         st.builds(call, st.just("between"), numbers(), numbers(), numbers()),
         st.builds(
             call, st.just("in"), attribute, st.lists(text | st.sampled_from(NUMBERS), min_size=1)
@@ -144,6 +150,15 @@ def attribute_tests() -> st.SearchStrategy[Node]:
         st.just(call("=", call("casei", named("s")), "é")),
         st.just(named("yes")),
         st.booleans(),
+    )
+
+
+def time_tests() -> st.SearchStrategy[Node]:
+    """A text or a moment beside a text or a moment: they are compared as the value is."""
+    name, time = st.sampled_from((named("s"), named("t"))), st.sampled_from(TIMES)
+    return st.one_of(
+        st.builds(call, st.sampled_from(COMPARED), name, time),
+        st.builds(call, st.just("in"), name, st.lists(time, min_size=1, max_size=3)),
     )
 
 
@@ -234,12 +249,17 @@ def check_all_ways(matchers: Sequence[Matcher], events: pa.Table) -> None:
             assert matcher.subscribers(row) == sorted(whom, key=str)
 
 
-def compare_engines(events: pa.Table, filters: list[Node], changes: list[tuple[int, Node]]) -> None:
-    assume(shapely_agrees_with_itself(events, [filters, changes]))
+def make_matchers(filters: Sequence[Node]) -> list[Matcher]:
     matchers = [Matcher(engine) for engine in ENGINES]
     for matcher in matchers:
         for id_, filter_ in enumerate(filters):
             matcher.add(id_, filter_, subscriber=(None, "u", "v")[id_ % 3])
+    return matchers
+
+
+def compare_engines(events: pa.Table, filters: list[Node], changes: list[tuple[int, Node]]) -> None:
+    assume(shapely_agrees_with_itself(events, [filters, changes]))
+    matchers = make_matchers(filters)
     check_all_ways(matchers, events)
     for id_, filter_ in changes:
         for matcher in matchers:
@@ -260,6 +280,16 @@ def test_engines_agree_on_random_predicates_through_changes(
     events: pa.Table, filters: list[Node], changes: list[tuple[int, Node]]
 ) -> None:
     compare_engines(events, filters, changes)
+
+
+def test_engines_agree_on_every_two_comparisons_of_texts_and_moments() -> None:
+    tests = [call(name, named("t"), time) for name in COMPARED for time in TIMES]
+    tests += [call("in", named("t"), list(pair)) for pair in combinations(TIMES, 2)]
+    tests += [call("not", test) for test in tests[-len(TIMES) :]]
+    pairs = [call("and", *pair) for pair in combinations(tests, 2)]
+    matchers = make_matchers([*tests, *pairs])
+    for kind, values in COLUMNS["t"]:
+        check_all_ways(matchers, pa.table({"t": pa.array([None, *values], kind)}))
 
 
 @pytest.mark.soak

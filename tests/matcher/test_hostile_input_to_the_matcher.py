@@ -5,6 +5,7 @@ import struct
 import pandas as pd
 import pyarrow as pa
 import pytest
+import shapely
 
 from contrada import InvalidInput, Matcher
 
@@ -89,3 +90,38 @@ def test_a_map_is_a_path_in_a_table_as_it_is_in_an_event() -> None:
     column = pa.array([[("b", 1)], [("b", 2)], None], pa.map_(pa.string(), pa.int64()))
     assert matcher.match_many(pa.table({"m": column}))["event"].to_pylist() == [0]
     assert matcher.match({"m": {"b": 1}}) == ["deep"]
+
+
+EXACT_ENGINES = ["scan", "strtree", "crtree"]
+
+
+@pytest.mark.parametrize("engine", EXACT_ENGINES)
+@pytest.mark.parametrize("size", [1e153, 1e160, 1e300, 1e-308, 5e-324, 1.0])
+def test_no_subscription_is_lost_however_large_or_small_it_is(engine: str, size: float) -> None:
+    matcher = Matcher(engine)
+    for i in range(40):
+        matcher.add(i, geometry=shapely.box(4 * i * size, 0, (4 * i + 2) * size, 2 * size))
+    assert matcher.match({"geometry": shapely.box(0, 0, 160 * size, 2 * size)}) == list(range(40))
+    for i in range(40):
+        assert matcher.match({"geometry": shapely.Point((4 * i + 1) * size, size)}) == [i]
+
+
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")  # GEOS's
+@pytest.mark.parametrize("engine", EXACT_ENGINES)
+@pytest.mark.parametrize("relation", ["intersects", "disjoint"])
+@pytest.mark.parametrize(
+    ("event", "meets"),
+    [
+        (shapely.box(-1e308, -1e308, 1e308, 1e308), True),
+        (shapely.box(0, 0, 1e-308, 1e-308), False),
+        (shapely.box(0, 0, 5e-324, 1e308), False),
+    ],
+)
+def test_an_event_as_large_or_as_small_as_can_be_is_matched(
+    engine: str, relation: str, event: shapely.Polygon, meets: bool
+) -> None:
+    matcher = Matcher(engine)
+    for i in range(1, 50):
+        matcher.add(i, geometry=shapely.box(i, 0, i + 0.5, 1), relation=relation)
+    expected = list(range(1, 50)) if meets != (relation == "disjoint") else []
+    assert matcher.match({"geometry": event}) == expected

@@ -144,7 +144,7 @@ def test_intersects_is_the_relation_where_none_is_named() -> None:
 # What is refused, by name
 
 
-@pytest.mark.parametrize("engine", ["cells", "ahs"])
+@pytest.mark.parametrize("engine", ["cells"])
 def test_an_engine_that_is_not_built_is_refused_by_its_name(engine: str) -> None:
     with pytest.raises(InvalidInput, match=rf"'{engine}' is not built yet; there are .*strtree"):
         Matcher(engine)

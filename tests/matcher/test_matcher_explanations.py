@@ -272,6 +272,11 @@ def test_a_table_in_another_reference_system_is_refused_by_both_names() -> None:
     assert matcher.match_many(frame(None)).num_rows == 1
 
 
+def test_a_reference_system_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(InvalidInput, match='crs: unknown coordinate system "nowhere"'):
+        Matcher(crs="nowhere")
+
+
 def test_events_may_state_the_reference_system_first() -> None:
     matcher = Matcher()
     matcher.match_many(frame("EPSG:3857"))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -106,6 +106,46 @@ def test_the_tree_keeps_its_structure_and_finds_what_a_scan_finds(
     for _ in range(5):
         corner = rng.integers(-2, 40, 2).astype(float)
         event = np.array([*corner, *(corner + rng.integers(0, 12, 2))])
+        found = tree.search(event)
+        assert (set(found.near.tolist()), set(found.far.tolist())) == expected_answer(
+            items, alive, event
+        )
+
+
+EXTREMES = [1e-323, 1e-308, 1e-160, 1.0, 1e153, 1e160, 1e300, 4e306]
+
+
+class ExtremeItems(Items):
+    """Boxes as large and as small as doubles can be, of one size or of all sizes at once."""
+
+    def __init__(self, count: int, seed: int, size: float | None) -> None:
+        super().__init__(count, seed)
+        rng = np.random.default_rng(seed)
+        sizes = np.full(count, size) if size else rng.choice(EXTREMES, count)
+        signs = rng.choice([-1.0, 1.0], (count, 1))
+        boxes = self.boxes * sizes[:, None] * signs
+        self.boxes = np.where(signs < 0, boxes[:, [2, 3, 0, 1]], boxes)
+
+
+@pytest.mark.parametrize("split", ["quadratic", "constraint"])
+@pytest.mark.parametrize("size", [*EXTREMES, None])
+@given(seed=st.integers(0, 2**32 - 1), count=st.integers(17, 120))
+@settings(max_examples=20)
+def test_no_finite_double_loses_an_item(
+    split: str, size: float | None, seed: int, count: int
+) -> None:
+    items, rng = ExtremeItems(count, seed, size), np.random.default_rng(seed)
+    assert np.isfinite(items.boxes).all()
+    tree = items.tree(split)
+    for item in range(count):
+        tree.insert(item)
+    alive = set(range(count))
+    check_structure(tree, items, alive)
+    for item in rng.permutation(count)[: count // 2].tolist():
+        assert tree.delete(item)
+        alive.discard(item)
+    check_structure(tree, items, alive)
+    for event in (*items.boxes[:5], np.array([-1.7e308, -1.7e308, 1.7e308, 1.7e308])):
         found = tree.search(event)
         assert (set(found.near.tolist()), set(found.far.tolist())) == expected_answer(
             items, alive, event

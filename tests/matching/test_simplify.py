@@ -1,17 +1,22 @@
 """The simplifier: what it takes out, and that no answer changes."""
 
+from datetime import UTC, date, datetime
+from itertools import combinations, islice, product
+
 import pytest
+import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shapely.geometry.base import BaseGeometry
 
+from contrada import Matcher
 from contrada.language import constraint_text, is_satisfied, make_predicate, read
-from contrada.matching.implying import do_conflict, does_cover
+from contrada.matching.implying import Implications, do_conflict, does_cover
 from contrada.matching.simplify import simplify
-from contrada.model.calculus import compose
+from contrada.model.calculus import base_relations, compose, matrices_of
 from contrada.model.event import Event
 from contrada.model.relation import RELATIONS, Relation
-from contrada.model.subscription import Constraint, Predicate
+from contrada.model.subscription import Constraint, Filter, Predicate
 from strategies import geometries
 
 CONVERSE = {
@@ -25,6 +30,8 @@ NAMES = {
 }
 SMALL, LARGE, APART = "BBOX(1, 1, 2, 2)", "BBOX(0, 0, 5, 5)", "BBOX(8, 8, 9, 9)"
 SIDE = "BBOX(4, 0, 8, 5)"  # overlaps LARGE
+COMPARED = ("=", "<>", "<", ">=", "<=", ">")
+NEW_YEAR, EVENING = "TIMESTAMP('2020-01-01T00:00:00Z')", "TIMESTAMP('2019-12-31T19:00:00Z')"
 
 
 def simplified(text: str) -> list[list[str]]:
@@ -47,6 +54,11 @@ def test_the_composition_table_obeys_the_laws_of_converses(
         assert (third in composed) == (second in compose([converse(first)], third))
 
 
+def unchanged(text: str) -> list[tuple[str, list[list[str]]]]:
+    """A case of a filter from which nothing is taken out."""
+    return [(text, [text.split(" AND ")])]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -65,6 +77,15 @@ def test_the_composition_table_obeys_the_laws_of_converses(
             "x < DATE('2020-01-01') AND x < 'b'",
             [["x < TIMESTAMP('2020-01-01T00:00:00Z')", "x < 'b'"]],
         ),
+        ("x < DATE('2020-01-01') AND x < DATE('2021-01-01')", [[f"x < {NEW_YEAR}"]]),
+        # A text that reads as a moment is compared as one with a moment, else as a text.
+        *unchanged("x = '2020-01-01' AND x = '2020-01-01T00:00:00Z'"),
+        *unchanged("x < '2020-01-01T00:00:00+05:00' AND x < '2020-01-01'"),
+        *unchanged("x = '2020-01-01' AND x <> 'soon'"),  # the latter is unknown for a moment
+        *unchanged("x IN ('2020-01-01', 'soon') AND NOT (x IN ('2020-01-02'))"),
+        ("x > '2020-01-01' AND x IS NOT NULL", [["x > '2020-01-01'"]]),
+        ("x NOT IN ('2020-01-01') AND x IS NULL", []),
+        (" AND ".join(f"x > {i}" for i in range(20)), [["x > 19"]]),
     ],
 )
 def test_attribute_constraints_are_simplified(text: str, expected: list[list[str]]) -> None:
@@ -92,6 +113,39 @@ def test_spatial_constraints_are_simplified(
     assert (len(filters), sum(map(len, filters))) == (count_of_filters, count_of_constraints)
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("S_INTERSECTS(g, {0}) AND NOT S_DISJOINT(g, {0})", ["S_INTERSECTS"]),
+        ("NOT S_DISJOINT(g, {0}) AND S_INTERSECTS(g, {0})", ["S_INTERSECTS"]),
+        ("relate(g, {0}, 'FF*FF****') AND NOT S_INTERSECTS(g, {0})", ["S_DISJOINT"]),
+        ("NOT relate(g, {0}, 'FF*FF****') AND S_INTERSECTS(g, {0})", ["S_INTERSECTS"]),
+        ("S_INTERSECTS(g, {0}) AND NOT relate(g, {0}, 'FF*FF****')", ["S_INTERSECTS"]),
+        # The second implies the first, but no tree of boxes finds it.
+        ("S_INTERSECTS(g, {0}) AND NOT ehDisjoint(g, {0})", ["S_INTERSECTS", "NOT ehDisjoint"]),
+        ("NOT ehDisjoint(g, {0}) AND S_INTERSECTS(g, {0})", ["NOT ehDisjoint", "S_INTERSECTS"]),
+        ("NOT ehDisjoint(g, {1}) AND S_INTERSECTS(g, {0})", ["NOT ehDisjoint", "S_INTERSECTS"]),
+        ("ehInside(g, {1}) AND S_INTERSECTS(g, {0})", ["ehInside"]),
+    ],
+)
+def test_what_an_index_finds_is_not_dropped_in_favour_of_what_none_finds(
+    text: str, kept: list[str]
+) -> None:
+    ((*constraints,),) = simplified(text.format(LARGE, SMALL))
+    assert [constraint.partition("(")[0] for constraint in constraints] == kept
+    matcher = Matcher()
+    matcher.add("it", text.format(LARGE, SMALL))
+    assert matcher.stats()["unanchored"] == (kept == ["S_DISJOINT"])
+
+
+@pytest.mark.parametrize("order", ["{0} OR {1}", "{1} OR {0}"])
+def test_of_filters_that_say_the_same_the_one_that_an_index_finds_is_kept(order: str) -> None:
+    found = f"S_INTERSECTS(g, {LARGE}) AND NOT ehDisjoint(g, {LARGE})"
+    hidden = f"NOT ehDisjoint(g, {LARGE})"
+    (filter_,) = simplified(order.format(f"({found})", hidden))
+    assert len(filter_) == 2
+
+
 def test_the_printed_conflict_example_of_the_paper_is_no_conflict() -> None:
     covered, disjoint = (RELATIONS["ehCoveredBy"], False), (RELATIONS["ehDisjoint"], False)
     assert not do_conflict(covered, disjoint, Relation.OVERLAPS)
@@ -100,6 +154,68 @@ def test_the_printed_conflict_example_of_the_paper_is_no_conflict() -> None:
     assert does_cover(
         (RELATIONS["disjoint"], False), (RELATIONS["ehInside"], False), Relation.DISJOINT
     )
+
+
+LITERALS = (
+    *("0", "1", "2.5", "TRUE", "FALSE", "'a'", "'soon'", "''", "DATE('2020-01-01')"),
+    *("'2020-01-01'", "'2020-01-01T00:00:00Z'", "'2020-01-01T00:00:00+05:00'", EVENING),
+)
+VALUES = (
+    *(None, 0, 1, 2, 2.5, float("nan"), True, False, "", "a", "b", "soon", [1]),
+    *("2020-01-01", "2020-01-01T00:00:00Z", "2020-01-01T00:00:00+05:00", "2019-12-31T19:00:00Z"),
+    *(date(2020, 1, 1), date(2019, 12, 31), datetime(2020, 1, 1, tzinfo=UTC)),
+    *(datetime(2019, 12, 31, hour, tzinfo=UTC) for hour in (18, 19, 20)),
+)
+
+
+def test_no_answer_changes_for_any_two_comparisons_and_any_kind_of_value() -> None:
+    texts = [f"x {name} {literal}" for name in COMPARED[:4] for literal in LITERALS]
+    texts += [f"x IN ({a}, {b})" for a, b in combinations(LITERALS, 2)]
+    texts += ["NOT " + text for text in texts[-len(LITERALS) :]] + ["x IS NULL", "x IS NOT NULL"]
+    constraints = [f.constraints[0] for t in texts for f in make_predicate(read(t)).filters]
+    holds_of = [
+        {n for n, value in enumerate(VALUES) if is_satisfied(c, Event({"x": value}))}
+        for c in constraints
+    ]
+    implied = Implications(constraints)
+    for i, first in enumerate(constraints):
+        for j, second in enumerate(constraints):
+            pair = f"{constraint_text(first)}, {constraint_text(second)}"
+            assert not implied.covers[i, j] or holds_of[j] <= holds_of[i], pair
+            assert not implied.conflicts[i, j] or not holds_of[i] & holds_of[j], pair
+
+
+def test_what_is_remembered_of_patterns_that_users_write_is_bounded() -> None:
+    for remembered in (does_cover, do_conflict, matrices_of, base_relations):
+        assert remembered.cache_info().maxsize is not None
+
+
+def test_a_predicate_of_very_many_patterns_is_simplified_as_far_as_is_cheap() -> None:
+    patterns = ["".join(letters) for letters in islice(product("TF*", repeat=9), 9_000, 9_100)]
+    tests = [f"relate(g, {SMALL}, '{pattern}')" for pattern in patterns]
+    predicate, removals = simplify(make_predicate(read(" OR ".join(tests))))
+    assert {removal.rule for removal in removals} == {3}
+    assert len(predicate.filters) == len(patterns) - len(removals)
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        f"S_CONTAINS(g, {LARGE}) AND ehContains(g, {SMALL})",
+        f"S_OVERLAPS(g, {SMALL}) AND NOT ehDisjoint(g, {LARGE})",
+    ],
+)
+def test_what_follows_for_regions_need_not_follow_for_a_collection_with_a_region(kept: str) -> None:
+    predicate, removals = simplify(make_predicate(read(kept)))
+    assert not removals
+    region = shapely.from_wkt("POLYGON((-1 -1,9 -1,9 9,-1 9,-1 -1))")
+    if "OVERLAPS" in kept:
+        region = shapely.from_wkt("POLYGON((0 0,1.5 0,1.5 9,0 9,0 0))")
+    assert holds(predicate, Event({"g": region}))
+    with_point = shapely.GeometryCollection([region, shapely.Point(50, 50)])
+    assert not holds(predicate, Event({"g": with_point}))
+    without = Predicate(predicate.expression, (Filter(predicate.filters[0].constraints[:1]),))
+    assert holds(without, Event({"g": with_point}))
 
 
 def regions() -> st.SearchStrategy[BaseGeometry]:
@@ -114,7 +230,7 @@ def constraints_on(attribute: str) -> st.SearchStrategy[str]:
     )
     values = st.builds(
         lambda operator, bound: f"x {operator} {bound}",
-        st.sampled_from(["=", "<>", "<", "<=", ">", ">="]),
+        st.sampled_from(COMPARED),
         st.integers(0, 3),
     )
     others = st.sampled_from(["x IN (0, 2)", "x IS NULL", "x IN (1, 2, 3)"])

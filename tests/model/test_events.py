@@ -8,9 +8,11 @@ import numpy as np
 import pandas
 import pytest
 import shapely
+from hypothesis import given
+from hypothesis import strategies as st
 
 from contrada.errors import InvalidInput
-from contrada.model.event import Event, read_event
+from contrada.model.event import Event, Names, read_event
 
 POINT = {"type": "Point", "coordinates": [1, 2]}
 BOW_TIE = "POLYGON((0 0,2 2,2 0,0 2,0 0))"
@@ -223,3 +225,23 @@ def test_a_geometry_is_read_once() -> None:
     given = shapely.Point(3, 4)
     assert Event({"area": BOW_TIE}, geometries={"area": given}).geometry("area") is given
     assert Event({"area": BOW_TIE}, geometries={"area": None}).geometry("area") is None
+
+
+# Names
+
+parts = st.sampled_from(["a", "b", "a.b", "", "."])
+names = st.lists(parts, min_size=1, max_size=3).map(".".join)
+nested = st.recursive(
+    st.none() | st.integers(0, 1),
+    lambda inner: st.dictionaries(parts | st.integers(0, 1), inner, max_size=3),
+)
+
+
+@given(st.dictionaries(parts, nested, max_size=3), st.sets(names, max_size=12))
+def test_all_names_are_found_under_which_an_event_has_a_value(
+    attributes: dict[str, Any], wanted: set[str]
+) -> None:
+    event = Event(attributes)
+    found = event.find_names(Names(wanted))
+    assert len(found) == len(set(found))
+    assert {name for name in wanted if event.value(name) is not None} <= set(found) <= wanted

@@ -21,6 +21,7 @@ from contrada.model.geometry import (
     find_faults,
     is_area,
     looks_like_wkt,
+    mend,
     read_geometry,
     tidy,
 )
@@ -283,6 +284,32 @@ def test_faults_of_many_are_found_by_position() -> None:
         5: "non_finite",
     }
     assert find_faults(as_array([])) == {}
+
+
+# GEOS raises where it should say whether this is valid, and where it should mend it.
+BEYOND_GEOS = (
+    "POLYGON((0 0,9e160 0,9e160 9e160,0 9e160,0 0),"
+    "(3e160 3e160,5e160 3e160,4e160 5e160,3e160 3e160))"
+)
+
+
+def test_what_geos_cannot_judge_is_invalid_and_the_others_are_judged() -> None:
+    beyond = shapely.from_wkt(BEYOND_GEOS)
+    bow_tie = shapely.from_wkt("POLYGON((0 0,2 2,2 0,0 2,0 0))")
+    faults = find_faults(as_array([shapely.Point(1, 1), beyond, None, bow_tie]))
+    assert faults.keys() == {1, 3}
+    assert faults[1].code == faults[3].code == "invalid"
+    assert faults[1].message == (
+        "invalid Polygon: GEOS cannot judge it (segment vertex does not intersect ring)"
+    )
+
+
+def test_what_is_mended_has_no_fault_or_keeps_it() -> None:
+    mended = mend(shapely.from_wkt("POLYGON((0 0,2 2,2 0,0 2,0 0))"))
+    assert isinstance(mended, shapely.MultiPolygon)
+    fault = mend(shapely.from_wkt(BEYOND_GEOS))
+    assert isinstance(fault, Fault)
+    assert fault.message.startswith("invalid Polygon: GEOS cannot judge it")
 
 
 @given(st.binary(max_size=60))

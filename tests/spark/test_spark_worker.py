@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +12,15 @@ import pyarrow as pa
 import pytest
 import shapely
 
-from contrada.spark import worker
-from contrada.spark.worker import MatchTask
+from contrada.errors import InvalidInput
+from contrada.matching.subscribing import PredicateReader
+from contrada.model.relation import find_relation
+from contrada.model.subscription import Subscription
+from contrada.spark import answering, worker
+from contrada.spark.answering import TALLY, AnswerShape
+from contrada.spark.staging import StagedSet, fetch
+from contrada.spark.subscribing import write_part
+from contrada.spark.worker import EventColumns, MatchTask, Versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,25 +30,25 @@ if TYPE_CHECKING:
 
 def make_task(zones: int = 3, **changes: Any) -> MatchTask:
     """A task with subscriptions to the whole square from 0 to 4, by their number."""
-    box = shapely.to_wkb(shapely.box(0, 0, 4, 4))
-    table = pa.table({"id": range(zones), "geometry": pa.array([box] * zones, pa.binary())})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    task = MatchTask(
-        subscriptions=bytes(sink.getvalue()),
-        digest=f"{zones} zones of a test",
-        columns=("id", "geometry", "note"),
-        event_id="id",
-        subscription_id="id",
-        has_whole_ids=True,
-        has_whole_subscribers=False,
-        keep=(),
-        repair=False,
-        quarantine=False,
-        wants_counts=False,
-    )
-    return replace(task, **changes)
+    reader = PredicateReader()
+    box = shapely.box(0, 0, 4, 4)
+    predicate = reader.combine(box, find_relation("intersects"), "geometry", None)
+    with tempfile.TemporaryDirectory() as folder:
+        uri = Path(folder).as_uri()
+        part = write_part(uri, [Subscription(number, predicate) for number in range(zones)])
+        fetch(uri, part)  # into the cache of this machine: the folder goes
+    shape = AnswerShape((), False, False, has_whole_ids=True, has_whole_subscribers=False)
+    columns = EventColumns(("id", "geometry", "note"), "id", ("geometry",), repair=False)
+    return MatchTask(Versions.here(), StagedSet(uri, (part,)), columns, replace(shape, **changes))
+
+
+def answers_of(task: MatchTask, *batches: pa.RecordBatch) -> list[pa.RecordBatch]:
+    """What a task answers, without the row that says what it has done."""
+    answers = list(task(iter(batches)))
+    assert answers[-1].num_rows == 1
+    assert answers[-1].column(TALLY)[0].is_valid
+    assert all(not answer.column(TALLY)[0].is_valid for answer in answers[:-1] if len(answer))
+    return answers[:-1]
 
 
 def make_events(count: int, note: str = "", bad: frozenset[int] = frozenset()) -> pa.RecordBatch:
@@ -56,16 +65,17 @@ def count_builds(task: MatchTask) -> Callable[..., Any]:
         import os
         from unittest.mock import patch
 
-        from contrada.matcher import Matcher
+        from contrada.matcher import saving
         from contrada.spark import worker
 
         made: list[int] = worker.__dict__.setdefault("made_in_a_test", [])
+        inner = saving.load_subscriptions
 
-        def make_and_count() -> Matcher:
+        def load_and_count(*args: Any) -> Any:
             made.append(1)
-            return Matcher()
+            return inner(*args)
 
-        with patch.object(worker, "Matcher", make_and_count):
+        with patch.object(worker, "load_subscriptions", load_and_count):
             rows = sum(batch.num_rows for batch in task(batches))
         yield pa.RecordBatch.from_pydict(
             {"process": [os.getpid()], "made": [len(made)], "rows": [rows]}
@@ -77,7 +87,7 @@ def count_builds(task: MatchTask) -> Callable[..., Any]:
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_a_matcher_is_made_once_in_each_worker_process(spark: SparkSession) -> None:
-    task = make_task(digest="a set that no other test uses")
+    task = make_task(zones=17)  # a set that no other test uses
     point = bytearray(shapely.to_wkb(shapely.Point(1, 2)))
     rows = [(n, point, "") for n in range(80)]
     events = spark.createDataFrame(rows, "id long, geometry binary, note string").repartition(8)
@@ -85,7 +95,7 @@ def test_a_matcher_is_made_once_in_each_worker_process(spark: SparkSession) -> N
     for _ in range(3):
         frame = events.mapInArrow(count_builds(task), "process long, made long, rows long")
         said += [tuple(row) for row in frame.collect()]
-    assert sum(rows for _, _, rows in said) == 3 * 80 * 3
+    assert sum(rows for _, _, rows in said) == 3 * (80 * 17 + 8)
     assert len(said) == 3 * 8
     assert {made for _, made, _ in said} == {1}
     assert len({process for process, _, _ in said}) <= 4
@@ -94,32 +104,37 @@ def test_a_matcher_is_made_once_in_each_worker_process(spark: SparkSession) -> N
 def test_a_worker_keeps_the_last_two_sets_of_subscriptions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(worker, "_matchers", {})
+    monkeypatch.setattr(worker, "_open_sets", {})
     tasks = [make_task(zones) for zones in (1, 2, 3)]
     for task in tasks:
-        assert sum(len(batch) for batch in task(iter([make_events(2)]))) == 2 * len(
-            worker._matchers[task.digest]
-        )
-    assert list(worker._matchers) == [tasks[1].digest, tasks[2].digest]
+        found = sum(len(batch) for batch in answers_of(task, make_events(2)))
+        assert found == 2 * len(worker._open_sets[task.staged.digest])
+    assert list(worker._open_sets) == [tasks[1].staged.digest, tasks[2].staged.digest]
 
 
-def test_the_columns_of_ids_are_made_once_in_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[worker.Names] = []
-    inner = worker.name_subscriptions
+def test_a_task_says_what_it_has_done() -> None:
+    task = make_task(quarantine=True)
+    *_, last = task(iter([make_events(5, bad=frozenset({1})), make_events(4)]))
+    assert last.column(TALLY).to_pylist() == [{"evaluated": 8, "set_aside": 1}]
+    assert list(task(iter([]))) == []
 
-    def make_and_count(*args: Any) -> worker.Names:
-        made.append(inner(*args))
-        return made[-1]
 
-    monkeypatch.setattr(worker, "name_subscriptions", make_and_count)
-    batches = [make_events(4) for _ in range(5)]
-    assert sum(len(answer) for answer in make_task()(iter(batches))) == 5 * 4 * 3
-    assert len(made) == 1
+def test_a_task_refuses_to_work_for_another_version() -> None:
+    task = make_task()
+    here = task.versions
+    for versions, words in (
+        (replace(here, contrada="0.0.1"), "contrada 0.0.1 on the driver"),
+        (replace(here, python="2.7"), rf"python 2.7 on the driver, {here.python} on "),
+        (replace(here, snapshot=99), "snapshot 99 on the driver"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            list(replace(task, versions=versions)(iter([make_events(1)])))
 
 
 def test_answers_have_at_most_so_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "_ROWS_MAX", 10)
-    answers = list(make_task(zones=7)(iter([make_events(25), make_events(0), make_events(4)])))
+    monkeypatch.setattr(worker, "ROWS_MAX", 10)
+    monkeypatch.setattr(answering, "ROWS_MAX", 10)
+    answers = answers_of(make_task(zones=7), make_events(25), make_events(0), make_events(4))
     assert all(0 < len(answer) <= 10 for answer in answers)
     whole = pa.Table.from_batches(answers)
     found = list(zip(whole["event"].to_pylist(), whole["subscription"].to_pylist(), strict=True))
@@ -127,10 +142,11 @@ def test_answers_have_at_most_so_many_rows(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_counts_and_bad_rows_have_at_most_so_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "_ROWS_MAX", 10)
+    monkeypatch.setattr(worker, "ROWS_MAX", 10)
+    monkeypatch.setattr(answering, "ROWS_MAX", 10)
     task = make_task(zones=2, wants_counts=True, quarantine=True)
     events = make_events(35, bad=frozenset({0, 9, 10, 34}))
-    answers = list(task(iter([events])))
+    answers = answers_of(task, events)
     assert all(len(answer) <= 10 for answer in answers)
     whole = pa.Table.from_batches(answers).to_pylist()
     assert sorted(row["event"] for row in whole) == list(range(35))
@@ -139,9 +155,9 @@ def test_counts_and_bad_rows_have_at_most_so_many_rows(monkeypatch: pytest.Monke
 
 
 def test_answers_that_keep_long_values_are_cut_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "_KEPT_BYTES_MAX", 1_000)
+    monkeypatch.setattr(answering, "_KEPT_BYTES_MAX", 1_000)
     task = make_task(zones=20, keep=("note", "id"))
-    answers = list(task(iter([make_events(5, note="x" * 300)])))
+    answers = answers_of(task, make_events(5, note="x" * 300))
     assert max(answer.column("note").nbytes for answer in answers) < 1_000 + 2 * 300
     whole = pa.Table.from_batches(answers)
     assert whole.num_rows == 100
@@ -151,5 +167,5 @@ def test_answers_that_keep_long_values_are_cut_by_bytes(monkeypatch: pytest.Monk
 
 def test_batches_that_are_slices_are_read_from_their_own_start() -> None:
     events = make_events(9, bad=frozenset({0, 1}))
-    answers = list(make_task(zones=1)(iter([events.slice(2, 5)])))
+    answers = answers_of(make_task(zones=1), events.slice(2, 5))
     assert pa.Table.from_batches(answers)["event"].to_pylist() == [2, 3, 4, 5, 6]

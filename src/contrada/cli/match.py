@@ -52,6 +52,11 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--engine", default="strtree", help=f"{', '.join(ENGINES)}")
     parser.add_argument("--spark", metavar="MASTER", help="run on Spark, e.g. 'local[*]'")
+    parser.add_argument(
+        "--plan",
+        choices=("auto", "broadcast", "partitioned"),
+        help="with --spark: subscriptions to every worker, or to their part of the map",
+    )
     parser.add_argument("--id", metavar="COLUMN", help="column of subscription ids (default: id)")
     parser.add_argument("--event-id", metavar="COLUMN", help="column of event ids (default: id)")
     parser.add_argument("--threads", type=int, metavar="N", help="default: one for each core")
@@ -69,6 +74,8 @@ def run(options: argparse.Namespace) -> None:
         raise InvalidInput(f"--threads {options.threads}: must be at least 1")
     require_tqdm()
     check_outputs(options)
+    if options.plan is not None and options.spark is None:
+        raise InvalidInput(f"--plan {options.plan} goes with --spark")
     if options.spark is not None:
         from contrada.cli.spark_match import match_on_spark
 

@@ -1,41 +1,165 @@
-"""`contrada reproduce`: the papers' experiments."""
+"""`contrada reproduce`: the papers' experiments.
+
+What can be refused is refused before any of them starts.
+"""
 
 import argparse
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from contrada.cli.progress import bar, require_tqdm, say, saying
 from contrada.errors import InvalidInput
+from contrada.pictures.plate import require_matplotlib
+from contrada.reproduce.crtree.paper import DATA_SETS
+from contrada.reproduce.reporting import Reporter
+
+_POLL_S = 0.3
+
+Experiments = Callable[[Path, bool, Path | None, Reporter, int], None]
 
 
-def add_parser(commands: Any) -> None:
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """A paper whose experiments can be repeated; `layers` are the files that --data must hold."""
+
+    layers: tuple[str, ...]
+    duration: str
+    run: Experiments
+
+
+def _run_crtree(
+    folder: Path, is_quick: bool, data: Path | None, reporter: Reporter, seed: int
+) -> None:
+    from contrada.reproduce.crtree.experiments import reproduce
+    from contrada.reproduce.crtree.plan import FULL, QUICK
+
+    reproduce(folder, QUICK if is_quick else FULL, data, reporter, seed)
+
+
+PAPERS = {
+    "crtree": Paper(
+        tuple(data_set.stand_in for data_set in DATA_SETS),
+        "about 15 minutes; --quick takes under two",
+        _run_crtree,
+    ),
+}
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "reproduce",
         help="repeat a paper's experiments",
-        description="Repeat a paper's experiments: tables on stdout, figures in a folder.",
+        description="Repeat a paper's experiments: tables on stdout, figures in a folder, "
+        "what the paper states beside ours.",
+        epilog=" ".join(
+            f"{name}: {paper.duration}. Its --data must hold {_list_files(paper)}: GeoParquet, "
+            "polygons in any coordinates; they are scaled into the unit square."
+            for name, paper in PAPERS.items()
+        ),
     )
-    parser.add_argument("paper", choices=["crtree"], help="which paper")
+    parser.add_argument("paper", choices=list(PAPERS), help="which paper")
     parser.add_argument("--quick", action="store_true", help="small sizes, within two minutes")
-    parser.add_argument("--data", metavar="FOLDER", help="real layers instead of generated ones")
+    parser.add_argument(
+        "--data",
+        metavar="FOLDER",
+        help="real layers instead of generated ones: a folder with the files named below",
+    )
     parser.add_argument("--folder", help="where figures go (default: reproduce-PAPER)")
     parser.add_argument("--seed", type=int, default=1, help="of the workloads (default: 1)")
     parser.set_defaults(run=run)
 
 
+def _list_files(paper: Paper) -> str:
+    *others, last = (f"{name}.parquet" for name in paper.layers)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def run(options: argparse.Namespace) -> None:
     """Run the experiments of one paper."""
-    from contrada.reproduce.crtree import FULL, QUICK, reproduce
+    from contrada.reproduce.layers import check_layers
 
+    paper = PAPERS[options.paper]
+    require_tqdm()
+    require_matplotlib()
     if options.seed < 0:
         raise InvalidInput(f"--seed must be a number >= 0, not {options.seed}")
-    data = None if options.data is None else Path(options.data)
-    if data is not None and not data.is_dir():
-        raise InvalidInput(f"--data {options.data}: no such folder")
-    folder = Path(options.folder or f"reproduce-{options.paper}")
-    plan = QUICK if options.quick else FULL
-
-    def say(line: str) -> None:
-        print(line, flush=True)
-
-    reproduce(folder, plan, data, say, options.seed)
+    data = None
+    if options.data is not None:
+        data = Path(options.data)
+        if not data.is_dir():
+            raise InvalidInput(f"--data {options.data}: no such folder")
+        check_layers(data, paper.layers)
+    folder = _make_folder(options.folder or f"reproduce-{options.paper}")
+    if not options.quick:
+        say(paper.duration)
+    paper.run(folder, options.quick, data, _Screen(), options.seed)
     print(f"\nfigures: {folder}")
+
+
+def _make_folder(name: str) -> Path:
+    """Make the folder for the figures, and see that it can be written to."""
+    folder = Path(name)
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput(f"--folder {name}: is a file, not a folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise InvalidInput(f"--folder {name}: cannot be made: {fault.strerror}") from fault
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as fault:
+        raise InvalidInput(f"--folder {name}: cannot be written to: {fault.strerror}") from fault
+    return folder
+
+
+class _Screen:
+    """Tables on stdout, progress on stderr."""
+
+    def say(self, line: str) -> None:
+        """Print a line without tearing a bar on the same screen."""
+        from tqdm import tqdm
+
+        if sys.stderr.isatty():
+            tqdm.write(line, file=sys.stdout)
+            sys.stdout.flush()
+        else:
+            print(line, flush=True)
+
+    @contextmanager
+    def watch(self, label: str, steps: int) -> Iterator[Callable[[], None]]:
+        """Show a bar, whose clock goes on where a step is long; in a log, a line first."""
+        done = threading.Event()
+        counter = _Counter()
+        watcher = threading.Thread(target=_show, args=(label, steps, counter, done), daemon=True)
+        watcher.start()
+        with nullcontext() if sys.stderr.isatty() else saying(f"{label} ..."):
+            try:
+                yield counter.step
+            finally:
+                done.set()
+                watcher.join()
+
+
+class _Counter:
+    """Counts steps in one thread for another one to read."""
+
+    def __init__(self) -> None:
+        self.value = 0
+
+    def step(self) -> None:
+        """Count one."""
+        self.value += 1
+
+
+def _show(label: str, steps: int, counter: _Counter, done: threading.Event) -> None:
+    with bar(label, steps, "steps") as shown:
+        shown.leave = shown.unit_scale = False
+        shown.miniters, shown.dynamic_miniters = 0, False
+        while not done.wait(_POLL_S):
+            shown.update(counter.value - shown.n)

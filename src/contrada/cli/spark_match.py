@@ -44,7 +44,7 @@ _ANSWER_ROWS, _ANSWER_ROWS_WITH_GEOMETRY = 65_536, 1_024
 def match_on_spark(options: argparse.Namespace) -> Report:
     """Match through `contrada.spark.match`; the answer goes to the same files as without Spark."""
     import contrada.spark
-    from contrada.spark.match import SUBSCRIPTION_COLUMNS
+    from contrada.spark.frames import SUBSCRIPTION_COLUMNS
 
     if options.engine != DEFAULT_ENGINE:
         raise InvalidInput(f"--engine {options.engine} does not go with --spark")
@@ -66,12 +66,14 @@ def match_on_spark(options: argparse.Namespace) -> Report:
                 fences.frame(spark, copies / "subscriptions.parquet"),
                 quarantine=options.repair or options.quarantine is not None,
                 repair=options.repair,
+                plan=options.plan or "auto",
                 keep=_kept(options),
                 event_id=source.id_column,
                 subscription_id=fences.id_column,
             )
         with spark_jobs(spark, "matching on Spark"):
             answer.write.parquet(str(copies / "matches"))
+        contrada.spark.counts(answer)  # raises if a row is not accounted for
         return _collect(options, matcher, source, copies / "matches", schema)
 
 

@@ -34,7 +34,7 @@ def find_geometry_columns(
     schema: pa.Schema, kept: Sequence[str], name: str, primary: str | None = None
 ) -> list[GeometryColumn]:
     """Find those of the columns `kept` that hold geometries, the primary one first."""
-    geo = _geoparquet_metadata(schema, name)
+    geo = geoparquet_metadata(schema, name)
     stated = geo.get("columns", {})
     found = []
     for field in map(schema.field, kept):
@@ -49,7 +49,8 @@ def find_geometry_columns(
     return found
 
 
-def _geoparquet_metadata(schema: pa.Schema, name: str) -> dict[str, Any]:
+def geoparquet_metadata(schema: pa.Schema, name: str) -> dict[str, Any]:
+    """Give the `geo` metadata of a schema; empty where it is plain Parquet's."""
     text = (schema.metadata or {}).get(b"geo")
     if text is None:
         return {}

@@ -16,6 +16,7 @@ from contrada.files.arrow_types import is_text
 WKT_DECIMALS = 30  # more than any double needs where WKT writes it without an exponent
 
 Geometries = NDArray[np.object_]
+_UNREADABLE = (shapely.errors.ShapelyError, TypeError, NotImplementedError)  # the last: curves
 
 
 def decode_geometries(column: pa.ChunkedArray, first_row: int, name: str) -> Geometries:
@@ -29,11 +30,11 @@ def decode_geometries(column: pa.ChunkedArray, first_row: int, name: str) -> Geo
     decode: Any = shapely.from_wkt if is_text(column.type) else shapely.from_wkb
     try:
         return cast(Geometries, decode(raw))
-    except (shapely.errors.ShapelyError, TypeError):
+    except _UNREADABLE:
         for row, value in enumerate(raw):
             try:
                 decode(value)
-            except (shapely.errors.ShapelyError, TypeError) as fault:
+            except _UNREADABLE as fault:
                 place = f"{name}: row {first_row + row}"
                 raise InvalidInput(f"{place} has no readable geometry: {fault}") from fault
         raise

@@ -28,8 +28,11 @@ TYPE_NAMES = {
 class PlainParquetWriter:
     """Parquet with zstd; small writes are gathered into row groups of a useful size."""
 
-    def __init__(self, file: IO[bytes], schema: pa.Schema) -> None:
-        self._parquet = pq.ParquetWriter(file, schema.remove_metadata(), compression="zstd")
+    def __init__(
+        self, file: IO[bytes], schema: pa.Schema, metadata: dict[str, str] | None = None
+    ) -> None:
+        schema = schema.remove_metadata().with_metadata(metadata)
+        self._parquet = pq.ParquetWriter(file, schema, compression="zstd")
         self._held: list[pa.Table] = []
         self._rows_held = 0
         self._bytes_held = 0
@@ -73,7 +76,8 @@ class GeoParquetWriter(PlainParquetWriter):
         self._rows = 0
         self._types: set[str] = set()
         self._boxes = np.empty((0, 4))
-        super().__init__(file, schema.set(self._index, self._field))
+        # Who reads a folder sees this of its first file; what is known at the end takes its place.
+        super().__init__(file, schema.set(self._index, self._field), self._key_values())
 
     def write(self, table: pa.Table) -> None:
         """Hold rows with their geometries as ISO WKB."""
@@ -85,7 +89,7 @@ class GeoParquetWriter(PlainParquetWriter):
     def finish(self) -> None:
         """Write the last row group, the `geo` metadata and the footer."""
         self._write_group()
-        self._parquet.add_key_value_metadata({"geo": json.dumps(self._metadata())})
+        self._parquet.add_key_value_metadata(self._key_values())
         super().finish()
 
     def _note(self, geometries: Geometries) -> None:
@@ -97,9 +101,12 @@ class GeoParquetWriter(PlainParquetWriter):
             self._types.add(TYPE_NAMES[shapely.GeometryType(type_id)] + (" Z" if has_z else ""))
         self._boxes = np.vstack([self._boxes, shapely.total_bounds(present)])
 
+    def _key_values(self) -> dict[str, str]:
+        return {"geo": json.dumps(self._metadata())}
+
     def _metadata(self) -> dict[str, Any]:
         column: dict[str, Any] = {"encoding": "WKB", "geometry_types": sorted(self._types)}
-        boxes = self._boxes[~np.isnan(self._boxes).any(axis=1)]
+        boxes = self._boxes[np.isfinite(self._boxes).all(axis=1)]  # JSON has no other numbers
         if len(boxes):
             column["bbox"] = [*boxes[:, :2].min(axis=0), *boxes[:, 2:].max(axis=0)]
         if self._crs is None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from contrada.errors import InvalidInput
-from contrada.files import delimited, geojson, json_lines, parquet, vector
+from contrada.files import delimited, geojson, json_lines, parquet, snapshot, vector
 from contrada.files.arrow import read_table
 from contrada.files.rows import Rows
 
@@ -63,4 +63,5 @@ def _readers() -> dict[str, Reader]:
         **dict.fromkeys(json_lines.SUFFIXES, json_lines.read_json_lines),
         **dict.fromkeys(delimited.SUFFIXES, delimited.read_delimited),
         **dict.fromkeys(vector.SUFFIXES, vector.read_vector),
+        **dict.fromkeys(snapshot.SUFFIXES, snapshot.read_snapshot),
     }

@@ -16,17 +16,20 @@ Box = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Tree = tuple[Ints, Ints, Ints, Ints, NDArray[np.float64], Ints]
 
+_SIZE_MAX = 1e300  # no size counts as more: differences of infinite ones would be no numbers
+
 
 @kernel
 def area(box: Box) -> float:
-    """Give the area of a box."""
-    return (box[2] - box[0]) * (box[3] - box[1])
+    """Give the area of a box, or `_SIZE_MAX` where it is larger."""
+    width, height = min(box[2] - box[0], _SIZE_MAX), min(box[3] - box[1], _SIZE_MAX)
+    return min(width * height, _SIZE_MAX)
 
 
 @kernel
 def margin(box: Box) -> float:
-    """Give half the perimeter of a box: tells flat boxes apart, whose area is zero."""
-    return (box[2] - box[0]) + (box[3] - box[1])
+    """Give half the perimeter of a box: tells boxes apart that are flat, or very large."""
+    return min(box[2] - box[0], _SIZE_MAX) + min(box[3] - box[1], _SIZE_MAX)
 
 
 @kernel

@@ -1,7 +1,8 @@
 """Where boxes lie to an area: in it, outside, or at its boundary, from a grid laid over the area.
 
 The grid decides a box only if no cell that the box touches is touched by the boundary; a box in
-doubt counts as one at the boundary. So `IN` and `OUT` are certain, whatever the size of the cells.
+doubt counts as one at the boundary. So `IN` and `OUT` are certain, whatever the size of the cells,
+and whatever the doubles: where no grid can be laid, every box is in doubt.
 """
 
 import numpy as np
@@ -25,14 +26,19 @@ def place_boxes(
     `xy` are the vertices of the area's closed rings, one after another, and `rings` numbers the
     ring of each. The grid has `side` × `side` cells over `bounds`, the box of the area.
     """
-    scale_x, scale_y = side / (bounds[2] - bounds[0]), side / (bounds[3] - bounds[1])
+    width, height = bounds[2] - bounds[0], bounds[3] - bounds[1]
+    places = np.full(len(items), AT_BOUNDARY, np.uint8)
+    if not (width > 0 and height > 0):
+        return places
+    scale_x, scale_y = side / width, side / height
+    if not (0 < scale_x < np.inf and 0 < scale_y < np.inf):
+        return places
     ulp = 4 * np.finfo(np.float64).eps * np.abs(bounds).max()
     slack_x, slack_y = 1e-6 + (margin + ulp) * scale_x, 1e-6 + (margin + ulp) * scale_y
     u, v = (xy[:, 0] - bounds[0]) * scale_x, (xy[:, 1] - bounds[1]) * scale_y
     is_edge = _mark_boundary(u, v, rings, side, slack_x, slack_y)
     is_inside = _fill(u, v, rings, side)
     sums = _sum_areas(is_edge)
-    places = np.empty(len(items), np.uint8)
     for i in range(len(items)):
         west, south, east, north = boxes[items[i]]
         left, right = _span((west - bounds[0]) * scale_x, (east - bounds[0]) * scale_x, side)
@@ -43,18 +49,16 @@ def place_boxes(
             - sums[high + 1, left]
             + sums[low, left]
         )
-        if edges > 0:
-            places[i] = AT_BOUNDARY
-        else:
+        if edges == 0:
             places[i] = IN if is_inside[low, left] else OUT
     return places
 
 
 @kernel
 def _span(first: float, last: float, side: int) -> tuple[int, int]:
-    """Give the first and the last cell of a stretch of the grid."""
-    low = min(max(first, 0.0), side - 1.0)
-    high = min(max(last, 0.0), side - 1.0)
+    """Give the first and the last cell of a stretch of the grid; an end that is NaN is open."""
+    low = min(first, side - 1.0) if first > 0.0 else 0.0
+    high = max(last, 0.0) if last < side - 1.0 else side - 1.0
     return int(low), int(high)
 
 
@@ -96,7 +100,7 @@ def _fill(u: Floats, v: Floats, rings: Ints, side: int) -> NDArray[np.bool_]:
             if (v[i] > middle) != (v[i + 1] > middle):
                 share = (middle - v[i]) / (v[i + 1] - v[i])
                 crossing = u[i] + share * (u[i + 1] - u[i]) + 0.5
-                column = int(min(max(crossing, 0.0), float(side)))
+                column = int(min(crossing, float(side))) if crossing > 0.0 else 0
                 flips[row, column] = not flips[row, column]
     for row in range(side):
         for column in range(1, side):

@@ -1,13 +1,16 @@
 """The façade: a set of subscriptions that events are matched against, in one process."""
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, overload
+from typing import Any, Literal, Self, overload
 
 import pyarrow as pa
 
 from contrada.errors import InvalidInput, UnknownSubscription
 from contrada.files import Rows, is_same_crs, read_rows
+from contrada.files.crs import spell_crs
+from contrada.files.snapshot import open_snapshot
 from contrada.language import FILTERS_MAX
 from contrada.matcher.explain import Explanation, Why, explain_predicate, explain_why
 from contrada.matcher.run import (
@@ -18,6 +21,7 @@ from contrada.matcher.run import (
     judged,
     match_list,
 )
+from contrada.matcher.saving import Settings, load_subscriptions, save_subscriptions
 from contrada.matching.engines import DEFAULT_ENGINE, make_engine
 from contrada.matching.ids import as_key, read_id
 from contrada.matching.segments import SubscriptionSet
@@ -56,18 +60,21 @@ class Matcher:
         states one. A predicate of more than `filters_max` filters in normal form is refused.
         `simplify` takes out of predicates what changes no answer. Other options are the engine's
         own; those of `crtree` are `evaluator` ("exact" or "discrete"), `split` ("quadratic" or
-        "constraint"), and for the discrete evaluator `density`, `universe` and `halo`.
+        "constraint"), and for the discrete evaluator `density`, `universe` and `halo`; those of
+        `ahs`, which is approximate and never simplifies, are `level` and `universe`.
         """
-        if not isinstance(filters_max, int) or filters_max < 1:
-            raise InvalidInput(f"filters_max must be a number >= 1, not {filters_max!r}")
+        if not isinstance(simplify, bool):
+            raise InvalidInput(f"simplify must be True or False, not {simplify!r:.80}")
         self._engine = make_engine(engine, options)
         self.engine = engine
+        self._options = options
         self.simplify = simplify
-        self._reader = PredicateReader(filters_max, simplify)
-        self._subscriptions = SubscriptionSet(self._engine.make_index)
-        if crs is not None:
-            is_same_crs(crs, crs)  # refuses what names no reference system
-        self._crs = crs
+        self._filters_max = filters_max
+        self._reader = PredicateReader(filters_max, simplify and self._engine.is_simplified)
+        self._subscriptions = SubscriptionSet(
+            self._engine.make_index, find_event_faults=self._engine.find_event_faults
+        )
+        self._crs = spell_crs(crs, "crs")  # refuses what names no reference system
         self._writing = threading.Lock()
         self._counts = Counts()
 
@@ -301,6 +308,39 @@ class Matcher:
         """Give the subscriptions as they are now; later changes do not touch them."""
         return self._subscriptions
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a snapshot: the subscriptions as they are now, the engine and its options.
+
+        It appears at the path whole or not at all; what was there before stays until then. The
+        same subscriptions and options give the same bytes, whatever came and went before.
+        """
+        with self._writing:
+            subscriptions, crs = self._subscriptions, self._crs
+        settings = Settings(self.engine, self._options, bool(self.simplify), crs, self._filters_max)
+        save_subscriptions(path, subscriptions, settings)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Self:
+        """Make a matcher of a snapshot that `save` wrote; it can be changed like any other.
+
+        A file that is damaged, cut off, no snapshot or of a newer format is refused.
+        """
+        snapshot = open_snapshot(path)
+        settings = Settings.of(snapshot)
+        try:
+            matcher = cls(
+                settings.engine,
+                simplify=settings.simplify,
+                crs=settings.crs,
+                filters_max=settings.filters_max,
+                **settings.options,
+            )
+        except InvalidInput as error:
+            raise InvalidInput(f"{snapshot.name}: {error}") from error
+        found = load_subscriptions(snapshot, matcher._reader)
+        matcher._change(found, replace=False, name=snapshot.name)
+        return matcher
+
     def why(self, id: Id, event: Mapping[str, Any], *, repair: bool = False) -> Why:
         """Show each constraint of a subscription with its value on an event."""
         return explain_why(self.get(id), read_event(event, repair=repair))
@@ -342,7 +382,9 @@ class Matcher:
         try:
             self._engine.check(subscription)
         except InvalidInput as error:
-            raise InvalidInput(f"{place}: subscription {subscription.id!r}: {error}") from None
+            who = f"subscription {subscription.id!r}"
+            where = place if place == who else f"{place}: {who}"
+            raise InvalidInput(f"{where}: {error}") from None
 
     def _adopt_crs(self, crs: str | None, name: str) -> None:
         """Take the reference system of the first table that states one."""

@@ -20,6 +20,7 @@ from contrada.matching.segments import SubscriptionSet
 from contrada.matching.subscribing import OnBad
 from contrada.matching.table import Ids
 from contrada.model.event import GEOMETRY, Event, paths_of, read_event
+from contrada.model.geometry import as_array
 from contrada.model.subscription import Id
 
 
@@ -199,6 +200,7 @@ def match_record_batch(
         id_column=id_column,
         name=name,
         repair=repair,
+        find_more_faults=subscriptions.find_event_faults,
     )
     rows, ranks = subscriptions.match_batch(events.batch)
     if events.bad:
@@ -210,7 +212,12 @@ def match_record_batch(
 def judged(event: Event, subscriptions: SubscriptionSet) -> Event:
     """Read all geometries of an event that a subscription will ask for; refuse bad ones."""
     for name in sorted({GEOMETRY, *subscriptions.geometry_attributes}):
-        event.geometry(name)
+        geometry = event.geometry(name)
+        if geometry is None or name not in subscriptions.geometry_attributes:
+            continue
+        fault = subscriptions.find_event_faults(as_array([geometry])).get(0)
+        if fault is not None:
+            raise InvalidInput(f"{event.place}, attribute {name!r}: {fault.message}")
     return event
 
 

@@ -1,6 +1,6 @@
 """Events by columns: a batch of rows whose geometries are decoded without an object per point."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -19,6 +19,7 @@ from contrada.model.geometry import (
     Geometries,
     find_faults,
     is_nested_deep,
+    mend,
     read_geometry,
     tidy,
 )
@@ -65,6 +66,11 @@ class GeometryColumn:
             return shapely.Point(self.x[row], self.y[row])
         shape: BaseGeometry | None = self.shapes[row]
         return shape
+
+    def set_aside(self, faults: Mapping[int, Fault]) -> None:
+        """Count some rows as faulty: they have no geometry that can be used."""
+        self.faults.update(faults)
+        self.shapes[list(faults)] = None
 
     @classmethod
     def of(cls, geometries: Geometries) -> "GeometryColumn":
@@ -176,12 +182,13 @@ def _judge(column: GeometryColumn, rows: Rows, shapes: Geometries, repair: bool)
     """Set faulty geometries aside, or mend them, and write the others into the column."""
     for i, fault in find_faults(shapes).items():
         row = int(rows[i])
-        if repair and fault.code == "invalid":
-            column.mended[row] = fault
-            shapes[i] = tidy(shapely.make_valid(shapes[i : i + 1]))[0]
-        else:
+        mended = mend(shapes[i]) if repair and fault.code == "invalid" else fault
+        if isinstance(mended, Fault):
             column.faults[row] = fault
             shapes[i] = None
+        else:
+            column.mended[row] = fault
+            shapes[i] = mended
     judged = GeometryColumn.of(shapes)
     shapely.prepare(judged.shapes)
     column.x[rows], column.y[rows] = judged.x, judged.y
@@ -257,9 +264,9 @@ class EventBatch:
         geometries = {name: column.one(row) for name, column in self._geometries.items()}
         return Event(_Row(self, row), geometries=geometries, place=f"row {row}")
 
-    def names(self) -> Iterator[str]:
+    def names(self) -> Collection[str]:
         """List the names of the columns."""
-        return iter(self._columns)
+        return self._columns.keys()
 
 
 class _Row(Mapping[str, Any]):
@@ -278,10 +285,10 @@ class _Row(Mapping[str, Any]):
         return values[self._row]
 
     def __iter__(self) -> Iterator[str]:
-        return self._batch.names()
+        return iter(self._batch.names())
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self._batch.names())
 
 
 def find_column(columns: Mapping[str, pa.Array], name: str) -> pa.Array | None:

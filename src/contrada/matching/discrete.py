@@ -5,22 +5,28 @@ second part, would give a wrong relation, so both are refused. Points and lines 
 relations of theirs are decided exactly.
 """
 
+from numbers import Real
+from typing import Any
+
 import numpy as np
 import shapely
 from numpy.typing import NDArray
-from shapely import Polygon
 from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput
 from contrada.kernels.discretising import find_relations
+from contrada.matching.grid import LONGITUDE_LATITUDE
 from contrada.matching.indexes.space import BASES, ExactEvaluator, ShapeSet
 from contrada.matching.table import Ids
+from contrada.matching.universe import Box, read_universe
 from contrada.model.calculus import base_relations
-from contrada.model.geometry import is_area
+from contrada.model.geometry import Fault, Geometries, are_areas, as_array, is_area
 from contrada.model.relation import Family, SpatialRelation
 
 DENSITY = 2_000.0
-LONGITUDE_LATITUDE = (-180.0, -90.0, 180.0, 90.0)
+DENSITY_MAX = 1e9
+POINTS_MAX = 1_000_000  # of one boundary: more would seem to hang
+_LENGTH_MAX = 1e150  # of one boundary: squares of longer ones are no numbers
 
 
 class DiscreteEvaluator:
@@ -29,15 +35,14 @@ class DiscreteEvaluator:
     def __init__(
         self,
         density: float = DENSITY,
-        universe: tuple[float, float, float, float] = LONGITUDE_LATITUDE,
+        universe: Box = LONGITUDE_LATITUDE,
         halo: bool = True,
     ) -> None:
         """Choose how many points, and whether each has a halo of half their distance."""
-        west, south, east, north = universe
-        if not (west < east and south < north):
-            raise InvalidInput(f"the universe {universe} must be west, south, east, north")
-        if not density >= 0:
-            raise InvalidInput(f"the density must be a number >= 0, not {density!r}")
+        west, south, east, north = read_universe(universe)
+        density = _read_density(density)
+        if not isinstance(halo, bool):
+            raise InvalidInput(f"halo must be True or False, not {halo!r:.80}")
         self._points_per_unit = density / (east - west + north - south)
         self.margin = 0.5 / self._points_per_unit if density else np.inf  # the halo at its widest
         self._halo = halo
@@ -47,7 +52,24 @@ class DiscreteEvaluator:
         """Refuse what Algorithm 1 cannot decide."""
         if relation.family is Family.PATTERN:
             raise InvalidInput(f"the discrete evaluator has no DE-9IM patterns: {relation.name}")
-        _check_simple(geometry)
+        fault = self.find_faults(as_array([geometry])).get(0)
+        if fault is not None:
+            raise InvalidInput(f"{fault.message} (value {geometry!s:.60})")
+
+    def find_faults(self, geometries: Geometries) -> dict[int, Fault]:
+        """Find the regions that Algorithm 1 cannot decide, or not soon, by position."""
+        at = np.flatnonzero(are_areas(geometries))
+        regions = geometries[at]
+        parts = shapely.get_num_geometries(regions)
+        holes = shapely.get_num_interior_rings(shapely.get_geometry(regions, 0))
+        with np.errstate(all="ignore"):
+            lengths = shapely.length(regions)
+            points = lengths * self._points_per_unit + shapely.get_num_coordinates(regions)
+        is_short = (lengths <= _LENGTH_MAX) & (points <= POINTS_MAX)
+        return {
+            int(at[i]): _explain(regions[i], int(parts[i]), int(holes[i]), lengths[i], points[i])
+            for i in np.flatnonzero((parts > 1) | (holes > 0) | ~is_short)
+        }
 
     def related(
         self, relation: SpatialRelation, event: BaseGeometry, shapes: ShapeSet, items: Ids
@@ -69,15 +91,37 @@ class DiscreteEvaluator:
 
     def bases(self, event: BaseGeometry, shapes: ShapeSet, items: Ids) -> Ids:
         """Find the relation of a region to each item by Algorithm 1."""
-        _check_simple(event)
         rings, starts = shapes.rings
-        ring = shapely.get_coordinates(shapely.get_exterior_ring(event))
+        ring = shapely.get_coordinates(shapely.get_exterior_ring(shapely.get_geometry(event, 0)))
         return find_relations(ring, rings, starts, items, self._points_per_unit, self._halo)
 
 
-def _check_simple(geometry: BaseGeometry) -> None:
-    is_simple = isinstance(geometry, Polygon) and shapely.get_num_interior_rings(geometry) == 0
-    if is_area(geometry) and not is_simple:
-        raise InvalidInput(
-            f"the discrete evaluator takes regions of one part without holes, not {geometry!s:.60}"
+def _read_density(density: Any) -> float:
+    is_number = isinstance(density, Real) and not isinstance(density, bool)
+    if is_number and (density == 0 or 1 <= density <= DENSITY_MAX):
+        return float(density)
+    raise InvalidInput(
+        f"the density must be 0 or a number from 1 to {DENSITY_MAX:,.0f}, not {density!r:.80}"
+    )
+
+
+def _explain(region: BaseGeometry, parts: int, holes: int, length: float, points: float) -> Fault:
+    """Say why a region cannot be decided."""
+    if parts > 1 or holes > 0:
+        what = f"of {parts} parts" if parts > 1 else f"with {holes} hole{'s' * (holes > 1)}"
+        return Fault(
+            "undecidable",
+            "the discrete evaluator takes regions of one part without holes, "
+            f"not a {region.geom_type} {what}",
         )
+    if not length <= _LENGTH_MAX:
+        return Fault(
+            "undecidable",
+            f"the discrete evaluator takes boundaries of up to {_LENGTH_MAX}, not one that is "
+            f"{length:.3g} long",
+        )
+    return Fault(
+        "undecidable",
+        f"the boundary has {round(points):,.15g} points at this density, and the discrete evaluator takes "
+        f"up to {POINTS_MAX:,}; choose the universe of your coordinates, or a lower density",
+    )

@@ -6,6 +6,7 @@ from typing import Protocol
 from contrada.matching.columns import EventBatch, Rows
 from contrada.matching.table import Ids
 from contrada.model.event import Event
+from contrada.model.geometry import Fault, Geometries
 from contrada.model.subscription import Subscription
 
 
@@ -33,3 +34,9 @@ class Index(Protocol):
 
 
 MakeIndex = Callable[[Sequence[Subscription]], Index]
+FindFaults = Callable[[Geometries], dict[int, Fault]]
+
+
+def find_no_faults(_: Geometries) -> dict[int, Fault]:
+    """Find nothing wrong with any geometry of an event."""
+    return {}

@@ -1,6 +1,6 @@
 """The engines by name, and the options of each."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -9,39 +9,57 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput, NotBuilt
 from contrada.matching.crtree import SPLITS
-from contrada.matching.discrete import DENSITY, LONGITUDE_LATITUDE, DiscreteEvaluator
-from contrada.matching.engine import Index, MakeIndex
+from contrada.matching.discrete import DiscreteEvaluator
+from contrada.matching.engine import FindFaults, Index, MakeIndex, find_no_faults
 from contrada.matching.forwarding import ForwardingIndex
-from contrada.matching.indexes.space import Evaluator, ExactEvaluator
+from contrada.matching.grid import LEVEL, LONGITUDE_LATITUDE, Grid
+from contrada.matching.indexes.areas import AreaIndex, CellReader, is_by_area
+from contrada.matching.indexes.space import Evaluator, ExactEvaluator, SpaceIndex
 from contrada.matching.scan import ScanIndex
 from contrada.matching.strtree import StrtreeIndex
 from contrada.model.expression import Literal, Spatial
 from contrada.model.subscription import Subscription
 
 DEFAULT_ENGINE = "strtree"
-_PLANNED = ("cells", "ahs")
+_PLANNED = ("cells",)
+_EVALUATORS: Mapping[str, Callable[..., Evaluator]] = {
+    "exact": ExactEvaluator,
+    "discrete": DiscreteEvaluator,
+}
+_NOT_GIVEN: Any = object()  # None is a value that an option may be given, and refused
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """How to index subscriptions, and which of them the engine must refuse."""
+    """How to index subscriptions, and which of them, and which events, the engine must refuse.
+
+    `is_simplified` says whether predicates may be simplified first: that reasons about relations
+    exactly, and where they are approximate it would change answers.
+    """
 
     make_index: MakeIndex
     check: Callable[[Subscription], None] = lambda _: None
+    find_event_faults: FindFaults = find_no_faults
+    is_simplified: bool = True
 
 
 def make_engine(name: str, options: Mapping[str, Any]) -> Engine:
     """Make the engine of a name with its own options."""
     if name in _PLANNED:
         raise NotBuilt(f"engine {name!r} is not built yet; there are {', '.join(ENGINES)}")
-    if name not in ENGINES:
-        raise InvalidInput(f"unknown engine {name!r}; there are {', '.join(ENGINES)}")
+    _check_choice("engine", name, ENGINES)
     known = list(signature(ENGINES[name]).parameters)
     for option in options:
         if option not in known:
             offered = ", ".join(known) or "none"
             raise InvalidInput(f"engine {name!r} has no option {option!r}; it has: {offered}")
     return ENGINES[name](**options)
+
+
+def _check_choice(option: str, value: Any, choices: Collection[str]) -> None:
+    """Refuse what is none of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise InvalidInput(f"unknown {option} {value!r:.80}; there are {', '.join(choices)}")
 
 
 def _strtree() -> Engine:
@@ -55,37 +73,61 @@ def _scan() -> Engine:
 def _crtree(
     evaluator: str = "exact",
     split: str = "quadratic",
-    density: float = DENSITY,
-    universe: tuple[float, float, float, float] = LONGITUDE_LATITUDE,
-    halo: bool = True,
+    density: Any = _NOT_GIVEN,
+    universe: Any = _NOT_GIVEN,
+    halo: Any = _NOT_GIVEN,
 ) -> Engine:
     """Siena's forwarding table with a CR-tree; `evaluator` is "exact" or "discrete"."""
-    if evaluator not in {"exact", "discrete"}:
-        raise InvalidInput(f"unknown evaluator {evaluator!r}; there are exact, discrete")
-    if split not in SPLITS:
-        raise InvalidInput(f"unknown split {split!r}; there are {', '.join(SPLITS)}")
-    chosen: Evaluator = (
-        ExactEvaluator() if evaluator == "exact" else DiscreteEvaluator(density, universe, halo)
-    )
+    _check_choice("evaluator", evaluator, _EVALUATORS)
+    _check_choice("split", split, SPLITS)
+    own = {"density": density, "universe": universe, "halo": halo}
+    given = {name: value for name, value in own.items() if value is not _NOT_GIVEN}
+    if evaluator != "discrete":
+        for name, value in given.items():
+            raise InvalidInput(f"{name} ({value!r:.80}) goes with evaluator='discrete'")
+    chosen: Evaluator = _EVALUATORS[evaluator](**given)
 
     def make_index(subscriptions: Sequence[Subscription]) -> Index:
-        return ForwardingIndex(subscriptions, chosen, split)
+        return ForwardingIndex(subscriptions, SpaceIndex(chosen, split))
 
-    return Engine(make_index, lambda subscription: _check_shapes(subscription, chosen))
+    def check(subscription: Subscription) -> None:
+        for test, geometry in _spatial_tests(subscription):
+            chosen.check(test.relation, geometry)
+
+    is_exact = evaluator == "exact"
+    return Engine(make_index, check, chosen.find_faults, is_simplified=is_exact)
 
 
-def _check_shapes(subscription: Subscription, evaluator: Evaluator) -> None:
+def _ahs(
+    level: int = LEVEL, universe: tuple[float, float, float, float] = LONGITUDE_LATITUDE
+) -> Engine:
+    """The AHS model: cells of a quadtree over the universe, and area matrices; approximate."""
+    grid = Grid(level, universe)
+    reader = CellReader(grid)
+
+    def make_index(subscriptions: Sequence[Subscription]) -> Index:
+        return ForwardingIndex(subscriptions, AreaIndex(reader))
+
+    def check(subscription: Subscription) -> None:
+        for test, geometry in _spatial_tests(subscription):
+            if is_by_area(test):
+                grid.check(geometry)
+
+    return Engine(make_index, check, is_simplified=False)
+
+
+def _spatial_tests(subscription: Subscription) -> Iterator[tuple[Spatial, BaseGeometry]]:
+    """List the relations to geometries that a subscription has."""
     for filter_ in subscription.predicate.filters:
         for constraint in filter_.constraints:
-            test = constraint.test
-            if not (isinstance(test, Spatial) and isinstance(test.right, Literal)):
-                continue
-            if isinstance(test.right.value, BaseGeometry):
-                evaluator.check(test.relation, test.right.value)
+            match constraint.test:
+                case Spatial(_, _, Literal(BaseGeometry() as geometry)) as test:
+                    yield test, geometry
 
 
 ENGINES: Mapping[str, Callable[..., Engine]] = {
     "strtree": _strtree,
     "crtree": _crtree,
+    "ahs": _ahs,
     "scan": _scan,
 }

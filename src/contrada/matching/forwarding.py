@@ -1,10 +1,10 @@
-"""The engine `crtree`: Siena's forwarding table, extended with regions.
+"""The engines `crtree` and `ahs`: Siena's forwarding table, extended with regions.
 
 After Siena Fast Forwarding (Carzaniga and Wolf 2003) and the CR-tree paper (2011): every distinct
 constraint is in one index, the satisfied ones are counted per filter, and a filter whose count is
 complete is satisfied. Relations that must be computed come after all that is known without, and
 only as long as they can still find somebody. Constraints that no index serves are evaluated last,
-on the filters that the rest leaves.
+on the filters that the rest leaves. How space is indexed, and who decides it, is chosen.
 """
 
 from collections.abc import Collection, Sequence
@@ -13,16 +13,15 @@ from copy import copy
 import numpy as np
 from shapely.geometry.base import BaseGeometry
 
-from contrada.language import is_satisfied
 from contrada.matching.columns import EventBatch, Rows
 from contrada.matching.counting import Counted, Tally
 from contrada.matching.crtree import CRTree, may_hold_apart
 from contrada.matching.engine import Index
-from contrada.matching.indexes import INDEXES, ConstraintIndex
+from contrada.matching.indexes import INDEXES, ConstraintIndex, SpatialIndex
 from contrada.matching.indexes.equality import equal_values
 from contrada.matching.indexes.operands import is_operand
 from contrada.matching.indexes.patterns import read_shape
-from contrada.matching.indexes.space import Evaluator, ExactEvaluator, SpaceIndex
+from contrada.matching.indexes.space import ExactEvaluator, SpaceIndex
 from contrada.matching.table import Ids, group_by, make_table
 from contrada.model.event import Event
 from contrada.model.expression import (
@@ -46,13 +45,15 @@ class ForwardingIndex:
     def __init__(
         self,
         subscriptions: Sequence[Subscription],
-        evaluator: Evaluator | None = None,
-        split: str = "quadratic",
+        space: SpatialIndex | None = None,
     ) -> None:
-        """Offer every distinct constraint to the indexes; keep what none of them takes."""
+        """Offer every distinct constraint to the indexes; keep what none of them takes.
+
+        `space` comes empty; without one it is the CR-tree with exact relations.
+        """
         self._table = make_table(subscriptions)
         self._is_alive = np.ones(len(subscriptions), bool)
-        self._space = SpaceIndex(evaluator or ExactEvaluator(), split)
+        self._space = space or SpaceIndex(ExactEvaluator())
         self._indexes: list[ConstraintIndex] = [make() for make in INDEXES]
         self._lay_out()
         self._space.freeze()
@@ -131,7 +132,8 @@ class ForwardingIndex:
         first, last = self._rest_starts[filter_], self._rest_starts[filter_ + 1]
         for number in self._rest[first:last].tolist():
             if number not in known:
-                known[number] = is_satisfied(self._table.constraints[number], event)
+                constraint = self._table.constraints[number]
+                known[number] = self._space.is_satisfied(number, constraint, event)
             if not known[number]:
                 return False
         return True
@@ -165,13 +167,13 @@ class ForwardingIndex:
         return int((~self._has_selective).sum())
 
     def stats(self) -> dict[str, int]:
-        """Count filters, distinct constraints, those without an index, and nodes of the trees."""
+        """Count filters, distinct constraints, those without an index, and what is in space."""
         return {
             "filters": len(self._table.owner),
             "constraints": len(self._table.constraints),
             "evaluated": len(self._rest),
             "unindexed": len(self._unindexed),
-            "nodes": sum(int(tree.arrays[1][1]) for tree in self.trees().values()),
+            **self._space.stats(),
         }
 
     @property
@@ -198,6 +200,6 @@ def is_selective(constraint: Constraint) -> bool:
                 and (not constraint.is_negated)
             )
         case Like(operand, Literal(str() as pattern)):
-            is_indexed = is_operand(operand) and read_shape(pattern) is not None
+            is_indexed = is_operand(operand) and read_shape(pattern) not in {None, ("inside", "")}
             return is_indexed and not constraint.is_negated
     return False

@@ -6,7 +6,7 @@ where nothing can be proved, the answer is no.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from contrada.model.calculus import (
     matrices_of,
     possible_after,
 )
-from contrada.model.expression import Attribute, IsNull, Literal, Spatial
+from contrada.model.expression import Attribute, Comparison, In, IsNull, Literal, Spatial
 from contrada.model.geometry import are_areas, as_array
 from contrada.model.relation import Family, Relation, SpatialRelation, egenhofer, transpose
 from contrada.model.subscription import Constraint
@@ -33,6 +33,8 @@ from contrada.model.subscription import Constraint
 Square = NDArray[np.bool_]
 Kind = tuple[SpatialRelation, bool]  # a relation, and whether the constraint is negated
 _VALUES_MAX = 256  # comparisons of one attribute beyond this many are left as they are
+_KINDS_MAX = 48  # so are relations of one attribute beyond this many different ones
+_CASES_MAX = 1 << 14  # what is remembered: more than the cases of all named relations
 _BASES = tuple(Relation)
 
 
@@ -56,18 +58,25 @@ class Implications:
                 self._decide_presence(members)
 
     def _decide_regions(self, members: list[int]) -> None:
+        kinds = list(dict.fromkeys(_spatial_kind(self._constraints[m]) for m in members))
+        code_of = {kind: code for code, kind in enumerate(kinds[:_KINDS_MAX])}
+        members = [m for m in members if _spatial_kind(self._constraints[m]) in code_of]
         if len(members) < 2:
             return
         constraints = [self._constraints[m] for m in members]
         bases = _base_codes(as_array([_region(c) for c in constraints]))
-        kinds = list(dict.fromkeys(_spatial_kind(c) for c in constraints))
-        codes = np.array([kinds.index(_spatial_kind(c)) for c in constraints])
-        covers, conflicts = _tables(tuple(kinds))
-        at = np.ix_(members, members)
+        codes = np.array([code_of[_spatial_kind(c)] for c in constraints])
         # bases[j, i] is the relation of region j to region i.
-        chosen = (codes[:, None], codes[None, :], bases.T)
-        self.covers[at] |= covers[chosen]
-        self.conflicts[at] |= conflicts[chosen]
+        shape = (len(code_of), len(code_of), len(_BASES))
+        cases = np.ravel_multi_index((codes[:, None], codes[None, :], bases.T), shape)
+        covers, conflicts = np.zeros((2, *shape), bool)
+        for case in np.unique(cases).tolist():
+            i, j, k = (int(number) for number in np.unravel_index(case, shape))
+            covers[i, j, k] = does_cover(kinds[i], kinds[j], _BASES[k])
+            conflicts[i, j, k] = do_conflict(kinds[i], kinds[j], _BASES[k])
+        at = np.ix_(members, members)
+        self.covers[at] |= covers.ravel()[cases]
+        self.conflicts[at] |= conflicts.ravel()[cases]
 
     def _decide_values(self, members: list[int]) -> None:
         sets: list[tuple[int, ValueSet]] = []
@@ -96,7 +105,13 @@ class Implications:
 
 
 def _needs_value(constraint: Constraint) -> bool:
-    return value_set(constraint) is not None or isinstance(constraint.test, Spatial)
+    """Tell whether a constraint on an attribute is unknown where that is null."""
+    match constraint.test:
+        case Comparison(_, Attribute(), Literal()) | Spatial():
+            return True
+        case In(Attribute(), choices):
+            return len(choices) > 0
+    return False
 
 
 def _is_regional(constraint: Constraint) -> bool:
@@ -140,28 +155,13 @@ def _base_codes(regions: Any) -> NDArray[np.int64]:
     return codes
 
 
-@cache
-def _tables(
-    kinds: tuple[Kind, ...],
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Decide covers and conflicts for kinds of constraint i and j and the relation of Rj to Ri."""
-    shape = (len(kinds), len(kinds), len(_BASES))
-    covers, conflicts = np.zeros(shape, bool), np.zeros(shape, bool)
-    for i, first in enumerate(kinds):
-        for j, second in enumerate(kinds):
-            for k, base in enumerate(_BASES):
-                covers[i, j, k] = does_cover(first, second, base)
-                conflicts[i, j, k] = do_conflict(first, second, base)
-    return covers, conflicts
-
-
-@cache
+@lru_cache(maxsize=_CASES_MAX)
 def does_cover(first: Kind, second: Kind, base: Relation) -> bool:
     """Tell whether the second constraint implies the first; `base` relates R2 to R1."""
     return all(possible <= satisfying for possible, satisfying in _by_kind(first, second, base))
 
 
-@cache
+@lru_cache(maxsize=_CASES_MAX)
 def do_conflict(first: Kind, second: Kind, base: Relation) -> bool:
     """Tell whether no event satisfies both constraints; `base` relates R2 to R1."""
     return all(not possible & satisfying for possible, satisfying in _by_kind(first, second, base))

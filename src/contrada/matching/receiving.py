@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from contrada.errors import InvalidInput
 from contrada.matching.columns import EventBatch, GeometryColumn, find_column, read_geometries
+from contrada.matching.engine import FindFaults, find_no_faults
 from contrada.matching.ids import read_id_column
 from contrada.matching.subscribing import shown
 from contrada.model.event import GEOMETRY
@@ -34,8 +35,12 @@ def receive(
     id_column: str | None,
     name: str,
     repair: bool,
+    find_more_faults: FindFaults = find_no_faults,
 ) -> ReceivedEvents:
-    """Decode a batch, and say which rows are bad: what they match must not count."""
+    """Decode a batch, and say which rows are bad: what they match must not count.
+
+    `find_more_faults` judges the geometries that subscriptions read, once they are sound.
+    """
     columns = {field.name: batch.column(i) for i, field in enumerate(batch.schema)}
     if GEOMETRY not in columns and geometry_columns:
         columns[GEOMETRY] = columns[geometry_columns[0]]  # the primary one, whatever its name
@@ -49,6 +54,8 @@ def receive(
             continue
         column = geometries[attribute] = read_geometries(array, repair=repair)
         mended |= column.mended
+        if attribute in geometry_attributes:
+            column.set_aside(find_more_faults(column.shapes))
         for row, fault in column.faults.items():
             place = f"column {attribute!r}: {fault.message}{shown(array[row].as_py())}"
             bad.setdefault(row, Fault(fault.code, place))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.matching.columns import EventBatch, Rows
-from contrada.matching.engine import Index, MakeIndex
+from contrada.matching.engine import FindFaults, Index, MakeIndex, find_no_faults
 from contrada.model.event import Event
 from contrada.model.subscription import Id, Subscription
 
@@ -98,10 +98,19 @@ class _Segment:
 class SubscriptionSet:
     """One version of the subscriptions of a matcher."""
 
-    def __init__(self, make_index: MakeIndex, segments: tuple[_Segment, ...] = ()) -> None:
-        """Hold segments; an empty set has none."""
+    def __init__(
+        self,
+        make_index: MakeIndex,
+        segments: tuple[_Segment, ...] = (),
+        find_event_faults: FindFaults = find_no_faults,
+    ) -> None:
+        """Hold segments; an empty set has none.
+
+        `find_event_faults` says which geometries of events the indexes cannot be asked about.
+        """
         self._make_index = make_index
         self._segments = segments
+        self.find_event_faults = find_event_faults
 
     def __len__(self) -> int:
         return sum(segment.living_count for segment in self._segments)
@@ -127,7 +136,7 @@ class SubscriptionSet:
         while len(segments) > 1 and _is_due(segments[-2], segments[-1]):
             younger, elder = segments.pop(), segments.pop()
             segments.append(self._segment((*elder.living(), *younger.living())))
-        return SubscriptionSet(self._make_index, tuple(segments))
+        return SubscriptionSet(self._make_index, tuple(segments), self.find_event_faults)
 
     def _compacted(self, segment: _Segment) -> _Segment:
         """Build a segment anew once most of its rows have been removed."""

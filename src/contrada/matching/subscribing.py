@@ -30,6 +30,9 @@ class PredicateReader:
 
     def __init__(self, filters_max: int = FILTERS_MAX, simplify: bool = True) -> None:
         """Refuse predicates of more than `filters_max` filters; simplify the others, or do not."""
+        is_number = isinstance(filters_max, int) and not isinstance(filters_max, bool)
+        if not is_number or filters_max < 1:
+            raise InvalidInput(f"filters_max must be a number >= 1, not {filters_max!r:.80}")
         self._filters_max = filters_max
         self._simplify = simplify
         self._parsed: dict[str, Predicate] = {}
@@ -102,20 +105,31 @@ def read_subscriptions(
     repair: bool,
     on_bad: OnBad | None,
     rows: SubscriptionRows,
+    on_refused: OnBad | None = None,
 ) -> None:
-    """Read the rows of one batch into `rows`; the first bad one is refused by row and column."""
+    """Read the rows of one batch into `rows`.
+
+    The first bad one is refused by row and column, unless `on_refused` hears of each of them.
+    """
     columns = {field.name: batch.column(i) for i, field in enumerate(batch.schema)}
     table = _RowReader(columns, first_row, name, reader, geometry_columns, id_column, repair)
     for row in range(batch.num_rows):
-        reason, is_mended = table.judge(row)
-        if reason is not None:
-            rows.mended += is_mended
-            rows.left_out += not is_mended
-            if on_bad is not None:
-                on_bad(first_row + row, table.ids[row], reason)
-            if not is_mended:
-                continue
-        rows.subscriptions.append(table.read(row))
+        try:
+            reason, is_mended = table.judge(row)
+            if reason is not None:
+                rows.mended += is_mended
+                rows.left_out += not is_mended
+                if on_bad is not None:
+                    on_bad(first_row + row, table.ids[row], reason)
+                if not is_mended:
+                    continue
+            subscription = table.read(row)
+        except InvalidInput as error:
+            if on_refused is None:
+                raise
+            on_refused(first_row + row, table.ids[row], str(error))
+            continue
+        rows.subscriptions.append(subscription)
         rows.rows.append(first_row + row)
 
 

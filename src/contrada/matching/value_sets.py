@@ -1,12 +1,14 @@
 """The values of one attribute that satisfy a constraint, as far as they are easily described.
 
 Numbers, texts and moments are ordered; a set is a few values, or a range without a few values.
+A text that reads as a moment has no such set: it is compared as a moment with a moment, as a text
+with a text, and the two orders differ.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-from contrada.matching.indexes.operands import kind_of_literal
+from contrada.matching.indexes.operands import literal_keys
 from contrada.model.expression import Attribute, Comparison, Expression, In, Literal
 from contrada.model.subscription import Constraint
 
@@ -101,8 +103,14 @@ def value_set(constraint: Constraint) -> ValueSet | None:
     return None
 
 
+def _kind(value: Any) -> str | None:
+    """Name the one kind of value that a literal is compared with; None where there are several."""
+    keys = literal_keys(value)
+    return keys[0][0] if len(keys) == 1 else None
+
+
 def _compared(operator: str, value: Any) -> ValueSet | None:
-    kind = kind_of_literal(value)
+    kind = _kind(value)
     if kind is None:
         return None
     match operator:
@@ -126,7 +134,7 @@ def _compared(operator: str, value: Any) -> ValueSet | None:
 
 def _chosen(choices: tuple[Expression, ...], is_negated: bool) -> ValueSet | None:
     values = [choice.value for choice in choices if isinstance(choice, Literal)]
-    kinds = {kind_of_literal(value) for value in values}
+    kinds = {_kind(value) for value in values}
     if len(values) != len(choices) or len(kinds) != 1 or None in kinds:
         return None
     (kind,) = kinds

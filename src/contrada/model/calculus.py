@@ -8,7 +8,7 @@ matrices that remain possible. Both rules are sound and neither is complete.
 """
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 
 from contrada.model.relation import Family, Relation, SpatialRelation
@@ -64,6 +64,7 @@ Matrices = frozenset[Matrix]
 POINT, LINE, AREA = 0, 1, 2
 MIXED = 3  # a collection of areas and others: of dimension 2, and yet no region
 KINDS = (POINT, LINE, AREA, MIXED)
+_RELATIONS_MAX = 1024  # what is remembered: the named relations and many patterns
 
 
 @cache
@@ -83,7 +84,7 @@ def _rows_after(hit: int, relation: Relation) -> list[int]:
     return [row for row in range(8) if row & ~most == 0 and all(row & parts for parts in needed)]
 
 
-@cache
+@lru_cache(maxsize=_RELATIONS_MAX)
 def matrices_of(relation: SpatialRelation, is_negated: bool, kind: int) -> Matrices:
     """List the matrices of an event of a kind and a region that satisfy a constraint."""
     if relation.family is Family.EGENHOFER and kind != AREA:
@@ -116,7 +117,7 @@ def _as_text(matrix: Matrix) -> str:
     return "".join("T" if matrix >> place & 1 else "F" for place in range(9))
 
 
-@cache
+@lru_cache(maxsize=_RELATIONS_MAX)
 def base_relations(relation: SpatialRelation, is_negated: bool) -> frozenset[Relation]:
     """List the relations of regions that satisfy a constraint."""
     facts: dict[Relation, str] = {

@@ -1,10 +1,9 @@
 """An event: attributes by name, some of them geometries."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import shapely
 from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput
@@ -13,11 +12,23 @@ from contrada.model.geometry import (
     as_array,
     find_faults,
     is_plain_point,
+    mend,
     prepared,
     read_geometry,
 )
 
 GEOMETRY = "geometry"
+
+
+class Names:
+    """Names of attributes, and the paths on which those with dots may lie."""
+
+    __slots__ = ("all", "beginnings")
+
+    def __init__(self, names: Iterable[str]) -> None:
+        """Collect names."""
+        self.all = frozenset(names)
+        self.beginnings = frozenset(path for name in self.all for path in paths_of(name)[:-1])
 
 
 class Event:
@@ -52,6 +63,28 @@ class Event:
         """
         return as_python(_find(self._attributes, name))
 
+    def find_names(self, names: "Names") -> Collection[str]:
+        """Give those of some names under which there is something, each once, and maybe others.
+
+        The cost follows the attributes of the event or the names, whichever are fewer.
+        """
+        if len(names.all) <= len(self._attributes):
+            return names.all
+        found: dict[str, None] = {}
+        pending = [("", self._attributes)]
+        while pending:
+            path, attributes = pending.pop()
+            for key in attributes:
+                if not isinstance(key, str):
+                    continue
+                name = path + key
+                if name in names.all:
+                    found[name] = None
+                inner = attributes[key] if name in names.beginnings else None
+                if isinstance(inner, Mapping):
+                    pending.append((f"{name}.", inner))
+        return found.keys()
+
     def geometry(self, name: str) -> BaseGeometry | None:
         """Give an attribute as a geometry; None where it is absent, empty or no geometry."""
         if name not in self._geometries:
@@ -71,9 +104,9 @@ class Event:
         if fault is None:
             return prepared(geometry)
         if self._repair and fault.code == "invalid":
-            mended = read_geometry(shapely.make_valid(geometry))
-            assert isinstance(mended, BaseGeometry)
-            return None if mended.is_empty else prepared(mended)
+            mended = mend(geometry)
+            if isinstance(mended, BaseGeometry):
+                return None if mended.is_empty else prepared(mended)
         raise InvalidInput(f"{self.place}, attribute {name!r}: {fault.message}")
 
 

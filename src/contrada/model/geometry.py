@@ -193,15 +193,29 @@ def find_faults(geometries: Geometries) -> dict[int, Fault]:
     coordinates, owners = shapely.get_coordinates(geometries, return_index=True)
     infinite = np.unique(owners[~np.isfinite(coordinates).all(axis=1)])
     with np.errstate(all="ignore"):
-        invalid = np.flatnonzero(~shapely.is_valid(geometries) & ~shapely.is_missing(geometries))
-    faults = {int(i): Fault("invalid", _reason(geometries[i])) for i in invalid}
+        invalid = np.flatnonzero(~_are_valid(geometries) & ~shapely.is_missing(geometries))
+        faults = {int(i): Fault("invalid", _reason(geometries[i])) for i in invalid}
     for i in infinite:
         faults[int(i)] = Fault("non_finite", _non_finite(coordinates[owners == i]))
     return faults
 
 
+def _are_valid(geometries: Geometries) -> NDArray[np.bool_]:
+    """Tell which geometries are valid; those on which GEOS gives up are not."""
+    try:
+        return np.asarray(shapely.is_valid(geometries), bool)
+    except shapely.errors.GEOSException:
+        if len(geometries) == 1:
+            return np.zeros(1, bool)
+    return np.concatenate([_are_valid(geometries[i : i + 1]) for i in range(len(geometries))])
+
+
 def _reason(geometry: BaseGeometry) -> str:
-    reason = shapely.is_valid_reason(geometry)
+    try:
+        reason = shapely.is_valid_reason(geometry)
+    except shapely.errors.GEOSException as error:
+        said = _first_line(error).partition(": ")[2].lower()
+        return f"invalid {geometry.geom_type}: GEOS cannot judge it ({said})"
     fault, _, place = str(reason).partition("[")
     where = f" at ({place.rstrip(']').replace(' ', ', ')})" if place else ""
     return f"invalid {geometry.geom_type}: {fault.lower()}{where}"
@@ -211,6 +225,18 @@ def _non_finite(coordinates: NDArray[np.float64]) -> str:
     vertex = int(np.flatnonzero(~np.isfinite(coordinates).all(axis=1))[0])
     x, y = coordinates[vertex]
     return f"non-finite coordinate ({x}, {y}) at vertex {vertex}"
+
+
+def mend(geometry: BaseGeometry) -> BaseGeometry | Fault:
+    """Make an invalid geometry valid and tidy; give its fault where that cannot be done."""
+    array = as_array([geometry])
+    with np.errstate(all="ignore"):
+        try:
+            mended = tidy(shapely.make_valid(array))
+        except shapely.errors.GEOSException:
+            return find_faults(array)[0]
+    fault = find_faults(mended).get(0)
+    return mended[0] if fault is None else fault
 
 
 def are_areas(geometries: Geometries) -> NDArray[np.bool_]:

@@ -75,11 +75,17 @@ def event_region(rng: Generator, kind: str) -> Polygon:
 
 
 def into_unit_square(regions: Regions) -> Regions:
-    """Bring the simple polygons of a layer into the unit square: parts apart, holes filled."""
+    """Bring the simple polygons of a layer into the unit square: parts apart, holes filled.
+
+    What is no polygon, or has no finite area, is left out.
+    """
+    regions = regions[np.isfinite(shapely.bounds(regions)).all(axis=1)]
     parts = shapely.get_parts(shapely.make_valid(shapely.force_2d(regions)))
     rings = shapely.get_exterior_ring(parts[shapely.get_type_id(parts) == 3])
     simple = shapely.polygons(rings)
     simple = simple[shapely.is_valid(simple) & (shapely.area(simple) > 0)]
+    if not len(simple):
+        return simple
     west, south, east, north = shapely.total_bounds(simple)
     moved: Regions = shapely.transform(
         simple, lambda xy: (xy - [west, south]) / [east - west, north - south]

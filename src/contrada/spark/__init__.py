@@ -13,7 +13,18 @@ if find_spec("pyspark") is None:
         'contrada.spark needs PySpark, which is not installed: pip install "contrada[spark]"'
     )
 
+from contrada.spark.counting import EventCounts, counts
+from contrada.spark.explain import PlanExplanation, explain
 from contrada.spark.match import match
+from contrada.spark.register import register
 from contrada.spark.session import session
 
-__all__ = ["match", "session"]
+__all__ = [
+    "EventCounts",
+    "PlanExplanation",
+    "counts",
+    "explain",
+    "match",
+    "register",
+    "session",
+]

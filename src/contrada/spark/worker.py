@@ -1,196 +1,155 @@
-"""What runs inside Spark's Python workers: a matcher, made once in each, and batches of events.
+"""What runs inside Spark's Python workers: subscriptions, opened once in each, and events.
 
 Only importable names travel to a worker by reference, so this module must not need the driver.
 """
 
+import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+import contrada
 from contrada.errors import InvalidInput
-from contrada.matcher import Matcher
-from contrada.matcher.run import MatchedBatch, match_record_batch
-from contrada.matching.columns import Rows
+from contrada.files.snapshot import FORMAT
+from contrada.matcher.run import MatchedBatch
+from contrada.matcher.saving import load_subscriptions
+from contrada.matching.engines import DEFAULT_ENGINE, make_engine
+from contrada.matching.receiving import ReceivedEvents, receive
 from contrada.matching.segments import SubscriptionSet
-from contrada.model.geometry import Fault
+from contrada.matching.subscribing import PredicateReader
+from contrada.spark.answering import ROWS_MAX, AnswerShape
+from contrada.spark.staging import StagedSet
 
-_ROWS_MAX = 65_536
-_KEPT_BYTES_MAX = 32 * 2**20
-_KEPT_MATCHERS_MAX = 2
-_LONG_TYPES = (
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-    pa.types.is_string,
-    pa.types.is_large_string,
-)
-_matchers: dict[str, SubscriptionSet] = {}
+_SETS_MAX = 2  # sets of subscriptions that a worker keeps open
+_PAIRS_MAX, _ROWS_MIN = 4_000_000, 64
+_open_sets: dict[str, SubscriptionSet] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
-    """What an answer calls the subscriptions, by rank: columns of their ids and subscribers."""
+class Versions:
+    """What driver and workers must have in common."""
 
-    ids: pa.Array
-    subscribers: pa.Array
+    contrada: str
+    python: str
+    snapshot: int
+
+    @classmethod
+    def here(cls) -> "Versions":
+        """Tell what this process runs."""
+        python = ".".join(platform.python_version_tuple()[:2])
+        return cls(contrada.__version__, python, FORMAT)
+
+    def check(self) -> None:
+        """Refuse to work for a driver that runs something else."""
+        here = Versions.here()
+        for name in ("contrada", "python", "snapshot"):
+            theirs, ours = getattr(self, name), getattr(here, name)
+            if theirs != ours:
+                raise InvalidInput(
+                    f"driver and workers differ: {name} {theirs} on the driver, {ours} on "
+                    f"{platform.node()}; install the same on both"
+                )
 
 
 @dataclass(frozen=True, slots=True)
-class MatchTask:
-    """The function for `mapInArrow`: the subscriptions as Arrow IPC, and how to answer.
+class EventColumns:
+    """How to read events: the names of a batch's columns, in their order, and which is the id.
 
-    `columns` are the names of the events' columns, in their order; what they are called in the
-    batches does not matter.
+    `geometries` are the attributes that some subscription reads as geometries: an event with a
+    fault in one of them is bad, whichever subscriptions it meets.
     """
 
-    subscriptions: bytes
-    digest: str
-    columns: tuple[str, ...]
-    event_id: str
-    subscription_id: str
-    has_whole_ids: bool
-    has_whole_subscribers: bool
-    keep: tuple[str, ...]
+    names: tuple[str, ...]
+    event_id: str | None
+    geometries: tuple[str, ...]
     repair: bool
-    quarantine: bool
-    wants_counts: bool
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Match batches of events; the answers are of bounded size."""
-        subscriptions = _subscriptions(self)
-        names = name_subscriptions(self, subscriptions)
-        for large in batches:
-            for first in range(0, large.num_rows, _ROWS_MAX):
-                batch = large.slice(first, _ROWS_MAX).rename_columns(list(self.columns))
-                yield from self._answer(batch, self._match(batch, subscriptions), names)
-
-    def _match(self, batch: pa.RecordBatch, subscriptions: SubscriptionSet) -> MatchedBatch:
-        matched = match_record_batch(
-            subscriptions,
+    def receive(self, batch: pa.RecordBatch) -> ReceivedEvents:
+        """Decode a batch that has these names."""
+        return receive(
             batch,
             0,
+            geometry_attributes=self.geometries,
             geometry_columns=(),
             id_column=self.event_id,
             name="events",
             repair=self.repair,
         )
-        if matched.events.bad and not self.quarantine:
-            raise InvalidInput(_first_fault(matched))
-        return matched
-
-    def _answer(
-        self, batch: pa.RecordBatch, matched: MatchedBatch, names: Names
-    ) -> Iterator[pa.RecordBatch]:
-        if self.wants_counts:
-            good = np.setdiff1d(np.arange(batch.num_rows), list(matched.events.bad))
-            counts = np.bincount(matched.rows, minlength=batch.num_rows)[good]
-            yield self._batch(batch, matched, good, {"n": pa.array(counts, pa.int64())})
-        else:
-            for piece in _pieces(matched.rows, _kept_bytes(batch, self.keep)):
-                rows, ranks = matched.rows[piece], pa.array(matched.ranks[piece])
-                columns = {
-                    "subscription": names.ids.take(ranks),
-                    "subscriber": names.subscribers.take(ranks),
-                    "version": pa.nulls(len(rows), pa.string()),
-                }
-                yield self._batch(batch, matched, rows, columns)
-        if matched.events.bad:
-            yield self._bad_rows(batch, matched)
-
-    def _bad_rows(self, batch: pa.RecordBatch, matched: MatchedBatch) -> pa.RecordBatch:
-        rows = np.array(sorted(matched.events.bad), np.int64)
-        faults = [matched.events.bad[row] for row in rows.tolist()]
-        columns: dict[str, pa.Array] = (
-            {"n": pa.nulls(len(rows), pa.int64())}
-            if self.wants_counts
-            else {
-                "subscription": pa.nulls(len(rows), _id_type(self.has_whole_ids)),
-                "subscriber": pa.nulls(len(rows), _id_type(self.has_whole_subscribers)),
-                "version": pa.nulls(len(rows), pa.string()),
-            }
-        )
-        return self._batch(batch, matched, rows, columns, faults)
-
-    def _batch(
-        self,
-        batch: pa.RecordBatch,
-        matched: MatchedBatch,
-        rows: Any,
-        columns: dict[str, pa.Array],
-        faults: list[Fault] | None = None,
-    ) -> pa.RecordBatch:
-        """Put the answer for some rows together, in the order of the output's columns."""
-        at = pa.array(rows, pa.int64())
-        answer = {"event": matched.events.ids.take(at), **columns}
-        for name in self.keep:
-            answer[name] = batch.column(batch.schema.get_field_index(name)).take(at)
-        if self.quarantine:
-            answer["error"] = _errors(faults, len(rows))
-        return pa.RecordBatch.from_pydict(answer)
 
 
-def _subscriptions(task: MatchTask) -> SubscriptionSet:
-    """Give the subscriptions of a task; a worker makes them once and keeps the last few."""
-    if task.digest not in _matchers:
-        while len(_matchers) >= _KEPT_MATCHERS_MAX:
-            del _matchers[next(iter(_matchers))]
-        matcher = Matcher()
-        with pa.ipc.open_stream(task.subscriptions) as reader:
-            matcher.add_many(reader.read_all(), id=task.subscription_id, repair=task.repair)
-        _matchers[task.digest] = matcher.freeze()
-    return _matchers[task.digest]
+def match_events(events: ReceivedEvents, subscriptions: SubscriptionSet) -> MatchedBatch:
+    """Match received events; bad rows match nothing."""
+    rows, ranks = subscriptions.match_batch(events.batch)
+    if events.bad:
+        is_good = ~np.isin(rows, list(events.bad))
+        rows, ranks = rows[is_good], ranks[is_good]
+    return MatchedBatch(events, rows, ranks)
 
 
-def name_subscriptions(task: MatchTask, subscriptions: SubscriptionSet) -> Names:
-    """Make the columns of names for the answers of a task."""
-    return Names(
-        pa.array(subscriptions.ids, _id_type(task.has_whole_ids)),
-        pa.array(subscriptions.subscribers_by_rank, _id_type(task.has_whole_subscribers)),
-    )
+@dataclass(frozen=True, slots=True)
+class MatchTask:
+    """The function for `mapInArrow` of the plan "broadcast": all subscriptions, some events."""
+
+    versions: Versions
+    staged: StagedSet
+    events: EventColumns
+    shape: AnswerShape
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Match batches of events; the answers are of bounded size."""
+        self.versions.check()
+        subscriptions = open_set(self.staged)
+        names = self.shape.name(subscriptions)
+        evaluated = set_aside = 0
+        last: pa.RecordBatch | None = None
+        for batch in cut(batches, self.events.names, subscriptions):
+            events = self.events.receive(batch)
+            refuse_bad(events, self.shape.quarantine)
+            matched = match_events(events, subscriptions)
+            yield from self.shape.answer(batch, matched, names)
+            bad = np.array(sorted(events.bad), np.int64)
+            yield from self.shape.bad(batch, matched, bad)
+            evaluated += batch.num_rows - len(bad)
+            set_aside += len(bad)
+            last = batch if last is None else last
+            event_type = events.ids.type
+        if last is not None:
+            kept = [last.schema.field(name).type for name in self.shape.keep]
+            yield self.shape.tally(event_type, kept, evaluated, set_aside)
 
 
-def _kept_bytes(batch: pa.RecordBatch, keep: tuple[str, ...]) -> NDArray[np.int64]:
-    """Count, for each row, the bytes of texts and geometries that a match of it carries along."""
-    sizes = np.zeros(batch.num_rows, np.int64)
-    for name in keep:
-        column = batch.column(batch.schema.get_field_index(name))
-        if any(is_long(column.type) for is_long in _LONG_TYPES):
-            sizes += pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False)
-    return sizes
+def open_set(staged: StagedSet) -> SubscriptionSet:
+    """Open the subscriptions of a task; a worker does so once and keeps the last few sets."""
+    key = staged.digest
+    if key not in _open_sets:
+        while len(_open_sets) >= _SETS_MAX:
+            del _open_sets[next(iter(_open_sets))]
+        reader = PredicateReader()
+        found = [
+            subscription
+            for snapshot in staged.fetch()
+            for subscription in load_subscriptions(snapshot, reader)
+        ]
+        engine = make_engine(DEFAULT_ENGINE, {})
+        _open_sets[key] = SubscriptionSet(engine.make_index).changed([], found)
+    return _open_sets[key]
 
 
-def _pieces(rows: Rows, row_bytes: NDArray[np.int64]) -> Iterator[slice]:
-    """Cut pairs into pieces of so many rows at most, and of so many bytes or little more."""
-    by_bytes = np.cumsum(row_bytes[rows]) // _KEPT_BYTES_MAX
-    by_rows = np.arange(len(rows)) // _ROWS_MAX
-    is_start = (np.diff(by_bytes, prepend=-1) != 0) | (np.diff(by_rows, prepend=-1) != 0)
-    starts = np.flatnonzero(is_start).tolist()
-    for start, end in pairwise([*starts, len(rows)]):
-        yield slice(start, end)
+def cut(
+    batches: Iterator[pa.RecordBatch], names: tuple[str, ...], subscriptions: SubscriptionSet
+) -> Iterator[pa.RecordBatch]:
+    """Cut batches so small that even events which match everything give a bounded answer."""
+    most = _PAIRS_MAX // max(1, subscriptions.breadth())
+    rows_max = min(ROWS_MAX, max(_ROWS_MIN, most))
+    for large in batches:
+        for first in range(0, large.num_rows, rows_max):
+            yield large.slice(first, rows_max).rename_columns(list(names))
 
 
-def _id_type(is_whole: bool) -> pa.DataType:
-    return pa.int64() if is_whole else pa.string()
-
-
-def _first_fault(matched: MatchedBatch) -> str:
-    row = min(matched.events.bad)
-    id_ = matched.events.ids[row].as_py()
-    return f"event {id_!r}, {matched.events.bad[row].message}"
-
-
-def _errors(faults: list[Fault] | None, length: int) -> pa.Array:
-    names = ("code", "message", "place")
-    kind = pa.struct([pa.field(name, pa.string()) for name in names])
-    if faults is None:
-        return pa.nulls(length, kind)
-    rows = []
-    for fault in faults:
-        place, _, message = fault.message.partition(": ")
-        rows.append({"code": fault.code, "message": message, "place": place})
-    return pa.array(rows, kind)
+def refuse_bad(events: ReceivedEvents, quarantine: bool) -> None:
+    """Fail on the first bad event, unless they are set aside."""
+    if events.bad and not quarantine:
+        row = min(events.bad)
+        raise InvalidInput(f"event {events.ids[row].as_py()!r}, {events.bad[row].message}")

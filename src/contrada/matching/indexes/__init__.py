@@ -5,9 +5,10 @@ event satisfies, at a cost that follows the answer. A new type or operator is a 
 and a line in `INDEXES`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol
 
+from contrada.matching.crtree import CRTree
 from contrada.matching.indexes.difference import DifferenceIndex
 from contrada.matching.indexes.equality import EqualityIndex
 from contrada.matching.indexes.patterns import PatternIndex
@@ -29,6 +30,37 @@ class ConstraintIndex(Protocol):
 
     def satisfied(self, event: Event) -> list[Ids]:
         """Give the numbers of the constraints that an event satisfies, each once."""
+
+
+class SpatialIndex(Protocol):
+    """Spatial constraints, by number, and the one evaluator that decides all of them."""
+
+    def take(self, number: int, constraint: Constraint) -> bool:
+        """Take a constraint in, if it is one that an index can find."""
+
+    def freeze(self) -> None:
+        """Make ready for events: no constraint will be taken after this."""
+
+    def survey(self, event: Event) -> tuple[list[Ids], Ids]:
+        """Give the constraints that an event satisfies for sure, and those to look at."""
+
+    def place(self, event: Event, numbers: Ids) -> tuple[Ids, Ids]:
+        """Decide cheaply what can be; give the constraints that hold, and the open ones."""
+
+    def decide(self, event: Event, numbers: Ids) -> Ids:
+        """Evaluate open constraints; give those that the event satisfies."""
+
+    def is_satisfied(self, number: int, constraint: Constraint, event: Event) -> bool:
+        """Decide a constraint of any kind that was not taken, as if it had been."""
+
+    def without(self, numbers: Collection[int]) -> "SpatialIndex":
+        """Give an index that need not find some constraints; this one stays as it is."""
+
+    def trees(self) -> dict[str, CRTree]:
+        """Give the CR-tree of each attribute that has one."""
+
+    def stats(self) -> dict[str, int]:
+        """Count what the index holds."""
 
 
 INDEXES: tuple[Callable[[], ConstraintIndex], ...] = (

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from contrada.matching.indexes.equality import equal_values
-from contrada.matching.indexes.operands import Kind, as_ids, kind_of_literal, read_kinds
+from contrada.matching.indexes.operands import Kind, Operands, as_ids, literal_keys, value_keys
 from contrada.matching.table import Ids
 from contrada.model.event import Event
 from contrada.model.expression import Comparison, Expression
@@ -17,10 +17,8 @@ class DifferenceIndex:
 
     def __init__(self) -> None:
         """Start empty."""
-        self._all: dict[tuple[Expression, Kind], list[int]] = {}
-        self._by_value: dict[tuple[Expression, Kind], dict[Any, list[int]]] = {}
-        self._ids: dict[tuple[Expression, Kind], Ids] = {}
-        self._operands: list[Expression] = []
+        self._rows: dict[Expression, dict[Kind, _Differences]] = {}
+        self._operands = Operands[dict[Kind, _Differences]]({})
 
     def take(self, number: int, constraint: Constraint) -> bool:
         """Take `<>`, and `IN` of values of one kind where it is negated."""
@@ -29,27 +27,47 @@ class DifferenceIndex:
         if found is None or is_difference == constraint.is_negated:
             return False
         operand, values = found
-        kind = kind_of_literal(values[0])
-        assert kind is not None
-        self._all.setdefault((operand, kind), []).append(number)
-        excluded = self._by_value.setdefault((operand, kind), {})
-        for value in dict.fromkeys(values):
-            excluded.setdefault(value, []).append(number)
+        row = self._rows.setdefault(operand, {})
+        keys = [dict(literal_keys(value)) for value in values]
+        # One literal that cannot be compared with a kind makes the whole unknown for it.
+        for kind in keys[0]:
+            if all(kind in key for key in keys):
+                row.setdefault(kind, _Differences()).add(number, {key[kind] for key in keys})
         return True
 
     def freeze(self) -> None:
         """Write the numbers as arrays."""
-        self._ids = {key: as_ids(numbers) for key, numbers in self._all.items()}
-        self._operands = list(dict.fromkeys(operand for operand, _ in self._all))
+        for row in self._rows.values():
+            for differences in row.values():
+                differences.freeze()
+        self._operands = Operands(self._rows)
 
     def satisfied(self, event: Event) -> list[Ids]:
         """Give all constraints on the event's values but those that name one of them."""
-        found = []
-        for operand in self._operands:
-            for kind, value in read_kinds(operand, event):
-                ids = self._ids.get((operand, kind))
-                if ids is None:
-                    continue
-                excluded = self._by_value[operand, kind].get(value)
-                found.append(ids if excluded is None else np.setdiff1d(ids, excluded))
-        return found
+        return [
+            row[kind].find(comparable)
+            for value, row in self._operands.read(event)
+            for kind, comparable in value_keys(value)
+            if kind in row
+        ]
+
+
+class _Differences:
+    """Constraints on one operand that values of one kind satisfy, but for those they name."""
+
+    def __init__(self) -> None:
+        self._numbers: list[int] = []
+        self._ids = as_ids([])
+        self._named: dict[Any, list[int]] = {}  # by value: where the constraints are in the array
+
+    def add(self, number: int, values: set[Any]) -> None:
+        for value in values:
+            self._named.setdefault(value, []).append(len(self._numbers))
+        self._numbers.append(number)
+
+    def freeze(self) -> None:
+        self._ids = as_ids(self._numbers)
+
+    def find(self, value: Any) -> Ids:
+        named = self._named.get(value)
+        return self._ids if named is None else np.delete(self._ids, named)

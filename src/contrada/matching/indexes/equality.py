@@ -3,11 +3,13 @@
 from typing import Any
 
 from contrada.matching.indexes.operands import (
-    Kind,
+    Key,
+    Operands,
     as_ids,
     is_operand,
     kind_of_literal,
-    read_kinds,
+    literal_keys,
+    value_keys,
 )
 from contrada.matching.table import Ids
 from contrada.model.event import Event
@@ -35,8 +37,8 @@ class EqualityIndex:
 
     def __init__(self) -> None:
         """Start empty."""
-        self._numbers: dict[Expression, dict[tuple[Kind, Any], list[int]]] = {}
-        self._ids: dict[Expression, dict[tuple[Kind, Any], Ids]] = {}
+        self._numbers: dict[Expression, dict[Key, list[int]]] = {}
+        self._operands = Operands[dict[Key, Ids]]({})
 
     def take(self, number: int, constraint: Constraint) -> bool:
         """Take `=`, `IN` of values of one kind, and truth values."""
@@ -48,28 +50,27 @@ class EqualityIndex:
         if found is None or is_difference or constraint.is_negated:
             return False
         operand, values = found
-        for value in dict.fromkeys(values):
-            kind = kind_of_literal(value)
-            assert kind is not None
-            self._add(operand, (kind, value), number)
+        for key in dict.fromkeys(key for value in values for key in literal_keys(value)):
+            self._add(operand, key, number)
         return True
 
-    def _add(self, operand: Expression, key: tuple[Kind, Any], number: int) -> None:
+    def _add(self, operand: Expression, key: Key, number: int) -> None:
         self._numbers.setdefault(operand, {}).setdefault(key, []).append(number)
 
     def freeze(self) -> None:
         """Write the numbers as arrays."""
-        self._ids = {
-            operand: {key: as_ids(numbers) for key, numbers in values.items()}
-            for operand, values in self._numbers.items()
-        }
+        self._operands = Operands(
+            {
+                operand: {key: as_ids(numbers) for key, numbers in values.items()}
+                for operand, values in self._numbers.items()
+            }
+        )
 
     def satisfied(self, event: Event) -> list[Ids]:
         """Look the event's values up."""
-        found = []
-        for operand, values in self._ids.items():
-            for key in read_kinds(operand, event):
-                ids = values.get(key)
-                if ids is not None:
-                    found.append(ids)
-        return found
+        return [
+            ids[key]
+            for value, ids in self._operands.read(event)
+            for key in value_keys(value)
+            if key in ids
+        ]

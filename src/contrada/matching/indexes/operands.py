@@ -1,17 +1,26 @@
-"""The left side of an indexed constraint, and the kinds of value that it may have."""
+"""The left side of an indexed constraint, and the kinds of value that it may have.
 
-from typing import Any
+A kind is what a literal and a value must have in common to be compared: `boolean`, `number`,
+`text`, `time` (whatever reads as a moment, beside a literal moment), and `moment` (a moment that
+is no text, beside a literal text that reads as one). No constraint is found under two kinds of one
+value.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from contrada.language import evaluate
 from contrada.language.values import is_number
 from contrada.matching.table import Ids
-from contrada.model.event import Event
-from contrada.model.expression import Attribute, Computed, Expression
+from contrada.model.event import Event, Names
+from contrada.model.expression import Attribute, Computed, Expression, attributes
 from contrada.model.instant import Instant, read_instant
 
 Kind = str
+Key = tuple[Kind, Any]
+Row = TypeVar("Row")
 
 
 def is_operand(expression: Expression) -> bool:
@@ -32,16 +41,43 @@ def kind_of_literal(value: Any) -> Kind | None:
     return "time" if isinstance(value, Instant) else None
 
 
-def read_kinds(operand: Expression, event: Event) -> list[tuple[Kind, Any]]:
-    """Give an event's value for an operand under each kind that it may be compared as."""
-    value = evaluate(operand, event)
+def literal_keys(value: Any) -> list[Key]:
+    """Give a literal under each kind of value that it is compared with."""
+    kind = kind_of_literal(value)
+    keys = [] if kind is None else [(kind, value)]
+    instant = read_instant(value) if kind == "text" else None
+    return keys if instant is None else [*keys, ("moment", instant)]
+
+
+def value_keys(value: Any) -> list[Key]:
+    """Give an event's value under each kind of literal that it is compared with."""
     if isinstance(value, bool):
         return [("boolean", value)]
     if is_number(value):
         return [("number", value)]
-    kinds: list[tuple[Kind, Any]] = [("text", value)] if isinstance(value, str) else []
     instant = read_instant(value)
-    return kinds if instant is None else [*kinds, ("time", instant)]
+    if isinstance(value, str):
+        return [("text", value)] if instant is None else [("text", value), ("time", instant)]
+    return [] if instant is None else [("time", instant), ("moment", instant)]
+
+
+class Operands(Generic[Row]):
+    """A row for each operand; an event reads those of the operands that it has values for."""
+
+    def __init__(self, rows: Mapping[Expression, Row]) -> None:
+        """Arrange rows by the name of the operand's attribute."""
+        self._rows: dict[str, list[tuple[Expression, Row]]] = {}
+        for operand, row in rows.items():
+            self._rows.setdefault(next(attributes(operand)), []).append((operand, row))
+        self._names = Names(self._rows)
+
+    def read(self, event: Event) -> Iterator[tuple[Any, Row]]:
+        """Give the event's value for each operand that is not null, and the operand's row."""
+        for name in event.find_names(self._names):
+            for operand, row in self._rows[name]:
+                value = evaluate(operand, event)
+                if value is not None:
+                    yield value, row
 
 
 def as_ids(numbers: list[int]) -> Ids:

@@ -5,10 +5,12 @@ from typing import Any
 
 from contrada.matching.indexes.operands import (
     Kind,
+    Operands,
     as_ids,
     is_operand,
     kind_of_literal,
-    read_kinds,
+    literal_keys,
+    value_keys,
 )
 from contrada.matching.table import Ids
 from contrada.model.event import Event
@@ -16,6 +18,7 @@ from contrada.model.expression import Comparison, Expression, Literal
 from contrada.model.subscription import Constraint
 
 _Key = tuple[Kind, str]
+_Bounds = tuple[list[Any], Ids]  # in order, and the constraint of each
 _OPERATORS = ("<", "<=", ">", ">=")
 
 
@@ -25,7 +28,7 @@ class RangeIndex:
     def __init__(self) -> None:
         """Start empty."""
         self._bounds: dict[Expression, dict[_Key, list[tuple[Any, int]]]] = {}
-        self._sorted: dict[Expression, dict[_Key, tuple[list[Any], Ids]]] = {}
+        self._operands = Operands[dict[_Key, _Bounds]]({})
 
     def take(self, number: int, constraint: Constraint) -> bool:
         """Take comparisons by order with a number, a text or a moment."""
@@ -34,37 +37,40 @@ class RangeIndex:
             return False
         if constraint.is_negated or not (isinstance(test.right, Literal) and is_operand(test.left)):
             return False
-        kind = kind_of_literal(test.right.value)
-        if kind not in {"number", "text", "time"}:
+        if kind_of_literal(test.right.value) not in {"number", "text", "time"}:
             return False
         bounds = self._bounds.setdefault(test.left, {})
-        bounds.setdefault((str(kind), test.operator), []).append((test.right.value, number))
+        for kind, value in literal_keys(test.right.value):
+            bounds.setdefault((kind, test.operator), []).append((value, number))
         return True
 
     def freeze(self) -> None:
         """Sort the bounds."""
-        for operand, rows in self._bounds.items():
-            self._sorted[operand] = {}
-            for key, bounds in rows.items():
-                bounds.sort(key=lambda pair: pair[0])
-                self._sorted[operand][key] = (
-                    [bound for bound, _ in bounds],
-                    as_ids([number for _, number in bounds]),
-                )
+        self._operands = Operands(
+            {
+                operand: {key: _in_order(bounds) for key, bounds in rows.items()}
+                for operand, rows in self._bounds.items()
+            }
+        )
 
     def satisfied(self, event: Event) -> list[Ids]:
         """Give the bounds on the right side of each value."""
         found = []
-        for operand, rows in self._sorted.items():
-            for kind, value in read_kinds(operand, event):
+        for value, rows in self._operands.read(event):
+            for kind, comparable in value_keys(value):
                 for operator in _OPERATORS:
                     row = rows.get((kind, operator))
                     if row is not None:
-                        found.append(_on_right_side(row, operator, value))
+                        found.append(_on_right_side(row, operator, comparable))
         return found
 
 
-def _on_right_side(row: tuple[list[Any], Ids], operator: str, value: Any) -> Ids:
+def _in_order(bounds: list[tuple[Any, int]]) -> _Bounds:
+    ordered = sorted(bounds, key=lambda pair: pair[0])
+    return [bound for bound, _ in ordered], as_ids([number for _, number in ordered])
+
+
+def _on_right_side(row: _Bounds, operator: str, value: Any) -> Ids:
     bounds, ids = row
     match operator:
         case ">":

@@ -13,10 +13,11 @@ from typing import Protocol
 import numpy as np
 import shapely
 from numpy.typing import NDArray
-from shapely import Point
+from shapely import Point, box
 from shapely.geometry.base import BaseGeometry
 
 from contrada.kernels.rastering import AT_BOUNDARY, IN, place_boxes
+from contrada.language import is_satisfied
 from contrada.language.distance import is_within, reach
 from contrada.matching.columns import GeometryColumn
 from contrada.matching.crtree import CRTree, box_needs, may_hold_apart
@@ -25,7 +26,7 @@ from contrada.matching.table import Ids
 from contrada.model.calculus import base_relations
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
-from contrada.model.geometry import as_array, is_area
+from contrada.model.geometry import Fault, Geometries, as_array, is_area
 from contrada.model.relation import Family, Relation, SpatialRelation, egenhofer
 from contrada.model.subscription import Constraint
 
@@ -59,6 +60,9 @@ class Evaluator(Protocol):
     def check(self, relation: SpatialRelation, geometry: BaseGeometry) -> None:
         """Refuse a geometry of a subscription that it cannot evaluate."""
 
+    def find_faults(self, geometries: Geometries) -> dict[int, Fault]:
+        """Find the geometries of events that it cannot evaluate, by position."""
+
     def related(
         self, relation: SpatialRelation, event: BaseGeometry, shapes: "ShapeSet", items: Ids
     ) -> NDArray[np.bool_]:
@@ -78,8 +82,8 @@ class ShapeSet:
 
     @cached_property
     def rings(self) -> tuple[NDArray[np.float64], Ids]:
-        """Give the outer rings one after another, and where each begins; none for other kinds."""
-        outlines = shapely.get_exterior_ring(self.geometries)
+        """Give the outer ring of each, or of its first part, one after another, and the starts."""
+        outlines = shapely.get_exterior_ring(shapely.get_geometry(self.geometries, 0))
         coordinates, owners = shapely.get_coordinates(outlines, return_index=True)
         starts = np.searchsorted(owners, np.arange(len(outlines) + 1)).astype(np.int64)
         return coordinates, starts
@@ -92,6 +96,10 @@ class ExactEvaluator:
 
     def check(self, relation: SpatialRelation, geometry: BaseGeometry) -> None:
         """Take every geometry."""
+
+    def find_faults(self, geometries: Geometries) -> dict[int, Fault]:  # noqa: ARG002
+        """Take every event."""
+        return {}
 
     def related(
         self, relation: SpatialRelation, event: BaseGeometry, shapes: ShapeSet, items: Ids
@@ -127,6 +135,7 @@ class SpaceIndex:
         self._split = split
         self._rows: dict[str, list[tuple[int, Constraint]]] = {}
         self._forests: dict[str, _Forest] = {}
+        self._lone: dict[int, ShapeSet] = {}
 
     def take(self, number: int, constraint: Constraint) -> bool:
         """Take relations of an attribute to a literal, and distances that are literals too."""
@@ -180,6 +189,24 @@ class SpaceIndex:
                 satisfied += forest.decide(geometry, forest.items(numbers))
         return np.concatenate(satisfied)
 
+    def is_satisfied(self, number: int, constraint: Constraint, event: Event) -> bool:
+        """Decide a constraint that was not taken, by the same evaluator."""
+        match constraint.test:
+            case Spatial(relation, Attribute(name), Literal(BaseGeometry() as shape)) if not (
+                isinstance(self._evaluator, ExactEvaluator)
+            ):
+                geometry = event.geometry(name)
+                if geometry is None or not _is_known(_kind(constraint), is_area(geometry)):
+                    return False
+                holds = relation.holds_when_apart()
+                if box(*geometry.bounds).intersects(box(*shape.bounds)):
+                    if number not in self._lone:
+                        self._lone[number] = ShapeSet([shape])
+                    item = np.zeros(1, np.int64)
+                    holds = self._evaluator.related(relation, geometry, self._lone[number], item)[0]
+                return bool(holds != constraint.is_negated)
+        return is_satisfied(constraint, event)
+
     def without(self, numbers: Collection[int]) -> "SpaceIndex":
         """Give an index from whose trees some constraints are deleted."""
         twin = SpaceIndex(self._evaluator, self._split)
@@ -189,6 +216,10 @@ class SpaceIndex:
     def trees(self) -> dict[str, CRTree]:
         """Give the tree of each attribute."""
         return {name: forest.tree for name, forest in self._forests.items()}
+
+    def stats(self) -> dict[str, int]:
+        """Count the nodes of all trees."""
+        return {"nodes": sum(int(tree.arrays[1][1]) for tree in self.trees().values())}
 
 
 class _Forest:

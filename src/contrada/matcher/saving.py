@@ -1,0 +1,258 @@
+"""Subscriptions as rows of a snapshot, and back.
+
+A row is one that `add_many` reads. A predicate that is a relation to a geometry, perhaps AND
+something else, has the geometry as WKB; any other is CQL2 JSON, which holds every expression
+exactly, unlike CQL2 text. What was judged when it was added is not judged again.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import shapely
+from shapely.geometry.base import BaseGeometry
+
+from contrada.errors import InvalidInput
+from contrada.files.snapshot import Snapshot, write_snapshot
+from contrada.language import read_json, to_json
+from contrada.matching.ids import id_type
+from contrada.matching.subscribing import PredicateReader, place_of
+from contrada.model.event import GEOMETRY
+from contrada.model.expression import And, Attribute, Expression, Literal, Spatial
+from contrada.model.geometry import Geometries, as_array, is_nested_deep
+from contrada.model.relation import find_relation
+from contrada.model.subscription import Id, Predicate, Subscription
+
+_ROWS_MAX = 65_536
+_BYTES_MAX = 16 * 2**20
+_TEXTS_MAX = 10_000
+_MIXED = pa.dense_union([pa.field("integer", pa.int64()), pa.field("text", pa.string())])
+_LONG_NUMBER = re.compile(r"\d{309}")  # it may lie beyond all doubles
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a matcher was made: what `Matcher` takes beside the engine's own options."""
+
+    engine: str
+    options: dict[str, Any]
+    simplify: bool
+    crs: str | None
+    filters_max: int
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "Settings":
+        """Take the settings from a snapshot."""
+        names = [field.name for field in fields(cls)]
+        lacking = [name for name in names if name not in snapshot.settings]
+        if lacking:
+            raise InvalidInput(
+                f"{snapshot.name}: is no snapshot of a matcher: of the settings "
+                f"{', '.join(names)} it lacks {', '.join(lacking)}"
+            )
+        return cls(**{name: snapshot.settings[name] for name in names})
+
+
+class _Row(NamedTuple):
+    """One subscription; the names are those of the columns."""
+
+    id: Id
+    filter: str | None
+    geometry: BaseGeometry | None
+    relation: str | None
+    attribute: str | None
+    where: str | None
+    subscriber: Id | None
+
+
+def save_subscriptions(
+    path: str | os.PathLike[str], subscriptions: Iterable[Subscription], settings: Settings
+) -> None:
+    """Write subscriptions to a snapshot, in the order of their ids, whole or not at all."""
+    from contrada import __version__
+
+    ordered = sorted(subscriptions, key=lambda subscription: subscription.id)
+    stated = {"contrada": __version__, "subscriptions": len(ordered), **asdict(settings)}
+    schema = _make_schema(ordered, settings.crs)
+    write_snapshot(path, schema, stated, _batches(ordered, schema))
+
+
+def load_subscriptions(snapshot: Snapshot, reader: PredicateReader) -> list[Subscription]:
+    """Read the subscriptions of a snapshot."""
+    if snapshot.schema.names != list(_Row._fields):
+        raise InvalidInput(
+            f"{snapshot.name}: is no snapshot of a matcher: it has the columns "
+            f"{', '.join(snapshot.schema.names)}, not {', '.join(_Row._fields)}"
+        )
+    found: list[Subscription] = []
+    for batch in snapshot.batches():
+        found += _read_batch(batch, len(found), snapshot.name, reader)
+    return found
+
+
+# Rows out
+
+
+def _make_schema(subscriptions: Sequence[Subscription], crs: str | None) -> pa.Schema:
+    """Give the columns their types; the geometry says in GeoArrow's words what it is."""
+    kinds = {type(s.subscriber) for s in subscriptions} - {type(None)}
+    subscriber = _MIXED if len(kinds) > 1 else pa.int64() if int in kinds else pa.string()
+    extension = {
+        "ARROW:extension:name": "geoarrow.wkb",
+        "ARROW:extension:metadata": json.dumps({} if crs is None else {"crs": crs}),
+    }
+    types = {
+        "id": id_type([s.id for s in subscriptions[:1]]),
+        GEOMETRY: pa.binary(),
+        "subscriber": subscriber,
+    }
+    columns = [pa.field(name, types.get(name, pa.string())) for name in _Row._fields]
+    return pa.schema([c.with_metadata(extension) if c.name == GEOMETRY else c for c in columns])
+
+
+def _batches(subscriptions: Iterable[Subscription], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Give the rows in batches of bounded size."""
+    texts = _Texts()
+    rows: list[_Row] = []
+    bytes_held = 0
+    for subscription in subscriptions:
+        row = _make_row(subscription, texts)
+        rows.append(row)
+        bytes_held += len(row.filter or "") + 16 * int(shapely.get_num_coordinates(row.geometry))
+        if len(rows) == _ROWS_MAX or bytes_held >= _BYTES_MAX:
+            yield _make_batch(rows, schema)
+            rows, bytes_held = [], 0
+    if rows:
+        yield _make_batch(rows, schema)
+
+
+def _make_row(subscription: Subscription, texts: "_Texts") -> _Row:
+    id_, subscriber = subscription.id, subscription.subscriber
+    test, rest = _split(subscription.predicate.expression)
+    try:
+        match test:
+            case Spatial(relation, Attribute(name), Literal(BaseGeometry() as shape)) if _fits(
+                name
+            ):
+                where = None if rest is None else texts.of(rest)
+                return _Row(id_, None, shape, relation.name, name, where, subscriber)
+        filter_ = texts.write(subscription.predicate.expression)
+    except ValueError as fault:
+        raise InvalidInput(f"subscription {id_!r} cannot be saved: {fault}") from fault
+    return _Row(id_, filter_, None, None, None, None, subscriber)
+
+
+def _split(expression: Expression) -> tuple[Expression, Expression | None]:
+    """Take the second half of an AND of two off the first.
+
+    An AND of more stays whole: a row with `where` makes one AND inside another of it.
+    """
+    match expression:
+        case And((first, second)):
+            return first, second
+    return expression, None
+
+
+def _fits(name: str) -> bool:
+    """Tell whether Arrow can hold a text; CQL2 JSON can hold any."""
+    return name.isascii() or _SURROGATE.search(name) is None
+
+
+class _Texts:
+    """Expressions as CQL2 JSON; one that many rows share is written once."""
+
+    def __init__(self) -> None:
+        self._written: dict[int, str] = {}
+
+    def of(self, expression: Expression) -> str:
+        """Write an expression that lives as long as this does."""
+        text = self._written.get(id(expression))
+        if text is None:
+            if len(self._written) >= _TEXTS_MAX:
+                self._written.clear()
+            text = self._written[id(expression)] = self.write(expression)
+        return text
+
+    @staticmethod
+    def write(expression: Expression) -> str:
+        """Write an expression; a number that nobody could read is refused."""
+        tree = to_json(expression)
+        if not isinstance(tree, dict):
+            tree = {"op": "and", "args": [tree]}  # TRUE, FALSE and NULL are no objects
+        text = json.dumps(tree, separators=(",", ":"))
+        if _LONG_NUMBER.search(text):
+            read_json(text)
+        return text
+
+
+def _make_batch(rows: Sequence[_Row], schema: pa.Schema) -> pa.RecordBatch:
+    columns: dict[str, Any] = dict(zip(_Row._fields, zip(*rows, strict=True), strict=True))
+    columns[GEOMETRY] = shapely.to_wkb(as_array(columns[GEOMETRY]), byte_order=1)
+    arrays = [
+        _mix(columns[c.name]) if c.type == _MIXED else pa.array(columns[c.name], c.type)
+        for c in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _mix(values: Sequence[Id | None]) -> pa.Array:
+    """Put integers and texts into one column; null is a text that is not there."""
+    is_text = np.array([not isinstance(value, int) for value in values])
+    offsets = np.where(is_text, np.cumsum(is_text), np.cumsum(~is_text)) - 1
+    members = [
+        pa.array([v for v in values if isinstance(v, int)], pa.int64()),
+        pa.array([v for v in values if not isinstance(v, int)], pa.string()),
+    ]
+    return pa.UnionArray.from_dense(
+        pa.array(is_text, pa.int8()),
+        pa.array(offsets, pa.int32()),
+        members,
+        [member.name for member in _MIXED],
+    )
+
+
+# Rows in
+
+
+def _read_batch(
+    batch: pa.RecordBatch, first_row: int, name: str, reader: PredicateReader
+) -> Iterator[Subscription]:
+    columns = [
+        _decode(batch.column(column), name)
+        if column == GEOMETRY
+        else batch.column(column).to_pylist()
+        for column in _Row._fields
+    ]
+    for number, row in enumerate(map(_Row._make, zip(*columns, strict=True)), first_row):
+        try:
+            yield Subscription(row.id, _read_predicate(row, reader), row.subscriber)
+        except InvalidInput as error:
+            column = "relation" if row.filter is None else "filter"
+            raise InvalidInput(f"{place_of(name, number, column)}: {error}") from None
+
+
+def _read_predicate(row: _Row, reader: PredicateReader) -> Predicate:
+    if row.filter is not None:
+        return reader.parse(row.filter)
+    if row.geometry is None or row.relation is None or row.attribute is None:
+        raise InvalidInput("there is neither a filter nor a geometry, relation and attribute")
+    return reader.combine(row.geometry, find_relation(row.relation), row.attribute, row.where)
+
+
+def _decode(array: pa.Array, name: str) -> Geometries:
+    """Decode geometries, which were tidy and valid when they were saved."""
+    storage = array.storage if isinstance(array, pa.ExtensionArray) else array
+    values = storage.to_numpy(zero_copy_only=False)
+    try:
+        if any(is_nested_deep(value) for value in values if value is not None):
+            raise RecursionError("a collection is nested too deep")
+        shapes: Geometries = shapely.from_wkb(values)
+    except (shapely.errors.ShapelyError, RecursionError) as fault:
+        raise InvalidInput(f"{name}: a geometry cannot be read: {fault}") from fault
+    return shapes

@@ -1,0 +1,174 @@
+"""Relations from area matrices: Table 2 of the AHS paper, for each operator and pair of dimensions.
+
+The matrix decides on the grid, so it is approximate: what comes near counts as touching, and
+*within* means covered by the other's cells. Which of the paper's rows apply follows from the
+dimensions, and with multi-points a point may also overlap points and cross lines and areas. The
+paper has no `covers`, which is `contains` here, and no Egenhofer relations: see `_egenhofer`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.matching.table import Ids
+from contrada.model.relation import Family, SpatialRelation
+
+Mask = NDArray[np.bool_]
+
+_LINE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixPairs:
+    """Events and subscriptions' geometries in pairs, with the area matrix of each pair.
+
+    A matrix is a row II, IB, BI, BB, the event's part first. Areas are rows of interior and
+    boundary of the whole geometry, in cells of the finest level. If all pairs have one event, its
+    dimension is a number and its areas one row.
+    """
+
+    event_dimensions: int | Ids
+    event_areas: Ids
+    dimensions: Ids
+    areas: Ids
+    matrices: Ids
+
+    @property
+    def interiors(self) -> Ids:
+        """Give II of each pair."""
+        return self.matrices[:, 0]
+
+    @property
+    def boundaries(self) -> Ids:
+        """Give BB of each pair."""
+        return self.matrices[:, 3]
+
+    @property
+    def shared(self) -> Ids:
+        """Give the sum of each matrix."""
+        return np.asarray(self.matrices.sum(axis=1))
+
+    @property
+    def is_event_covered(self) -> Mask:
+        """Tell whether the shared area is the whole event."""
+        return np.asarray(self.shared == self.event_areas.sum(axis=-1))
+
+    @property
+    def is_event_around(self) -> Mask:
+        """Tell whether the shared area is the whole of the subscription's geometry."""
+        return np.asarray(self.shared == self.areas.sum(axis=1))
+
+    @property
+    def are_alike(self) -> Mask:
+        """Tell whether both geometries have one dimension."""
+        return np.asarray(self.dimensions == self.event_dimensions)
+
+
+def is_determined(relation: SpatialRelation) -> bool:
+    """Tell whether area matrices decide a relation: all that have a name."""
+    return relation.family is not Family.PATTERN
+
+
+def needs_boundary(relation: SpatialRelation, dimension: int) -> bool:
+    """Tell whether a relation to a geometry needs the cells of its boundary (section 3.1)."""
+    return relation.name != "crosses" or dimension != _LINE
+
+
+def determine(relation: SpatialRelation, pairs: MatrixPairs) -> Mask:
+    """Tell for each pair whether the event satisfies the relation to the other geometry."""
+    return np.asarray(_TABLE_2[relation.name](pairs), bool)
+
+
+def _equals(pairs: MatrixPairs) -> Any:
+    diagonal = pairs.matrices[:, [0, 3]]
+    is_same = ((diagonal == pairs.event_areas) & (diagonal == pairs.areas)).all(axis=1)
+    return is_same & (pairs.shared == diagonal.sum(axis=1)) & pairs.are_alike
+
+
+def _disjoint(pairs: MatrixPairs) -> Any:
+    return pairs.shared == 0
+
+
+def _intersects(pairs: MatrixPairs) -> Any:
+    return pairs.shared != 0
+
+
+def _touches(pairs: MatrixPairs) -> Any:
+    return (pairs.interiors == 0) & (pairs.shared != 0)
+
+
+def _within(pairs: MatrixPairs) -> Any:
+    return pairs.is_event_covered & (pairs.event_dimensions <= pairs.dimensions)
+
+
+def _contains(pairs: MatrixPairs) -> Any:
+    return pairs.is_event_around & (pairs.event_dimensions >= pairs.dimensions)
+
+
+def _overlaps(pairs: MatrixPairs) -> Any:
+    """Points, lines or areas both; lines must share more than one cell."""
+    interior_min = np.where(pairs.dimensions == _LINE, 2, 1)
+    is_proper = ~pairs.is_event_covered & ~pairs.is_event_around
+    return (pairs.interiors >= interior_min) & is_proper & pairs.are_alike
+
+
+def _crosses(pairs: MatrixPairs) -> Any:
+    """Two lines share one cell; others differ in dimension, and neither is within the other.
+
+    Of a line only the interior counts, since only that is indexed for this operator.
+    """
+    is_line = pairs.dimensions == _LINE
+    shared = np.where(is_line, pairs.matrices[:, 0] + pairs.matrices[:, 2], pairs.shared)
+    whole = np.where(is_line, pairs.areas[:, 0], pairs.areas.sum(axis=1))
+    is_proper = (shared != pairs.event_areas.sum(axis=-1)) & (shared != whole)
+    of_two_kinds = (pairs.interiors != 0) & is_proper & ~pairs.are_alike
+    return of_two_kinds | ((pairs.interiors == 1) & is_line & pairs.are_alike)
+
+
+def _egenhofer(name: str) -> Callable[[MatrixPairs], Any]:
+    """Make the rule of an Egenhofer relation, of which exactly one holds for two areas.
+
+    The four facts of `model.relation.egenhofer`, read from the grid: interiors meet where any
+    interior cell is shared, since a boundary in it has both sides in it; boundaries meet where
+    boundary cells are shared. Two areas of the same cells are equal, thin ones too.
+    """
+
+    def holds(pairs: MatrixPairs) -> Any:
+        is_covered, is_around = pairs.is_event_covered, pairs.is_event_around
+        is_apart, is_near = pairs.shared == 0, pairs.boundaries != 0
+        is_same = is_covered & is_around
+        meets = ~is_apart & ~is_same & (pairs.shared == pairs.boundaries)
+        is_other = ~is_apart & ~is_same & ~meets
+        return {
+            "ehDisjoint": is_apart,
+            "ehEquals": is_same,
+            "ehMeet": meets,
+            "ehInside": is_other & is_covered & ~is_near,
+            "ehCoveredBy": is_other & is_covered & is_near,
+            "ehContains": is_other & is_around & ~is_near,
+            "ehCovers": is_other & is_around & is_near,
+            "ehOverlap": is_other & ~is_covered & ~is_around,
+        }[name]
+
+    return holds
+
+
+_TABLE_2: Mapping[str, Callable[[MatrixPairs], Any]] = {
+    "equals": _equals,
+    "disjoint": _disjoint,
+    "intersects": _intersects,
+    "touches": _touches,
+    "overlaps": _overlaps,
+    "crosses": _crosses,
+    "within": _within,
+    "coveredBy": _within,
+    "contains": _contains,
+    "covers": _contains,
+    **{
+        f"eh{name}": _egenhofer(f"eh{name}")
+        for name in "Disjoint Meet Overlap Equals Inside CoveredBy Contains Covers".split()
+    },
+}

@@ -1,0 +1,177 @@
+"""The lookup table of the distributed AHS model: which partition is in charge of which cells.
+
+After section 4 of the AHS paper, with what it leaves to future work: weights that also count where
+events fall, and replicas. The table's prefixes tile the universe; what lies outside it has a
+partition of its own, so that every geometry has somewhere to go. A cell is an interval on the
+Morton curve of the table's level.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.matching.grid import Box, CellLists, Grid
+from contrada.matching.table import Ids
+
+
+@dataclass(frozen=True, slots=True)
+class LookupTable:
+    """Prefix p is the cell of level `levels[p]` that starts at `starts[p]`; together they tile the
+    universe, in order. Its events are dealt out among the partitions `replicas[p]`.
+
+    `outside` is in charge of what no prefix covers.
+    """
+
+    universe: Box
+    level: int
+    starts: Ids
+    levels: Ids
+    replicas: tuple[tuple[int, ...], ...]
+    outside: int
+
+    @property
+    def partition_count(self) -> int:
+        """Count the partitions, the one outside the universe among them."""
+        return self.outside + 1
+
+    def grid(self) -> Grid:
+        """Give the quadtree whose cells the table knows."""
+        return Grid(self.level, self.universe)
+
+    def select(self, cells: CellLists) -> "PrefixLists":
+        """Select the prefixes that each geometry touches, from its cells (Algorithm 1)."""
+        first = np.searchsorted(self.starts, cells.starts, side="right") - 1
+        last = np.searchsorted(self.starts, cells.starts + cells.sizes, side="left")
+        geometry_of = np.repeat(np.arange(len(cells)), np.diff(cells.list_starts))
+        which = np.repeat(np.arange(len(first)), last - first)
+        offset = np.arange(len(which)) - np.repeat(
+            np.cumsum(last - first) - (last - first), last - first
+        )
+        return make_prefix_lists(geometry_of[which], first[which] + offset, len(cells))
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixLists:
+    """The prefixes of some geometries, those of geometry i from `list_starts[i]` on, sorted."""
+
+    list_starts: Ids
+    prefixes: Ids
+
+
+def make_prefix_lists(owners: Ids, prefixes: Ids, count: int) -> PrefixLists:
+    """Sort prefixes by owner, each once."""
+    width = int(prefixes.max(initial=0)) + 1
+    keys = np.unique(owners * width + prefixes)
+    found, chosen = np.divmod(keys, width)
+    return PrefixLists(np.searchsorted(found, np.arange(count + 1)).astype(np.int64), chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How heavy each cell of one level is: `weights[i]` for the cell `codes[i]`, sorted by code."""
+
+    level: int
+    codes: Ids
+    weights: NDArray[np.float64]
+
+    def total(self) -> float:
+        """Sum all weights."""
+        return float(self.weights.sum())
+
+
+def weigh(level: int, cells: dict[int, int], events: dict[int, int]) -> Weights:
+    """Weigh cells in units of subscriptions' cells: half by those, half by where events fall.
+
+    Both are counts by code. Without a sample of events the cells alone count.
+    """
+    codes = np.array(sorted(cells.keys() | events.keys()), np.int64)
+    held = np.array([cells.get(code, 0) for code in codes.tolist()], float)
+    fallen = np.array([events.get(code, 0) for code in codes.tolist()], float)
+    if not fallen.any() or not held.any():
+        return Weights(level, codes, held + fallen)
+    return Weights(level, codes, (held + fallen * held.sum() / fallen.sum()) / 2)
+
+
+def make_lookup_table(
+    universe: Box, weights: Weights, partition_count: int, theta: float | None = None
+) -> LookupTable:
+    """Split the universe where a prefix weighs more than θ, and pack the prefixes.
+
+    θ is a quarter of a partition's fair share unless stated. A prefix of the finest level that is
+    still heavier than a fair share gets replicas.
+    """
+    fair = weights.total() / partition_count
+    prefixes = split(weights, fair / 4 if theta is None else theta)
+    heavy = [weight for _, _, weight in prefixes]
+    replicas = pack(heavy, partition_count, fair)
+    return LookupTable(
+        universe,
+        weights.level,
+        np.array([start for start, _, _ in prefixes], np.int64),
+        np.array([level for _, level, _ in prefixes], np.int64),
+        replicas,
+        outside=partition_count,
+    )
+
+
+def split(weights: Weights, theta: float) -> list[tuple[int, int, float]]:
+    """Tile the universe with prefixes: start, level and weight of each, in order.
+
+    A prefix heavier than θ is split in four, down to the level of the weights.
+    """
+    sums = np.concatenate([[0.0], np.cumsum(weights.weights)])
+    found: list[tuple[int, int, float]] = []
+    pending = [(0, 0)]
+    while pending:
+        start, level = pending.pop()
+        size = 4 ** (weights.level - level)
+        first, last = np.searchsorted(weights.codes, [start, start + size])
+        weight = float(sums[last] - sums[first])
+        if weight > theta and level < weights.level:
+            quarter = size // 4
+            pending += [(start + i * quarter, level + 1) for i in (3, 2, 1, 0)]
+        else:
+            found.append((start, level, weight))
+    return found
+
+
+def pack(heavy: Sequence[float], partition_count: int, fair: float) -> tuple[tuple[int, ...], ...]:
+    """Deal prefixes out among partitions, the heaviest first, each to the lightest partition.
+
+    One heavier than a fair share is dealt out as often as it has shares.
+    """
+    parts = [
+        (weight / copies, number)
+        for number, weight in enumerate(heavy)
+        for copies in [copies_of(weight, fair, partition_count)]
+        for _ in range(copies)
+    ]
+    lightest = [(0.0, partition) for partition in range(partition_count)]
+    heapify(lightest)
+    replicas: list[list[int]] = [[] for _ in heavy]
+    for weight, number in sorted(parts, key=lambda part: (-part[0], part[1])):
+        passed = []
+        while (load := heappop(lightest))[1] in replicas[number]:
+            passed.append(load)
+        replicas[number].append(load[1])
+        for entry in (*passed, (load[0] + weight, load[1])):
+            heappush(lightest, entry)
+    return tuple(tuple(sorted(chosen)) for chosen in replicas)
+
+
+def copies_of(weight: float, fair: float, partition_count: int) -> int:
+    """Say among how many partitions a prefix of some weight is dealt out."""
+    return min(max(1, int(np.ceil(weight / fair))) if fair > 0 else 1, partition_count)
+
+
+def loads(table: LookupTable, weights: Weights) -> NDArray[np.float64]:
+    """Sum the weight of each partition."""
+    found = np.zeros(table.partition_count)
+    owner = np.searchsorted(table.starts, weights.codes, side="right") - 1
+    by_prefix = np.bincount(owner, weights.weights, len(table.starts))
+    for prefix, chosen in enumerate(table.replicas):
+        found[list(chosen)] += by_prefix[prefix] / len(chosen)
+    return found

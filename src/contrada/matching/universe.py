@@ -1,0 +1,41 @@
+"""The universe: the box of all space, as an option of an engine."""
+
+from numbers import Real
+from typing import Any
+
+from contrada.errors import InvalidInput
+
+SIDE_MIN, SIDE_MAX = 1e-100, 1e100  # beyond these, products of lengths are no numbers
+
+Box = tuple[float, float, float, float]
+
+
+def read_universe(universe: Any) -> Box:
+    """Read west, south, east, north; what is no box of a size to work with is refused."""
+    west, south, east, north = sides = _read_sides(universe)
+    if not (west < east and south < north):
+        raise InvalidInput(
+            f"the universe {sides} must be west, south, east, north, "
+            "with west < east and south < north"
+        )
+    if not all(SIDE_MIN <= side <= SIDE_MAX for side in (east - west, north - south)):
+        raise InvalidInput(
+            f"the universe {sides} must be between {SIDE_MIN} and {SIDE_MAX} wide and high"
+        )
+    return sides
+
+
+def _read_sides(universe: Any) -> Box:
+    try:
+        west, south, east, north = (_read_number(side) for side in universe)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(
+            f"the universe must be west, south, east, north, not {universe!r:.80}"
+        ) from None
+    return west, south, east, north
+
+
+def _read_number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError
+    return float(value)

@@ -1,0 +1,119 @@
+"""Figure 5: how many matches change when the points become more."""
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+import numpy as np
+
+from contrada.pictures.plots import Panel, Series, draw_panels
+from contrada.reproduce.crtree.paper import GAIN_EXAMPLE_DENSITY, GAIN_EXAMPLE_PERCENT
+from contrada.reproduce.crtree.plan import Run
+from contrada.reproduce.crtree.rings import RingSet
+from contrada.reproduce.reporting import Column, Table, compare, say_title
+from contrada.reproduce.workloads import KINDS, Regions, event_region
+
+_STEP = 10_000
+DENSITIES = (0, 10_000, 20_000, 30_000)
+_ALL_DENSITIES = (*DENSITIES, DENSITIES[-1] + _STEP)
+
+Gains = dict[tuple[str, str], list[float]]
+
+
+def figure_5(run: Run, layers: Mapping[str, Regions]) -> None:
+    """Count the constraints whose match changes from density D to D + 10,000."""
+    count = run.plan.gain_event_count
+    say_title(
+        run.reporter,
+        f"Figure 5: matches that differ between D and D + {_STEP:,}, % of constraints; "
+        f"{count} events of each type",
+    )
+    table = Table(
+        run.reporter,
+        [
+            Column("layer", width_min=11),
+            Column("type"),
+            *(Column(f"D = {density:,}", format=".4f", width_min=7) for density in DENSITIES),
+        ],
+    )
+    rng = run.generator(5)
+    gains: Gains = {}
+    steps = len(layers) * len(KINDS) * count * (len(DENSITIES) + 1)
+    with run.reporter.watch("Figure 5", steps) as step:
+        for label, regions in layers.items():
+            rings = RingSet(regions)
+            wanted = rng.integers(0, 8, len(regions))
+            for kind in KINDS:
+                changed = np.zeros(len(DENSITIES))
+                for _ in range(count):
+                    matched = []
+                    for found in rings.find_by_density(event_region(rng, kind), _ALL_DENSITIES):
+                        matched.append(found == wanted)
+                        step()
+                    changed += [(before != after).sum() for before, after in pairwise(matched)]
+                gains[label, kind] = (changed / count / len(regions) * 100).tolist()
+                table.add(label, kind, *gains[label, kind])
+    _compare(run, gains)
+    _draw(run, list(layers), gains)
+
+
+def _compare(run: Run, gains: Gains) -> None:
+    at = DENSITIES.index(GAIN_EXAMPLE_DENSITY)
+    first, example, last = (
+        [row[which] for row in gains.values()] for which in (0, at, len(DENSITIES) - 1)
+    )
+    compare(
+        run.reporter,
+        "the text on Figure 5",
+        [
+            (
+                f"at D = {GAIN_EXAMPLE_DENSITY:,} (the paper: an example of how to read it)",
+                f"{GAIN_EXAMPLE_PERCENT} %",
+                _write_percents(example),
+            ),
+            ("the differences are very low", "yes", f"at D = 0: {_write_percents(first)}"),
+            (
+                "they go towards none",
+                "yes",
+                f"at D = {DENSITIES[-1]:,}: {_write_percents(last)}",
+            ),
+            ("all other values of the nine curves", None, "in the table"),
+        ],
+    )
+
+
+def _write_percents(values: list[float]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:.4f} %" if low == high else f"{low:.4f} to {high:.4f} %"
+
+
+def _draw(run: Run, labels: list[str], gains: Gains) -> None:
+    example = Series(
+        "paper's example",
+        [GAIN_EXAMPLE_DENSITY],
+        [GAIN_EXAMPLE_PERCENT],
+        colour=5,
+        line="none",
+        is_quoted=True,
+    )
+    panels = [
+        Panel(
+            [
+                *(
+                    Series(f"type {kind}", DENSITIES, gains[label, kind], colour, marker=marker)
+                    for colour, (kind, marker) in enumerate(zip(KINDS, "os^", strict=True))
+                ),
+                example,
+            ],
+            label,
+        )
+        for label in labels
+    ]
+    draw_panels(
+        run.folder / "figure-5.png",
+        panels,
+        title="Figure 5: matches that differ between D and D + 10,000",
+        note="The paper draws nine curves; its text states one value, as an example.",
+        x_label="D",
+        y_label="% of constraints",
+        scale="log with zero",
+    )

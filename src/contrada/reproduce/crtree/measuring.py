@@ -1,0 +1,153 @@
+"""What an event costs in an index of constraints that are drawn at random."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from shapely.geometry.base import BaseGeometry
+
+from contrada.matching.discrete import DiscreteEvaluator
+from contrada.matching.forwarding import ForwardingIndex
+from contrada.matching.indexes.space import Evaluator, ShapeSet, SpaceIndex
+from contrada.matching.simplify import simplify
+from contrada.matching.table import Ids
+from contrada.model.event import Event
+from contrada.model.expression import And, Attribute, Expression, Literal, Or, Spatial
+from contrada.model.relation import RELATIONS, SpatialRelation
+from contrada.model.subscription import Constraint, Filter, Predicate, Subscription
+from contrada.reproduce.workloads import Regions
+
+UNIVERSE = (0.0, 0.0, 1.0, 1.0)
+_EGENHOFER = [name for name in RELATIONS if name.startswith("eh")]
+
+Events = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one event costs on average, and how many relations the evaluator computed for it."""
+
+    ms: float
+    relations: float = 0.0
+
+
+def mean_ms(run: Callable[[Any], object], events: Events) -> float:
+    """Give the processor's time for an event: what else the machine does is not in it.
+
+    What is run must have been compiled before.
+    """
+    started = time.thread_time()
+    for event in events:
+        run(event)
+    return (time.thread_time() - started) / len(events) * 1e3
+
+
+class CountingEvaluator:
+    """An evaluator that counts the relations it is asked for."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        """Ask another evaluator."""
+        self._evaluator = evaluator
+        self.margin = evaluator.margin
+        self.relation_count = 0
+
+    def check(self, relation: SpatialRelation, geometry: BaseGeometry) -> None:
+        """Refuse what the other one refuses."""
+        self._evaluator.check(relation, geometry)
+
+    def related(
+        self, relation: SpatialRelation, event: BaseGeometry, shapes: ShapeSet, items: Ids
+    ) -> NDArray[np.bool_]:
+        """Tell for each item whether the event satisfies the relation to it."""
+        self.relation_count += len(items)
+        return self._evaluator.related(relation, event, shapes, items)
+
+    def bases(self, event: BaseGeometry, shapes: ShapeSet, items: Ids) -> Ids:
+        """Find the Egenhofer relation to each item."""
+        self.relation_count += len(items)
+        return self._evaluator.bases(event, shapes, items)
+
+
+class MeasuredIndex:
+    """The forwarding table with the CR-tree over some subscriptions."""
+
+    def __init__(self, subscriptions: Sequence[Subscription], evaluator: Evaluator) -> None:
+        """Build the index."""
+        self._evaluator = CountingEvaluator(evaluator)
+        self._index = ForwardingIndex(subscriptions, SpaceIndex(self._evaluator))
+
+    def cost(self, events: Events) -> Cost:
+        """Measure what matching an event costs."""
+        self._match(events[0])  # compiles, and fills caches
+        self._evaluator.relation_count = 0
+        ms = mean_ms(self._match, events)
+        return Cost(ms, self._evaluator.relation_count / len(events))
+
+    def _match(self, event: Any) -> object:
+        return self._index.find(Event({"g": event}), self._index.everything)
+
+
+def discrete(density: float) -> Evaluator:
+    """Make Algorithm 1 over the unit square."""
+    return DiscreteEvaluator(density, UNIVERSE)
+
+
+def index_alone(rng: Generator, regions: Regions, evaluator: Evaluator) -> MeasuredIndex:
+    """Index scenario 1: one constraint in a filter, one filter in a predicate."""
+    subscriptions = []
+    for number, region in enumerate(regions):
+        constraint = _constraint(rng, region)
+        predicate = Predicate(constraint.test, (Filter((constraint,)),))
+        subscriptions.append(Subscription(number, predicate))
+    return MeasuredIndex(subscriptions, evaluator)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Scenario 2 as it is and simplified; `kept` is the share of constraints that stays."""
+
+    plain: MeasuredIndex
+    simplified: MeasuredIndex
+    kept: float
+
+
+def index_pair(
+    rng: Generator,
+    regions: Regions,
+    predicate_count: int,
+    density: float,
+    step: Callable[[], object],
+) -> Pair:
+    """Index scenario 2: a few predicates, each of many filters of two constraints."""
+    plain = list(_predicates(rng, regions, predicate_count))
+    simplified = []
+    for predicate in plain:
+        simplified.append(simplify(predicate)[0])
+        step()
+    plain_index, simplified_index = (
+        MeasuredIndex([Subscription(i, p, i) for i, p in enumerate(chosen)], discrete(density))
+        for chosen in (plain, simplified)
+    )
+    return Pair(plain_index, simplified_index, _size(simplified) / _size(plain))
+
+
+def _size(predicates: Sequence[Predicate]) -> int:
+    return sum(len(filter_.constraints) for p in predicates for filter_ in p.filters)
+
+
+def _predicates(rng: Generator, regions: Regions, count: int) -> Iterator[Predicate]:
+    constraints = [_constraint(rng, region) for region in regions]
+    filters = [Filter(tuple(constraints[i : i + 2])) for i in range(0, len(constraints) - 1, 2)]
+    for part in range(min(count, len(filters))):
+        mine = tuple(filters[part::count])
+        tree: Expression = Or(tuple(And(tuple(c.test for c in f.constraints)) for f in mine))
+        yield Predicate(tree, mine)
+
+
+def _constraint(rng: Generator, region: Any) -> Constraint:
+    name = _EGENHOFER[int(rng.integers(0, len(_EGENHOFER)))]
+    return Constraint(Spatial(RELATIONS[name], Attribute("g"), Literal(region)))

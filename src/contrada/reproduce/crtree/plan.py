@@ -1,0 +1,53 @@
+"""How much the experiments measure, and what each of them is given."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.random import Generator
+
+from contrada.reproduce.reporting import Reporter
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much to measure. `event_count` is for times, `gain_event_count` for Figure 5."""
+
+    sizes: tuple[int, ...]
+    event_count: int
+    pair_count: int
+    densities: tuple[int, ...]
+    gain_event_count: int
+    layer_share: float
+
+
+FULL = Plan(
+    sizes=(1_000, 2_500, 5_000, 10_000),
+    event_count=10,
+    pair_count=40_000,
+    densities=(0, 500, 1_000, 2_000, 4_000, 8_000, 12_000),
+    gain_event_count=10,
+    layer_share=1.0,
+)
+QUICK = Plan(
+    sizes=(500, 1_000, 2_000),
+    event_count=5,
+    pair_count=10_000,
+    densities=(0, 1_000, 2_000, 4_000, 12_000),
+    gain_event_count=10,
+    layer_share=0.05,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of the experiments: its plan, its seed, and where its results go."""
+
+    plan: Plan
+    folder: Path
+    reporter: Reporter
+    seed: int
+
+    def generator(self, experiment: int) -> Generator:
+        """Give an experiment random numbers that no other experiment can shift."""
+        return np.random.default_rng([self.seed, experiment])

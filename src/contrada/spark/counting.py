@@ -1,0 +1,69 @@
+"""Counts that can fail: what came in, and what the tasks say they did with it.
+
+The events are counted as they come from their source, by Spark; each task ends with a row that says
+how many it evaluated and set aside, which Spark sums up and drops. `counts` compares the two.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from contrada.errors import InvalidInput, RowsLost
+from contrada.spark.answering import TALLY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Observation
+
+_observations: "WeakKeyDictionary[DataFrame, tuple[Observation, Observation]]" = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class EventCounts:
+    """What became of the events of a job: events = evaluated + set_aside."""
+
+    events: int
+    evaluated: int
+    set_aside: int
+
+
+def observed(
+    events: "DataFrame",
+    run: "Callable[[DataFrame], DataFrame]",
+    finish: "Callable[[DataFrame], DataFrame]" = lambda answer: answer,
+) -> "DataFrame":
+    """Run tasks over events, both counted; `finish` sees no rows that only count."""
+    from pyspark.sql import Observation, functions
+
+    before, after = Observation(), Observation()
+    answer = run(events.observe(before, functions.count("*").alias("events")))
+    tally = functions.col(TALLY)
+    answer = answer.observe(
+        after,
+        functions.sum(tally["evaluated"]).alias("evaluated"),
+        functions.sum(tally["set_aside"]).alias("set_aside"),
+    )
+    answer = finish(answer.where(tally.isNull()).drop(TALLY))
+    _observations[answer] = (before, after)
+    return answer
+
+
+def counts(answer: "DataFrame") -> EventCounts:
+    """Tell how many events the first action on an answer of `match` has seen.
+
+    It waits for that action. An action that stopped early (`limit`, `first`) cannot be counted.
+    """
+    if answer not in _observations:
+        raise InvalidInput("counts takes what contrada.spark.match has given")
+    before, after = _observations[answer]
+    came_in = before.get.get("events")
+    done = after.get
+    if came_in is None:
+        raise InvalidInput("the action on this answer stopped before its end: nothing was counted")
+    found = EventCounts(came_in, done.get("evaluated") or 0, done.get("set_aside") or 0)
+    if found.events != found.evaluated + found.set_aside:
+        raise RowsLost(
+            f"{found.events:,} events came in, and {found.evaluated:,} were evaluated and "
+            f"{found.set_aside:,} set aside: the answer is not complete"
+        )
+    return found

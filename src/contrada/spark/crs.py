@@ -1,0 +1,49 @@
+"""Coordinate systems of DataFrames: a geometry column states its own, in its field's metadata.
+
+What a column states stays with it through select, filter and join; a computed column states none.
+"""
+
+import re
+from typing import TYPE_CHECKING
+
+from contrada.errors import InvalidInput
+from contrada.files.crs import is_same_crs, spell_crs
+from contrada.model.event import GEOMETRY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_KEY = "crs"
+_NATIVE = re.compile(r"geo(?:metry|graphy)\(((?!SRID:)[^,)]+).*\)")  # how Spark spells its types
+
+
+def state_crs(frame: "DataFrame", column: str, crs: str | None) -> "DataFrame":
+    """Let a column state a coordinate system, or none."""
+    return frame if crs is None else frame.withMetadata(column, {_KEY: crs})
+
+
+def stated_crs(frame: "DataFrame", column: str) -> str | None:
+    """Give the coordinate system that a column states, in its metadata or by Spark's own type."""
+    field = frame.schema[column]
+    native = _NATIVE.fullmatch(str(field.dataType.jsonValue()))
+    stated = (field.metadata or {}).get(_KEY, native and native[1])
+    return spell_crs(stated, f"column {column!r}")
+
+
+def refuse_two_systems(events: "DataFrame", subscriptions: "DataFrame") -> None:
+    """Refuse geometries in two coordinate systems: those that meet, meet in one plane."""
+    places = [("events", events, name) for name in dict.fromkeys(events.columns)]
+    if GEOMETRY in subscriptions.columns:
+        places.insert(0, ("subscriptions", subscriptions, GEOMETRY))
+    first, first_crs = "", None
+    for whose, frame, name in places:
+        crs, place = stated_crs(frame, name), f"{whose}, column {name!r}"
+        if crs is None:
+            continue
+        if first_crs is not None and not is_same_crs(crs, first_crs):
+            raise InvalidInput(
+                f"{first} is in {first_crs:.60}, {place} in {crs:.60}; "
+                "transform one of them, or leave it out"
+            )
+        if first_crs is None:
+            first, first_crs = place, crs

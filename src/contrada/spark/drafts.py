@@ -1,0 +1,121 @@
+"""A folder of files, written by many tasks and visible whole or not at all.
+
+Tasks write into a draft beside the folder, each attempt under a name of its own. When all have
+succeeded, the driver takes those files that they name, and no others: what failed and doubled
+attempts have left goes with the draft.
+"""
+
+import contextlib
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+import pyarrow as pa
+import pyarrow.fs
+
+from contrada.errors import InvalidInput
+from contrada.spark.uris import open_uri
+
+_RENAMES_FOLDERS = ("local", "hdfs")
+_SUCCESS = "_SUCCESS"
+_WHOLE, _REPLACED = "whole", "replaced"
+
+
+@dataclass(frozen=True, slots=True)
+class DraftFolder:
+    """A draft of the folder at a URI; `token` makes it this draft."""
+
+    uri: str
+    token: str
+    replace: bool
+
+    @classmethod
+    def begin(cls, uri: str, *, replace: bool) -> "DraftFolder":
+        """Make a draft; refuse a folder that exists, unless it is to be replaced."""
+        draft = cls(uri, secrets.token_hex(8), replace)
+        filesystem, target = open_uri(uri)
+        with _refusing(uri):
+            draft._check_target(filesystem, target)
+            filesystem.create_dir(draft._path(target), recursive=True)
+        return draft
+
+    @contextlib.contextmanager
+    def open(self, name: str) -> Iterator[IO[bytes]]:
+        """Open a file of the draft for writing; what a failure leaves of it is removed."""
+        filesystem, target = open_uri(self.uri)
+        path = f"{self._path(target)}/{name}"
+        try:
+            with filesystem.open_output_stream(path) as file:
+                yield file
+        except BaseException:
+            with contextlib.suppress(OSError):
+                filesystem.delete_file(path)
+            raise
+
+    def finish(self, names: Sequence[str]) -> None:
+        """Put files of the draft in place, as all that the folder has.
+
+        Where folders can be renamed this is one step. Elsewhere the files come one by one, and
+        `_SUCCESS` last, as from Spark itself.
+        """
+        filesystem, target = open_uri(self.uri)
+        with _refusing(self.uri):
+            self._check_target(filesystem, target)
+            if filesystem.type_name in _RENAMES_FOLDERS:
+                whole = f"{self._path(target)}/{_WHOLE}"
+                self._move(filesystem, names, target, whole)
+                self._rename(filesystem, whole, target)
+            else:
+                filesystem.delete_dir_contents(target, missing_dir_ok=True)
+                self._move(filesystem, names, target, target)
+        self.discard()
+
+    def discard(self) -> None:
+        """Remove the draft; what cannot be removed has a hidden name."""
+        filesystem, target = open_uri(self.uri)
+        with contextlib.suppress(OSError):
+            filesystem.delete_dir(self._path(target))
+
+    def _path(self, target: str) -> str:
+        parent, slash, name = target.rpartition("/")
+        return f"{parent}{slash}.{name}-{self.token}.tmp"
+
+    def _check_target(self, filesystem: pa.fs.FileSystem, target: str) -> None:
+        kind = filesystem.get_file_info(target).type
+        if kind == pa.fs.FileType.File:
+            raise InvalidInput(f"{self.uri}: is a file, where a folder would go")
+        if kind != pa.fs.FileType.NotFound and not self.replace:
+            raise InvalidInput(f'{self.uri}: exists already; mode="overwrite" replaces it')
+
+    def _move(
+        self, filesystem: pa.fs.FileSystem, names: Sequence[str], target: str, place: str
+    ) -> None:
+        filesystem.create_dir(place, recursive=True)
+        for name in names:
+            filesystem.move(f"{self._path(target)}/{name}", f"{place}/{name}")
+        with filesystem.open_output_stream(f"{place}/{_SUCCESS}"):
+            pass
+
+    def _rename(self, filesystem: pa.fs.FileSystem, whole: str, target: str) -> None:
+        """Let the whole folder take its name; the one that had it comes back on failure."""
+        replaced = f"{self._path(target)}/{_REPLACED}"
+        had_one = filesystem.get_file_info(target).type != pa.fs.FileType.NotFound
+        if had_one:
+            filesystem.move(target, replaced)
+        try:
+            filesystem.move(whole, target)
+        except BaseException:
+            if had_one:
+                filesystem.move(replaced, target)
+            raise
+
+
+@contextlib.contextmanager
+def _refusing(uri: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as fault:
+        raise InvalidInput(
+            f"{uri}: cannot be written; it must be a folder that all machines reach: {fault}"
+        ) from fault

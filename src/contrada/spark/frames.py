@@ -1,0 +1,153 @@
+"""DataFrames of events and subscriptions: which columns count, of which types they must be.
+
+All of this is known from the schema, so that nothing runs before it is known to be right.
+"""
+
+import logging
+import warnings
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from contrada.errors import InvalidInput
+from contrada.model.event import GEOMETRY, paths_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+SUBSCRIPTION_COLUMNS = ("filter", "geometry", "relation", "where", "attribute", "subscriber")
+_DEFAULT_ID = "id"
+
+
+def identify(events: "DataFrame", event_id: str) -> "DataFrame":
+    """Give events that have a column of ids: the named one, or for Parquet the file and the row."""
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions
+
+    if event_id in events.columns or event_id != _DEFAULT_ID:
+        check_id(events, event_id, "events", "event_id")
+        return events
+    place = functions.concat_ws("#", "_metadata.file_path", "_metadata.row_index")
+    try:
+        with _quiet("DataFrameQueryContextLogger"):
+            identified = events.withColumn(event_id, place)
+            identified.schema  # noqa: B018  the columns are looked up only now
+    except AnalysisException:
+        raise InvalidInput(
+            f"events have no column {event_id!r} for the id (event_id=…), and are not read from "
+            f"Parquet, whose files and rows have a number; they have {', '.join(events.columns)}"
+        ) from None
+    return identified
+
+
+@contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Silence a logger of PySpark's, which prints the errors that it raises."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def check_id(frame: "DataFrame", name: str, whose: str, option: str) -> None:
+    """Refuse a column of ids that is not there or of another type."""
+    if name not in frame.columns:
+        raise InvalidInput(
+            f"{whose} have no column {name!r} for the id ({option}=…); "
+            f"they have {', '.join(frame.columns)}"
+        )
+    has_whole_ids(frame, name, whose)
+
+
+def subscription_columns(subscriptions: "DataFrame", subscription_id: str) -> list[str]:
+    """List the columns of subscriptions that mean something here."""
+    names = subscriptions.columns
+    if "filter" not in names and GEOMETRY not in names:
+        raise InvalidInput(
+            f"subscriptions need a column 'filter' or 'geometry'; they have {', '.join(names)}"
+        )
+    wanted = [subscription_id, *(c for c in SUBSCRIPTION_COLUMNS if c in names)]
+    return list(dict.fromkeys(wanted))
+
+
+def with_wkb(frame: "DataFrame", names: Sequence[str]) -> "DataFrame":
+    """Select columns; Spark's own geometries become WKB."""
+    from pyspark.sql import functions
+
+    columns = []
+    for name in names:
+        column = functions.col("`" + name.replace("`", "``") + "`")
+        kind = frame.schema[name].dataType.typeName()
+        is_native = kind.startswith(("geometry", "geography"))
+        columns.append(functions.call_function("st_asbinary", column) if is_native else column)
+    return frame.select(*(c.alias(n) for c, n in zip(columns, names, strict=True)))
+
+
+def referenced_columns(events: "DataFrame", attributes: Collection[str], strict: bool) -> list[str]:
+    """Choose the columns that a constraint reads; say so where the events lack one."""
+    found, missing = [], []
+    for name in sorted(attributes):
+        found += [path for path in paths_of(name) if path in events.columns]
+        if not _has_path(events.schema, name):
+            missing.append(name)
+    if missing:
+        message = (
+            f"constraints read {', '.join(map(repr, missing))}, which no event has; "
+            f"events have {', '.join(events.columns)}"
+        )
+        if strict:
+            raise InvalidInput(message)
+        warnings.warn(message, stacklevel=4)
+    if GEOMETRY in events.columns:
+        found.append(GEOMETRY)
+    return found
+
+
+def _has_path(struct: "StructType", name: str) -> bool:
+    from pyspark.sql.types import StructType
+
+    if name in struct.names:
+        return True
+    for path in paths_of(name)[:-1]:
+        inner = struct[path].dataType if path in struct.names else None
+        if isinstance(inner, StructType) and _has_path(inner, name[len(path) + 1 :]):
+            return True
+    return False
+
+
+def has_whole_ids(frame: "DataFrame", name: str, whose: str) -> bool:
+    """Tell whether ids are integers; anything but integers and strings is refused."""
+    from pyspark.sql import types
+
+    kind = frame.schema[name].dataType
+    if isinstance(kind, types.ByteType | types.ShortType | types.IntegerType | types.LongType):
+        return True
+    if isinstance(kind, types.StringType):
+        return False
+    raise InvalidInput(
+        f"{whose}, column {name!r}: an id is a string or a 64-bit integer, "
+        f"not {kind.simpleString()}"
+    )
+
+
+def has_whole_subscribers(subscriptions: "DataFrame") -> bool:
+    """Tell whether subscribers are integers, which they are called by as ids are."""
+    from pyspark.sql.types import NullType
+
+    if "subscriber" not in subscriptions.columns:
+        return False
+    if isinstance(subscriptions.schema["subscriber"].dataType, NullType):
+        return False
+    return has_whole_ids(subscriptions, "subscriber", "subscriptions")
+
+
+def id_type(events: "DataFrame", event_id: str) -> "DataType":
+    """Give the type of the answer's column `event`."""
+    from pyspark.sql import types
+
+    is_whole = has_whole_ids(events, event_id, "events")
+    return types.LongType() if is_whole else types.StringType()

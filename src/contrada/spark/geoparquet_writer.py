@@ -1,0 +1,184 @@
+"""GeoParquet out of DataFrames: each task writes a file, the driver puts all in place at once."""
+
+import contextlib
+import io
+import os
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from contrada.errors import InvalidInput
+from contrada.files.crs import is_same_crs, spell_crs
+from contrada.files.parquet_writer import GeoParquetWriter
+from contrada.model.event import GEOMETRY
+from contrada.spark.crs import stated_crs
+from contrada.spark.drafts import DraftFolder
+from contrada.spark.uris import as_uri
+from contrada.spark.worker import Versions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_MODES = ("error", "overwrite")
+_LINES = "name string, rows long, error string"
+_NATIVE = ("geometry", "geography")  # Spark's own types, by how their names begin
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTask:
+    """The function for `mapInArrow`: write the rows of a task to one file of a draft.
+
+    A row that cannot be written is reported and not raised, since it would fail again.
+    """
+
+    versions: Versions
+    draft: DraftFolder
+    schema: pa.Schema
+    geometry: str
+    crs: str | None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Give a line with the name of the file and its rows; none where there are no rows."""
+        from pyspark import TaskContext
+
+        self.versions.check()
+        context = TaskContext.get()
+        assert context is not None, "a task runs on a worker"
+        filled = (batch for batch in batches if batch.num_rows)
+        first = next(filled, None)
+        if first is None:
+            return
+        error = None
+        try:
+            name, rows = self.write(chain([first], filled), context.partitionId())
+        except InvalidInput as fault:
+            name, rows, error = "", 0, str(fault)
+        yield pa.RecordBatch.from_pydict(
+            {"name": [name], "rows": [rows], "error": pa.array([error], pa.string())}
+        )
+
+    def write(self, batches: Iterable[pa.RecordBatch], number: int) -> tuple[str, int]:
+        """Write a file; give its name and the number of its rows."""
+        name = f"part-{number:05}-{secrets.token_hex(8)}.parquet"
+        place = f"{self.draft.uri}: partition {number}"
+        rows = 0
+        with self.draft.open(name) as file:
+            writer = GeoParquetWriter(file, self.schema, self.geometry, self.crs, place)
+            with _abandoned_on_failure(writer):
+                for batch in batches:
+                    table = pa.Table.from_batches([batch.rename_columns(self.schema.names)])
+                    writer.write(table.cast(self.schema))
+                    rows += batch.num_rows
+                writer.finish()
+        return name, rows
+
+
+def write_geoparquet(
+    frame: "DataFrame",
+    path: str | os.PathLike[str],
+    *,
+    geometry: str = GEOMETRY,
+    crs: str | None = None,
+    mode: str = "error",
+) -> int:
+    """Write a folder of GeoParquet files, one for each partition that has rows; give their count.
+
+    `geometry` names the column of WKB, WKT or Spark's own geometries; nulls stay null. `crs` is
+    that of the column where None is given, and unknown where it states none. The folder appears
+    whole or not at all; mode "error" refuses one that exists, "overwrite" replaces it.
+    """
+    name = os.fspath(path)
+    _check(frame, geometry, mode)
+    system = _choose_crs(frame, geometry, crs, name)
+    plain = _without_native(frame)
+    schema = _arrow_schema(plain, geometry, system, name)
+    draft = DraftFolder.begin(as_uri(name), replace=mode == "overwrite")
+    try:
+        task = WriteTask(Versions.here(), draft, schema, geometry, system)
+        written = _run(plain, task) or [task.write([], 0)]
+        draft.finish([name for name, _ in written])
+    except BaseException:
+        draft.discard()
+        raise
+    return sum(rows for _, rows in written)
+
+
+def _check(frame: "DataFrame", geometry: str, mode: str) -> None:
+    if not hasattr(frame, "isStreaming"):
+        raise InvalidInput(f"a DataFrame is written, not {type(frame).__name__}")
+    if frame.isStreaming:
+        raise InvalidInput("a stream cannot be written as a whole; give a batch DataFrame")
+    if mode not in _MODES:
+        raise InvalidInput(f"mode {mode!r} is unknown; there are {', '.join(_MODES)}")
+    for name, count in Counter(frame.columns).items():
+        if count > 1:
+            raise InvalidInput(f"{count} columns are named {name!r}; a file can have one")
+    if geometry not in frame.columns:
+        raise InvalidInput(
+            f"there is no column {geometry!r} to take geometries from; "
+            f"there are {', '.join(frame.columns)}"
+        )
+    kind = frame.schema[geometry].dataType
+    if not kind.typeName().startswith(("binary", "string", *_NATIVE)):
+        raise InvalidInput(
+            f"column {geometry!r} is of type {kind.simpleString()}; geometries are binary (WKB), "
+            "string (WKT), or of the type geometry"
+        )
+
+
+def _choose_crs(frame: "DataFrame", geometry: str, given: str | None, name: str) -> str | None:
+    stated, wanted = stated_crs(frame, geometry), spell_crs(given, name)
+    if stated is not None and wanted is not None and not is_same_crs(stated, wanted):
+        raise InvalidInput(
+            f"{name}: column {geometry!r} is in {stated:.60}, not in {wanted:.60}; "
+            "transform it first"
+        )
+    return wanted or stated
+
+
+def _without_native(frame: "DataFrame") -> "DataFrame":
+    """Give the same columns, Spark's own geometries as WKB."""
+    from pyspark.sql import functions
+
+    columns = []
+    for field in frame.schema.fields:
+        column = functions.col("`" + field.name.replace("`", "``") + "`")
+        is_native = field.dataType.typeName().startswith(_NATIVE)
+        columns.append(functions.call_function("st_asbinary", column) if is_native else column)
+    return frame.select(*(c.alias(n) for c, n in zip(columns, frame.columns, strict=True)))
+
+
+def _arrow_schema(frame: "DataFrame", geometry: str, crs: str | None, name: str) -> pa.Schema:
+    """Find the schema of the files; refuse a type that they cannot have, before anything runs."""
+    from pyspark.errors import PySparkException
+
+    try:
+        schema = frame.limit(0).toArrow().schema.remove_metadata()
+        GeoParquetWriter(io.BytesIO(), schema, geometry, crs, name).abandon()
+    except (PySparkException, pa.ArrowException) as fault:
+        raise InvalidInput(f"{name}: a column cannot be written: {fault}") from fault
+    return schema
+
+
+def _run(frame: "DataFrame", task: WriteTask) -> list[tuple[str, int]]:
+    # PySpark's mapInArrow takes no column with a dot or a backtick in its name.
+    numbered = frame.toDF(*(f"column{i}" for i in range(len(frame.columns))))
+    lines = numbered.mapInArrow(task, _LINES).collect()
+    for line in lines:
+        if line["error"] is not None:
+            raise InvalidInput(line["error"])
+    return [(line["name"], line["rows"]) for line in lines]
+
+
+@contextlib.contextmanager
+def _abandoned_on_failure(writer: GeoParquetWriter) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        writer.abandon()
+        raise

@@ -1,0 +1,116 @@
+"""The two plans as Spark jobs over events: `broadcast` and `partitioned`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from contrada.spark.answering import AnswerShape
+from contrada.spark.counting import observed
+from contrada.spark.partitioned import Partitions, partition
+from contrada.spark.routing import ROUTE, TURN, PartitionTask, RouteTask
+from contrada.spark.subscribing import Subscribed
+from contrada.spark.worker import EventColumns, MatchTask, Versions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
+
+BROADCAST_BYTES_MAX = 512 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Which plan to take, and why."""
+
+    name: str
+    reason: str
+
+
+def choose_plan(wanted: str, subscribed: Subscribed) -> Plan:
+    """Choose a plan: the one asked for, else by the size of the set, which every worker holds."""
+    if wanted != "auto":
+        return Plan(wanted, "it was asked for")
+    size, limit = subscribed.staged.size_bytes, BROADCAST_BYTES_MAX
+    is_small = size <= limit
+    reason = (
+        f"the subscriptions are {size:,} bytes, {'at most' if is_small else 'more than'} {limit:,}"
+    )
+    return Plan("broadcast" if is_small else "partitioned", reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Events with numbered columns, and staged subscriptions.
+
+    `types` are those of the answer's column `event` and of the columns that are kept.
+    """
+
+    events: "DataFrame"
+    subscribed: Subscribed
+    columns: EventColumns
+    shape: AnswerShape
+    types: "Sequence[DataType]"
+    plan: Plan
+
+    def run(self) -> "DataFrame":
+        """Match the events, when something is asked of the answer."""
+        if self.plan.name == "partitioned":
+            return self.run_partitioned(self.partition())
+        return self.run_broadcast()
+
+    def partition(self) -> Partitions:
+        """Put the subscriptions into as many partitions as a shuffle has."""
+        spark = self.events.sparkSession
+        count = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
+        return partition(spark, self.subscribed, self.events, self.columns, self.shape, count)
+
+    def run_broadcast(self) -> "DataFrame":
+        """Match every event against all subscriptions, wherever it is read."""
+        task = MatchTask(Versions.here(), self.subscribed.staged, self.columns, self.shape)
+        schema = self.shape.schema(self.types[0], self.types[1:])
+        return observed(self.events, lambda events: events.mapInArrow(task, schema))
+
+    def run_partitioned(self, found: Partitions) -> "DataFrame":
+        """Bring events to the subscriptions in their part of the universe."""
+        from pyspark.sql import types
+
+        shape = self.shape
+        kept = list(self.types[1:])
+        if shape.wants_counts:
+            shape, kept = replace(shape, keep=(*shape.keep, TURN)), [*kept, types.LongType()]
+        routing = RouteTask(Versions.here(), found.table, self.columns, self.subscribed.anchored)
+        matching = PartitionTask(
+            Versions.here(), found.table, found.segments, found.residual, self.columns, shape
+        )
+        route = [
+            types.StructField(name, kind) for name, kind in zip(ROUTE, _route_types(), strict=True)
+        ]
+        routed = types.StructType([*route, *self.events.schema.fields])
+        schema = shape.schema(self.types[0], kept)
+
+        def run(events: "DataFrame") -> "DataFrame":
+            copies = events.mapInArrow(routing, routed)
+            dealt = copies.repartitionById(found.table.partition_count, ROUTE[0])
+            return dealt.mapInArrow(matching, schema)
+
+        return observed(self.events, run, self._sum_up if shape.wants_counts else lambda a: a)
+
+    def _sum_up(self, answer: "DataFrame") -> "DataFrame":
+        """Add up the counts that partitions have of one event."""
+        from pyspark.sql import functions
+
+        names = [name for name in answer.columns if name not in ("n", TURN)]
+        firsts = [functions.first(name, ignorenulls=True).alias(name) for name in names]
+        summed = answer.groupBy(TURN).agg(functions.sum("n").alias("n"), *firsts)
+        return summed.select(*(name for name in answer.columns if name != TURN))
+
+
+def _route_types() -> "list[DataType]":
+    from pyspark.sql import types
+
+    return [
+        types.IntegerType(),
+        types.BooleanType(),
+        types.LongType(),
+        types.ArrayType(types.LongType()),
+    ]

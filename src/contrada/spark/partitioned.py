@@ -1,0 +1,115 @@
+"""The plan "partitioned", on the driver: the distributed AHS model in place of broadcasting.
+
+Index: subscriptions go to the partitions of their anchors' cells. Match: an event goes to the
+partitions that it touches, and the whole predicate is evaluated there. A pair that several
+partitions find is emitted by the one in charge of the first cell common to both, so that nothing
+is lost or doubled. Subscriptions without an anchor are residual: an event visits them once, in its
+home partition.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.matching.lookup import LookupTable, Weights, loads, make_lookup_table, weigh
+from contrada.spark.answering import AnswerShape
+from contrada.spark.segments import AssignTask, CellCountTask, EventCountTask, SegmentTask
+from contrada.spark.staging import Part, StagedSet
+from contrada.spark.subscribing import Subscribed
+from contrada.spark.worker import EventColumns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LEVEL = 10  # of the cells by which the universe is divided
+_SAMPLE = 0.02
+_PART = "digest string, count long, size_bytes long"
+_ROW = (
+    "partition int, id string, filter string, geometry binary, relation string, "
+    "attribute string, where string, subscriber string"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """Subscriptions in their partitions, and how to find those of an event.
+
+    `segments[p]` are the subscriptions of partition p, None where it has none.
+    """
+
+    table: LookupTable
+    segments: tuple[StagedSet | None, ...]
+    residual: StagedSet | None
+    loads: NDArray[np.float64]
+    replication: float
+
+
+def partition(
+    spark: "SparkSession",
+    subscribed: Subscribed,
+    events: "DataFrame",
+    columns: EventColumns,
+    shape: AnswerShape,
+    count: int,
+) -> Partitions:
+    """Divide the universe by where subscriptions lie and events fall, and stage the segments."""
+    table, weights = _divide(spark, subscribed, events, columns, count)
+    parts = _parts(spark, subscribed.staged)
+    rows = parts.mapInArrow(AssignTask(subscribed.staged.uri, table), _ROW)
+    residual_number = table.partition_count
+    writing = SegmentTask(subscribed.staged.uri, shape.has_whole_ids, shape.has_whole_subscribers)
+    written = (
+        rows.repartitionById(table.partition_count + 1, "partition")
+        .mapInArrow(writing, f"partition int, {_PART}")
+        .collect()
+    )
+    staged = {
+        row["partition"]: StagedSet(
+            subscribed.staged.uri, (Part(row["digest"], row["count"], row["size_bytes"]),)
+        )
+        for row in written
+    }
+    held = sum(staged_set.count for staged_set in staged.values())
+    return Partitions(
+        table,
+        tuple(staged.get(number) for number in range(table.partition_count)),
+        staged.get(residual_number),
+        loads(table, weights),
+        held / max(1, subscribed.staged.count),
+    )
+
+
+def _divide(
+    spark: "SparkSession",
+    subscribed: Subscribed,
+    events: "DataFrame",
+    columns: EventColumns,
+    count: int,
+) -> tuple[LookupTable, Weights]:
+    universe = subscribed.bounds or (-180.0, -90.0, 180.0, 90.0)
+    west, south, east, north = universe
+    if not (west < east and south < north):  # all on one line: any box around it will do
+        universe = (west - 1, south - 1, east + 1, north + 1)
+    counting = CellCountTask(subscribed.staged.uri, LEVEL, universe)
+    cells = _histogram(_parts(spark, subscribed.staged).mapInArrow(counting, "code long, n long"))
+    fallen = {}
+    if not events.isStreaming:
+        sample = events.sample(fraction=_SAMPLE, seed=1)
+        falling = EventCountTask(LEVEL, universe, columns, subscribed.anchored)
+        fallen = _histogram(sample.mapInArrow(falling, "code long, n long"))
+    weights = weigh(LEVEL, cells, fallen)
+    return make_lookup_table(universe, weights, count), weights
+
+
+def _histogram(counted: "DataFrame") -> dict[int, int]:
+    from pyspark.sql import functions
+
+    summed = counted.groupBy("code").agg(functions.sum("n").alias("n")).toArrow()
+    return dict(zip(summed["code"].to_pylist(), summed["n"].to_pylist(), strict=True))
+
+
+def _parts(spark: "SparkSession", staged: StagedSet) -> "DataFrame":
+    rows = [(part.digest, part.count, part.size_bytes) for part in staged.parts]
+    return spark.createDataFrame(rows, _PART).repartition(max(1, len(rows)))

@@ -1,0 +1,110 @@
+"""Subscriptions as SQL functions of a session: `name(struct(*))` and `name_match(TABLE(events))`.
+
+The struct keeps the names of the columns, which a call with bare columns would lose. Events are
+read as `match` reads them; a bad one fails the query.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from contrada.errors import InvalidInput
+from contrada.matcher.run import MatchedBatch
+from contrada.spark.match import stage_subscriptions
+from contrada.spark.staging import StagedSet
+from contrada.spark.worker import EventColumns, Versions, cut, match_events, open_set, refuse_bad
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_EVENT_ID = "id"
+
+
+def register(
+    spark: "SparkSession",
+    name: str,
+    subscriptions: "DataFrame",
+    *,
+    subscription_id: str = "id",
+    repair: bool = False,
+) -> None:
+    """Register subscriptions under a name, in place of those that had it.
+
+    `name(struct(*))` gives the ids that a row satisfies, as an array. `name_match(TABLE(events))`
+    gives rows of `event`, the column `id` of the events as a text, and `subscription`.
+    """
+    from pyspark.sql import functions
+
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InvalidInput(f"{name!r} is no name of a function: letters, digits and underscores")
+    staged, has_whole_ids = stage_subscriptions(subscriptions, subscription_id, repair)
+    lookup = _Lookup(Versions.here(), staged.staged, staged.geometries, has_whole_ids, repair)
+    kind = "long" if has_whole_ids else "string"
+
+    def find(rows: pa.Array) -> pa.Array:
+        return lookup.find(rows)
+
+    class FindPairs:
+        def eval(self, table: pa.RecordBatch) -> "Iterator[pa.Table]":
+            yield lookup.pairs(table)
+
+    find.__annotations__ = {"rows": pa.Array, "return": pa.Array}
+    arrow: Any = functions  # whose stubs know neither of the two
+    spark.udf.register(name, arrow.arrow_udf(find, f"array<{kind}>"))
+    pairs = arrow.arrow_udtf(FindPairs, returnType=f"event string, subscription {kind}")
+    spark.udtf.register(f"{name}_match", pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """Finds subscriptions for rows of events, in a worker."""
+
+    versions: Versions
+    staged: StagedSet
+    geometries: tuple[str, ...]
+    has_whole_ids: bool
+    repair: bool
+
+    def find(self, rows: pa.StructArray) -> pa.Array:
+        """Give the ids that each row satisfies."""
+        batch = pa.RecordBatch.from_struct_array(rows)
+        found = [self._ids(matched) for matched in self._match(batch, None)]
+        kind = pa.list_(pa.int64() if self.has_whole_ids else pa.string())
+        return (
+            pa.concat_arrays([array.cast(kind) for array in found]) if found else pa.array([], kind)
+        )
+
+    def pairs(self, batch: pa.RecordBatch) -> pa.Table:
+        """Give the pairs of event and subscription."""
+        if _EVENT_ID not in batch.schema.names:
+            names = ", ".join(batch.schema.names)
+            raise InvalidInput(f"the events have no column {_EVENT_ID!r}; they have {names}")
+        tables = []
+        ids = pa.array(open_set(self.staged).ids, pa.int64() if self.has_whole_ids else pa.string())
+        for matched in self._match(batch, _EVENT_ID):
+            events = matched.events.ids.take(pa.array(matched.rows)).cast(pa.string())
+            tables.append(
+                pa.table({"event": events, "subscription": ids.take(pa.array(matched.ranks))})
+            )
+        schema = pa.schema([("event", pa.string()), ("subscription", ids.type)])
+        return pa.concat_tables([schema.empty_table(), *tables])
+
+    def _match(self, batch: pa.RecordBatch, event_id: str | None) -> Iterator[MatchedBatch]:
+        self.versions.check()
+        subscriptions = open_set(self.staged)
+        names = tuple(batch.schema.names)
+        for piece in cut(iter([batch]), names, subscriptions):
+            events = EventColumns(names, event_id, self.geometries, self.repair).receive(piece)
+            refuse_bad(events, quarantine=False)
+            yield match_events(events, subscriptions)
+
+    def _ids(self, matched: MatchedBatch) -> pa.ListArray:
+        ids = pa.array(open_set(self.staged).ids, pa.int64() if self.has_whole_ids else pa.string())
+        counts = np.bincount(matched.rows, minlength=matched.events.batch.length)
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        return pa.ListArray.from_arrays(pa.array(offsets), ids.take(pa.array(matched.ranks)))

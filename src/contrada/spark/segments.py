@@ -1,0 +1,202 @@
+"""The tasks that put subscriptions into partitions: count cells, assign, and write segments."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import shapely
+from numpy.typing import NDArray
+
+from contrada.files.snapshot import Snapshot, write_snapshot
+from contrada.matcher.saving import load_subscriptions
+from contrada.matching.anchors import anchors_of
+from contrada.matching.columns import GeometryColumn
+from contrada.matching.grid import Box, CellLists, Grid
+from contrada.matching.lookup import LookupTable, PrefixLists, make_prefix_lists
+from contrada.matching.subscribing import PredicateReader
+from contrada.matching.table import Ids
+from contrada.model.geometry import Geometries, as_array
+from contrada.model.subscription import Subscription
+from contrada.spark.staging import Part, fetch, put
+from contrada.spark.worker import EventColumns
+
+_ROWS_MAX = 8_192
+_COLUMNS = ("id", "filter", "geometry", "relation", "attribute", "where", "subscriber")
+
+
+@dataclass(frozen=True, slots=True)
+class CellCountTask:
+    """The function for `mapInArrow` that counts the cells of subscriptions, by where they start."""
+
+    uri: str
+    level: int
+    universe: Box
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Count the cells of all anchors of some parts."""
+        for snapshot in _snapshots(self.uri, batches):
+            shapes = [
+                shape
+                for subscription in load_subscriptions(snapshot, PredicateReader())
+                for _, shape in anchors_of(subscription) or ()
+            ]
+            for first in range(0, len(shapes), _ROWS_MAX):
+                yield self._count(as_array(shapes[first : first + _ROWS_MAX]))
+
+    def _count(self, shapes: Geometries) -> pa.RecordBatch:
+        cells = Grid(self.level, self.universe).decompose(shapes)
+        codes, counts = np.unique(cells.starts, return_counts=True)
+        return pa.RecordBatch.from_pydict({"code": codes, "n": counts.astype(np.int64)})
+
+
+@dataclass(frozen=True, slots=True)
+class EventCountTask:
+    """The function for `mapInArrow` that counts where events fall: the middles of their boxes."""
+
+    level: int
+    universe: Box
+    columns: EventColumns
+    anchored: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Count the events of some batches; bad ones fall nowhere."""
+        grid = Grid(self.level, self.universe)
+        for batch in batches:
+            events = self.columns.receive(batch.rename_columns(list(self.columns.names)))
+            boxes = np.concatenate([boxes_of(events.batch.geometry(n)) for n in self.anchored])
+            inside = boxes[meet(boxes, self.universe)]
+            middles = np.asarray(shapely.points((inside[:, :2] + inside[:, 2:]) / 2))
+            codes, counts = np.unique(grid.decompose(middles).starts, return_counts=True)
+            yield pa.RecordBatch.from_pydict({"code": codes, "n": counts.astype(np.int64)})
+
+
+@dataclass(frozen=True, slots=True)
+class AssignTask:
+    """The function for `mapInArrow` that gives each row of a part to its partitions.
+
+    The partition after the last is that of the residual subscriptions.
+    """
+
+    uri: str
+    table: LookupTable
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Give the rows of some parts, as often as there are partitions for them."""
+        for snapshot in _snapshots(self.uri, batches):
+            subscriptions = load_subscriptions(snapshot, PredicateReader())
+            rows, partitions = self._assign(subscriptions)
+            table = pa.Table.from_batches(snapshot.batches())
+            for first in range(0, len(rows), _ROWS_MAX):
+                piece = slice(first, first + _ROWS_MAX)
+                chosen = table.take(pa.array(rows[piece])).combine_chunks()
+                columns = {"partition": pa.array(partitions[piece].astype(np.int32))}
+                columns |= {name: _plain(chosen[name]) for name in _COLUMNS}
+                yield pa.RecordBatch.from_pydict(columns)
+
+    def _assign(self, subscriptions: Sequence[Subscription]) -> tuple[Ids, Ids]:
+        lists = prefixes_of(subscriptions, self.table)
+        rows: list[int] = []
+        partitions: list[int] = []
+        for row, subscription in enumerate(subscriptions):
+            mine = lists.prefixes[lists.list_starts[row] : lists.list_starts[row + 1]].tolist()
+            found = {p for prefix in mine for p in self.table.replicas[prefix]}
+            if anchors_of(subscription) is None:
+                found = {self.table.partition_count}
+            rows += [row] * len(found)
+            partitions += sorted(found)
+        return np.array(rows, np.int64), np.array(partitions, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentTask:
+    """The function for `mapInArrow` that writes the subscriptions of one partition as a part."""
+
+    uri: str
+    has_whole_ids: bool
+    has_whole_subscribers: bool
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write all rows of a task, which are those of one partition."""
+        received = [batch for batch in batches if batch.num_rows]
+        if not received:
+            return
+        rows = pa.Table.from_batches(received)
+        number = rows["partition"][0].as_py()
+        part = self._write(self._typed(rows.drop_columns(["partition"])).sort_by("id"))
+        yield pa.RecordBatch.from_pydict(
+            {
+                "partition": pa.array([number], pa.int32()),
+                "digest": [part.digest],
+                "count": [part.count],
+                "size_bytes": [part.size_bytes],
+            }
+        )
+
+    def _typed(self, rows: pa.Table) -> pa.Table:
+        """Make integers of ids that were texts while they travelled."""
+        for name, is_whole in (
+            ("id", self.has_whole_ids),
+            ("subscriber", self.has_whole_subscribers),
+        ):
+            if is_whole:
+                at = rows.schema.get_field_index(name)
+                rows = rows.set_column(at, name, rows[name].cast(pa.int64()))
+        return rows
+
+    def _write(self, rows: pa.Table) -> Part:
+        with tempfile.TemporaryDirectory(prefix="contrada-segment-") as folder:
+            path = Path(folder) / "segment"
+            write_snapshot(path, rows.schema, {}, rows.to_batches(_ROWS_MAX))
+            return put(self.uri, path, rows.num_rows)
+
+
+def prefixes_of(subscriptions: Sequence[Subscription], table: LookupTable) -> PrefixLists:
+    """Select the prefixes of subscriptions: those that an anchor of theirs touches."""
+    shapes, owners = [], []
+    for row, subscription in enumerate(subscriptions):
+        for _, shape in anchors_of(subscription) or ():
+            shapes.append(shape)
+            owners.append(row)
+    return _join(table, table.grid().decompose(as_array(shapes)), owners, len(subscriptions))
+
+
+def _join(table: LookupTable, cells: CellLists, owners: Sequence[int], count: int) -> PrefixLists:
+    lists = table.select(cells)
+    of_shape = np.repeat(np.arange(len(owners)), np.diff(lists.list_starts))
+    return make_prefix_lists(np.array(owners, np.int64)[of_shape], lists.prefixes, count)
+
+
+def boxes_of(column: GeometryColumn) -> NDArray[np.float64]:
+    """Give the boxes of geometries; a missing one has a box of NaN."""
+    boxes = np.array(shapely.bounds(column.shapes), float).reshape(-1, 4)
+    at = column.is_point
+    boxes[at] = np.stack([column.x[at], column.y[at]] * 2, axis=1)
+    return boxes
+
+
+def meet(boxes: NDArray[np.float64], universe: Box) -> NDArray[np.bool_]:
+    """Tell which boxes meet the universe; one of NaN does not."""
+    west, south, east, north = universe
+    return np.asarray(
+        (boxes[:, 0] <= east)
+        & (boxes[:, 2] >= west)
+        & (boxes[:, 1] <= north)
+        & (boxes[:, 3] >= south)
+    )
+
+
+def _snapshots(uri: str, batches: Iterator[pa.RecordBatch]) -> Iterator[Snapshot]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield fetch(uri, Part(**row))
+
+
+def _plain(column: pa.ChunkedArray) -> pa.Array:
+    """Give a column in a type that Spark has: ids and subscribers are texts while they travel."""
+    array = column.combine_chunks()
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    return array.cast(pa.string()) if pa.types.is_integer(array.type) else array

@@ -1,0 +1,156 @@
+"""Where subscriptions wait for the workers: parts of a set, as snapshots at a URI.
+
+A part is named by its digest, so that a task that runs twice writes the same file. The URI is one
+that every machine reaches; on each machine a part is fetched once, whoever asks for it.
+"""
+
+import atexit
+import hashlib
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.fs
+
+from contrada.errors import InvalidInput
+from contrada.files.snapshot import SUFFIXES, Snapshot, open_snapshot, read_digest
+from contrada.spark.machine import cache_folder, locked, prune
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STAGING = "spark.contrada.staging"
+_COPY_BYTES = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some subscriptions of a set, as a snapshot."""
+
+    digest: str
+    count: int
+    size_bytes: int
+
+    @property
+    def file_name(self) -> str:
+        """Give the name of the file, at the URI and in the cache."""
+        return self.digest + SUFFIXES[0]
+
+
+@dataclass(frozen=True, slots=True)
+class StagedSet:
+    """Parts at a URI that together are one set of subscriptions."""
+
+    uri: str
+    parts: tuple[Part, ...]
+
+    @property
+    def digest(self) -> str:
+        """Name the set by its content."""
+        names = sorted(part.digest for part in self.parts)
+        return hashlib.sha256("".join(names).encode()).hexdigest()
+
+    @property
+    def size_bytes(self) -> int:
+        """Count the bytes of all parts."""
+        return sum(part.size_bytes for part in self.parts)
+
+    @property
+    def count(self) -> int:
+        """Count the subscriptions of all parts."""
+        return sum(part.count for part in self.parts)
+
+    def fetch(self) -> Iterator[Snapshot]:
+        """Open the parts, each from this machine's copy."""
+        for part in sorted(self.parts, key=lambda part: part.digest):
+            yield fetch(self.uri, part)
+
+
+def staging_uri(spark: "SparkSession") -> str:
+    """Choose where the parts go: where the session says, or on one machine a temporary folder."""
+    stated = spark.conf.get(STAGING, None)
+    if stated:
+        return str(stated)
+    master = str(spark.conf.get("spark.master", ""))
+    if not master.startswith("local"):
+        raise InvalidInput(
+            f"{STAGING} is not set: subscriptions need a folder that all machines of {master} "
+            "reach, such as s3://bucket/contrada or file:///shared/contrada"
+        )
+    return _temporary_folder()
+
+
+@lru_cache(maxsize=1)
+def _temporary_folder() -> str:
+    folder = tempfile.mkdtemp(prefix="contrada-staging-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder).as_uri()
+
+
+def put(uri: str, path: Path, count: int) -> Part:
+    """Copy a snapshot to a URI, whole or not at all."""
+    part = Part(read_digest(path), count, path.stat().st_size)
+    filesystem, folder = _open_uri(uri)
+    target, draft = f"{folder}/{part.file_name}", f"{folder}/.{uuid.uuid4().hex}.tmp"
+    try:
+        filesystem.create_dir(folder, recursive=True)
+        if filesystem.get_file_info(target).size == part.size_bytes:
+            return part
+        with path.open("rb") as source, filesystem.open_output_stream(draft) as sink:
+            shutil.copyfileobj(source, sink, _COPY_BYTES)
+        filesystem.move(draft, target)
+    except OSError as fault:
+        raise InvalidInput(f"{uri}: subscriptions cannot be written there: {fault}") from fault
+    return part
+
+
+def fetch(uri: str, part: Part) -> Snapshot:
+    """Open a part from this machine's copy, which is made if there is none or a damaged one."""
+    folder = cache_folder("snapshots")
+    path = folder / part.file_name
+    with locked(folder / f"{part.digest}.lock"):
+        if path.exists():
+            try:
+                os.utime(path)
+                return open_snapshot(path)
+            except (InvalidInput, OSError):
+                path.unlink(missing_ok=True)
+        _copy_here(uri, part, path)
+        snapshot = open_snapshot(path)
+        if snapshot.digest != part.digest:
+            path.unlink()
+            raise InvalidInput(
+                f"{uri}/{part.file_name} is another snapshot: its digest is {snapshot.digest}"
+            )
+    prune(folder, SUFFIXES[0], keep=path)
+    return snapshot
+
+
+def _copy_here(uri: str, part: Part, path: Path) -> None:
+    filesystem, folder = _open_uri(uri)
+    try:
+        with (
+            filesystem.open_input_stream(f"{folder}/{part.file_name}") as source,
+            tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as draft,
+        ):
+            shutil.copyfileobj(source, draft, _COPY_BYTES)
+        Path(draft.name).replace(path)
+    except (OSError, pa.ArrowException) as fault:
+        raise InvalidInput(
+            f"{uri}/{part.file_name}: the subscriptions cannot be read from here: {fault}"
+        ) from fault
+
+
+def _open_uri(uri: str) -> tuple[pa.fs.FileSystem, str]:
+    try:
+        filesystem, folder = pa.fs.FileSystem.from_uri(uri)
+    except (pa.ArrowException, OSError, ValueError) as fault:
+        raise InvalidInput(f"{uri}: is no URI of a folder: {fault}") from fault
+    return filesystem, str(folder).rstrip("/")

@@ -1,0 +1,255 @@
+"""Subscriptions from a DataFrame: tasks judge the rows and stage them; the driver learns little.
+
+What comes back to the driver is a line for each part, and the first bad rows with their count. Bad
+rows of subscriptions always fail the call: whoever subscribes wants to know.
+"""
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import shapely
+
+from contrada.errors import InvalidInput
+from contrada.language import FILTERS_MAX
+from contrada.matcher.saving import Settings, save_subscriptions
+from contrada.matching.anchors import anchors_of
+from contrada.matching.engines import DEFAULT_ENGINE
+from contrada.matching.grid import Box
+from contrada.matching.subscribing import PredicateReader, SubscriptionRows, read_subscriptions
+from contrada.model.geometry import as_array
+from contrada.model.subscription import Id, Subscription
+from contrada.spark.staging import Part, StagedSet, fetch, put, staging_uri
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SHOWN_MAX = 20
+_PART_ROWS_MAX = 100_000
+_NAME = "subscriptions"
+_LINES = (
+    "digest string, count long, size_bytes long, broad long, attributes array<string>, "
+    "geometries array<string>, anchored array<string>, bounds array<double>, "
+    "bad long, reasons array<string>"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """A staged set, and what planning must know of it.
+
+    `attributes` are what constraints read, `geometries` those that they read as geometries, and
+    `anchored` those by which subscriptions are found in space. `broad` counts the subscriptions
+    that an event may satisfy wherever it lies; the others are anchored within `bounds`: west,
+    south, east, north.
+    """
+
+    staged: StagedSet
+    attributes: frozenset[str]
+    geometries: tuple[str, ...]
+    anchored: tuple[str, ...]
+    broad: int
+    bounds: Box | None
+
+
+@dataclass(frozen=True, slots=True)
+class StageTask:
+    """The function for `mapInArrow`: judge rows of subscriptions and write them to the URI."""
+
+    uri: str
+    columns: tuple[str, ...]
+    id_column: str
+    repair: bool
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Give a line for each part, and one for the bad rows if there are any."""
+        faults = _Faults()
+        rows = SubscriptionRows()
+        reader = PredicateReader()
+        first_row = 0
+        for batch in batches:
+            read_subscriptions(
+                batch.rename_columns(list(self.columns)),
+                first_row,
+                _NAME,
+                reader=reader,
+                geometry_columns=(),
+                id_column=self.id_column,
+                repair=self.repair,
+                on_bad=None,
+                rows=rows,
+                on_refused=faults.add,
+            )
+            first_row += batch.num_rows
+            if len(rows.subscriptions) >= _PART_ROWS_MAX:
+                yield self._stage(rows.subscriptions, faults)
+                rows = SubscriptionRows()
+        if rows.subscriptions:
+            yield self._stage(rows.subscriptions, faults)
+        if faults.count:
+            yield _as_line(bad=faults.count, reasons=faults.shown)
+
+    def _stage(self, subscriptions: list[Subscription], faults: "_Faults") -> pa.RecordBatch:
+        ids = Counter(subscription.id for subscription in subscriptions)
+        if len(ids) < len(subscriptions):
+            faults.add_repeated(ids)
+            subscriptions = list({s.id: s for s in subscriptions}.values())
+        part = write_part(self.uri, subscriptions)
+        return _as_line(
+            digest=part.digest,
+            count=part.count,
+            size_bytes=part.size_bytes,
+            broad=sum(anchors_of(s) is None for s in subscriptions),
+            geometries=sorted(
+                {a for s in subscriptions for a in s.predicate.geometry_attributes()}
+            ),
+            anchored=sorted({name for s in subscriptions for name, _ in anchors_of(s) or ()}),
+            bounds=_bounds(subscriptions),
+            attributes=sorted({a for s in subscriptions for a in s.predicate.attributes()}),
+        )
+
+
+def write_part(uri: str, subscriptions: Sequence[Subscription]) -> Part:
+    """Write subscriptions as one part of a staged set."""
+    settings = Settings(DEFAULT_ENGINE, {}, simplify=True, crs=None, filters_max=FILTERS_MAX)
+    with tempfile.TemporaryDirectory(prefix="contrada-part-") as folder:
+        path = Path(folder) / "part"
+        save_subscriptions(path, subscriptions, settings)
+        return put(uri, path, len(subscriptions))
+
+
+def _bounds(subscriptions: Sequence[Subscription]) -> list[float] | None:
+    shapes = [shape for s in subscriptions for _, shape in anchors_of(s) or ()]
+    return np.asarray(shapely.total_bounds(as_array(shapes))).tolist() if shapes else None
+
+
+def subscribe(frame: "DataFrame", columns: Sequence[str], id_: str, repair: bool) -> Subscribed:
+    """Stage a DataFrame of subscriptions that has just these columns; refuse bad rows."""
+    spark = frame.sparkSession
+    task = StageTask(staging_uri(spark), tuple(columns), id_, repair)
+    numbered = frame.toDF(*(f"column{i}" for i in range(len(columns))))
+    lines = numbered.mapInArrow(task, _LINES).toArrow().to_pylist()
+    parts = [line for line in lines if line["digest"] is not None]
+    staged = StagedSet(
+        task.uri,
+        tuple(Part(line["digest"], line["count"], line["size_bytes"]) for line in parts),
+    )
+    _refuse(lines, staged)
+    if len(parts) > 1:
+        _refuse_repeated(frame, staged)
+    return Subscribed(
+        staged,
+        frozenset(_names(parts, "attributes")),
+        tuple(_names(parts, "geometries")),
+        tuple(_names(parts, "anchored")),
+        sum(line["broad"] for line in parts),
+        _join([line["bounds"] for line in parts if line["bounds"] is not None]),
+    )
+
+
+def _names(parts: Sequence[dict[str, Any]], column: str) -> list[str]:
+    return sorted({name for line in parts for name in line[column]})
+
+
+def _join(bounds: Sequence[Sequence[float]]) -> Box | None:
+    if not bounds:
+        return None
+    sides = np.array(bounds)
+    west, south = sides[:, :2].min(axis=0).tolist()
+    east, north = sides[:, 2:].max(axis=0).tolist()
+    return west, south, east, north
+
+
+def _refuse(lines: Sequence[dict[str, Any]], staged: StagedSet) -> None:
+    bad = sum(line["bad"] or 0 for line in lines)
+    if bad:
+        reasons = [reason for line in lines for reason in line["reasons"] or ()]
+        raise InvalidInput(describe(reasons, bad, staged.count + bad))
+
+
+def describe(reasons: Sequence[str], bad: int, total: int) -> str:
+    """Say what is wrong with rows of subscriptions: the first of them, and how many there are."""
+    shown = "".join(f"\n  {reason}" for reason in reasons[:SHOWN_MAX])
+    rest = f"\n  and {bad - SHOWN_MAX:,} more" if bad > SHOWN_MAX else ""
+    return f"{_NAME}: {bad:,} of {total:,} cannot be used:{shown}{rest}"
+
+
+def _refuse_repeated(frame: "DataFrame", staged: StagedSet) -> None:
+    """Look for an id that several parts have."""
+    from pyspark.sql import functions
+
+    spark = frame.sparkSession
+    parts = spark.createDataFrame(
+        [(part.digest, part.count, part.size_bytes) for part in staged.parts],
+        "digest string, count long, size_bytes long",
+    )
+    ids = parts.repartition(len(staged.parts)).mapInArrow(_IdTask(staged.uri), "id string")
+    repeated = ids.groupBy("id").count().where("count > 1")
+    found = repeated.agg(functions.count("*").alias("bad"), functions.sum("count")).first()
+    if found is not None and found["bad"]:
+        rows = repeated.orderBy("id").limit(SHOWN_MAX).collect()
+        reasons = [f"subscription {row['id']}: {row['count']} rows have this id" for row in rows]
+        raise InvalidInput(describe(reasons, int(found["bad"]), staged.count))
+
+
+@dataclass(frozen=True, slots=True)
+class _IdTask:
+    """The function for `mapInArrow` that lists the ids of parts, as texts."""
+
+    uri: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for row in batch.to_pylist():
+                for rows in fetch(self.uri, Part(**row)).batches():
+                    ids = [repr(id_) for id_ in rows.column("id").to_pylist()]
+                    yield pa.RecordBatch.from_pydict({"id": pa.array(ids, pa.string())})
+
+
+class _Faults:
+    """The first reasons why rows were refused, and how many were."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.shown: list[str] = []
+
+    def add(self, row: int, id_: Id | None, reason: str) -> None:
+        """Count a row; the row's number means nothing here, its id does."""
+        self._add([f"subscription {id_!r}, {reason.removeprefix(f'{_NAME}, row {row}, ')}"])
+
+    def add_repeated(self, ids: Counter[Id]) -> None:
+        """Count the ids that several rows have."""
+        self._add(
+            f"subscription {id_!r}: {count} rows have this id"
+            for id_, count in ids.items()
+            if count > 1
+        )
+
+    def _add(self, reasons: Iterable[str]) -> None:
+        for reason in reasons:
+            self.count += 1
+            if len(self.shown) < SHOWN_MAX:
+                self.shown.append(reason)
+
+
+def _as_line(**values: Any) -> pa.RecordBatch:
+    schema = pa.schema(
+        [
+            ("digest", pa.string()),
+            ("count", pa.int64()),
+            ("size_bytes", pa.int64()),
+            ("broad", pa.int64()),
+            ("attributes", pa.list_(pa.string())),
+            ("geometries", pa.list_(pa.string())),
+            ("anchored", pa.list_(pa.string())),
+            ("bounds", pa.list_(pa.float64())),
+            ("bad", pa.int64()),
+            ("reasons", pa.list_(pa.string())),
+        ]
+    )
+    return pa.RecordBatch.from_pylist([values], schema=schema)
