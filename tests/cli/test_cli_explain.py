@@ -21,6 +21,17 @@ def test_explain_shows_the_normal_form_and_what_serves_each_constraint(
     assert said.err == ""
 
 
+def test_explain_names_what_serves_each_constraint_in_the_engine_that_is_chosen(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["explain", TEXT, "--engine", "crtree"]) == 0
+    said = capsys.readouterr().out
+    assert "with the engine crtree:" in said
+    assert "CR-tree of area" in said
+    assert main(["explain", TEXT, "--engine", "btree"]) == 2
+    assert "unknown engine 'btree'" in capsys.readouterr().err
+
+
 def test_explain_reads_json_and_writes_one_json_object(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -32,6 +43,7 @@ def test_explain_reads_json_and_writes_one_json_object(
     assert answer["text"] == "wind BETWEEN 1 AND 9007199254740993"
     assert [[c["constraint"] for c in filter_] for filter_ in answer["filters"]]
     assert answer["removed"] == []
+    assert answer["engine"] == "strtree"
 
 
 @pytest.mark.parametrize(

@@ -349,6 +349,29 @@ def test_a_geometry_that_cannot_be_read_is_refused_with_its_row(folder: Path, su
     assert list(folder.iterdir()) == []
 
 
+def test_a_curve_is_refused_with_its_row(folder: Path) -> None:
+    curve = bytes.fromhex("010800000003000000" + "00" * 48)
+    broken = pa.record_batch([pa.array([7]), pa.array([curve])], schema=SCHEMA)
+    with pytest.raises(InvalidInput, match="row 0 has no readable geometry: Nonlinear"):
+        write(folder / "x.geoparquet", broken, geometry_column="geometry")
+
+
+def test_a_file_with_infinite_coordinates_states_no_box(folder: Path) -> None:
+    path = folder / "far.geoparquet"
+    texts = [pa.table({"shape": [text]}) for text in ("POINT (1 2)", "LINESTRING (0 0, 1 inf)")]
+    write(path, *texts, geometry_column="shape")
+    geo = json.loads((pq.read_metadata(path).metadata or {})[b"geo"], parse_constant=pytest.fail)
+    assert "bbox" not in geo["columns"]["shape"]
+
+
+def test_a_folder_of_geoparquet_is_read_by_geopandas(folder: Path) -> None:
+    for number in range(2):
+        path = folder / f"{number}.geoparquet"
+        write(path, rows_of(number), geometry_column="geometry", crs="EPSG:2154")
+    frame = geopandas.read_parquet(folder)
+    assert (list(frame["event"]), frame.crs) == ([0, 1], "EPSG:2154")
+
+
 def test_rows_of_another_type_are_refused(folder: Path) -> None:
     output = open_output(folder / "n.csv", pa.schema([("n", pa.int64())]))
     with pytest.raises(InvalidInput, match="cannot be written"), output:

@@ -11,6 +11,7 @@ import shapely
 from shapely.geometry import LineString, MultiPolygon, Point, Polygon, box
 
 from contrada import InvalidInput, Matcher
+from exact_engines import every_engine
 
 SQUARE = box(0, 0, 4, 4)
 BOW_TIE = Polygon([(0, 0), (2, 2), (2, 0), (0, 2)])
@@ -317,7 +318,7 @@ def test_repair_mends_events_and_leaves_out_what_it_cannot_mend(form: str) -> No
     assert (stats["events"], stats["events_mended"], stats["events_left_out"]) == (7, 1, 2)
 
 
-@pytest.mark.parametrize("engine", ["scan", "strtree", "crtree"])
+@every_engine
 @pytest.mark.parametrize("form", ["table", "list"])
 def test_what_geos_can_neither_judge_nor_mend_is_left_out(engine: str, form: str) -> None:
     beyond = (
@@ -326,16 +327,18 @@ def test_what_geos_can_neither_judge_nor_mend_is_left_out(engine: str, form: str
     )
     rows = pa.table({"id": ["good", "beyond"], "geometry": [SQUARE.wkt, beyond]})
     matcher, heard = Matcher(engine), []
-    with pytest.raises(InvalidInput, match="row 1.*GEOS cannot judge it"):
+    with pytest.raises(InvalidInput, match=r"row 1.*GEOS cannot judge it"):
         matcher.add_many(rows)
     assert matcher.add_many(rows, repair=True, on_bad=lambda *bad: heard.append(bad)) == 1
-    with pytest.raises(InvalidInput, match="subscription 'a', .*GEOS cannot judge it"):
+    with pytest.raises(InvalidInput, match=r"subscription 'a', .*GEOS cannot judge it"):
         matcher.add("a", geometry=beyond, repair=True)
     events: Any = rows if form == "table" else rows.to_pylist()
-    for options in ({"repair": True}, {"quarantine": True}):
-        found = matcher.match_many(events, on_bad=lambda *bad: heard.append(bad), **options)
+    for repair in (True, False):
+        found = matcher.match_many(
+            events, repair=repair, quarantine=True, on_bad=lambda *bad: heard.append(bad)
+        )
         assert found["event"].to_pylist() == ["good"]
-    with pytest.raises(InvalidInput, match="attribute 'geometry': .*GEOS cannot judge it"):
+    with pytest.raises(InvalidInput, match=r"attribute 'geometry': .*GEOS cannot judge it"):
         matcher.match({"geometry": beyond}, repair=True)
     assert [(row, id_) for row, id_, _ in heard] == [(1, "beyond")] * 3
     assert all("GEOS cannot judge it" in reason for _, _, reason in heard)
@@ -364,7 +367,7 @@ def test_quarantine_takes_anything_in_a_list_that_is_no_event() -> None:
         "id IS NULL OR n = 1",
     ],
 )
-@pytest.mark.parametrize("engine", ["scan", "strtree"])
+@every_engine
 def test_a_bad_event_matches_no_kind_of_filter(engine: str, filter_: str) -> None:
     bad_point, good_point = shapely.to_wkb(Point(NAN, 1)), Point(2, 1).wkb
     table = pa.table(
@@ -390,7 +393,7 @@ def test_a_bad_event_matches_no_kind_of_filter(engine: str, filter_: str) -> Non
         "NOT S_WITHIN(geometry, geometry)",
     ],
 )
-@pytest.mark.parametrize("engine", ["scan", "strtree"])
+@every_engine
 def test_a_mended_event_is_matched_as_mended(engine: str, filter_: str) -> None:
     matcher = Matcher(engine)
     matcher.add("untrue", filter_)

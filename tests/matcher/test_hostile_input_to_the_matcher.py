@@ -8,6 +8,7 @@ import pytest
 import shapely
 
 from contrada import InvalidInput, Matcher
+from exact_engines import every_engine
 
 
 def nested_collections(depth: int) -> bytes:
@@ -92,10 +93,7 @@ def test_a_map_is_a_path_in_a_table_as_it_is_in_an_event() -> None:
     assert matcher.match({"m": {"b": 1}}) == ["deep"]
 
 
-EXACT_ENGINES = ["scan", "strtree", "crtree"]
-
-
-@pytest.mark.parametrize("engine", EXACT_ENGINES)
+@every_engine
 @pytest.mark.parametrize("size", [1e153, 1e160, 1e300, 1e-308, 5e-324, 1.0])
 def test_no_subscription_is_lost_however_large_or_small_it_is(engine: str, size: float) -> None:
     matcher = Matcher(engine)
@@ -107,7 +105,7 @@ def test_no_subscription_is_lost_however_large_or_small_it_is(engine: str, size:
 
 
 @pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")  # GEOS's
-@pytest.mark.parametrize("engine", EXACT_ENGINES)
+@every_engine
 @pytest.mark.parametrize("relation", ["intersects", "disjoint"])
 @pytest.mark.parametrize(
     ("event", "meets"),

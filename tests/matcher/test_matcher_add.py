@@ -11,17 +11,16 @@ from shapely.geometry import LineString, Point, Polygon, box
 
 import contrada
 from contrada import InvalidInput, Matcher, Relation
+from exact_engines import every_engine
 
 SQUARE = box(0, 0, 4, 4)
 BOW_TIE = Polygon([(0, 0), (2, 2), (2, 0), (0, 2)])
-
-both_engines = pytest.mark.parametrize("engine", ["scan", "strtree"])
 
 
 # Ways to say what is wanted
 
 
-@both_engines
+@every_engine
 def test_a_filter_is_cql2_text(engine: str) -> None:
     matcher = Matcher(engine)
     matcher.add("leaks", "S_INTERSECTS(area, POLYGON((0 0, 9 0, 9 9, 0 0))) AND hazard > 3")
@@ -30,7 +29,7 @@ def test_a_filter_is_cql2_text(engine: str) -> None:
     assert matcher.match({"area": Point(-5, 1), "hazard": 4}) == []
 
 
-@both_engines
+@every_engine
 def test_a_filter_is_cql2_json_decoded_or_not(engine: str) -> None:
     matcher = Matcher(engine)
     matcher.add("mapping", {"op": ">", "args": [{"property": "hazard"}, 3]})
@@ -39,7 +38,7 @@ def test_a_filter_is_cql2_json_decoded_or_not(engine: str) -> None:
     assert matcher.match({"hazard": 3}) == []
 
 
-@both_engines
+@every_engine
 def test_true_matches_every_event_and_false_none(engine: str) -> None:
     matcher = Matcher(engine)
     matcher.add("all", True)
@@ -67,7 +66,7 @@ def test_a_geometry_may_come_in_any_form(geometry: Any) -> None:
     assert matcher.match({"geometry": Point(0, 1)}) == []
 
 
-@both_engines
+@every_engine
 def test_relation_where_and_attribute_say_the_same_as_a_filter(engine: str) -> None:
     matcher = Matcher(engine)
     matcher.add("parts", geometry=SQUARE, relation="within", where="wind > 90", attribute="area")
@@ -83,7 +82,7 @@ def test_relation_where_and_attribute_say_the_same_as_a_filter(engine: str) -> N
     assert answers == [["parts", "whole"], [], [], [], []]
 
 
-@both_engines
+@every_engine
 def test_where_may_be_an_or_and_json(engine: str) -> None:
     matcher = Matcher(engine)
     either = {
@@ -98,7 +97,7 @@ def test_where_may_be_an_or_and_json(engine: str) -> None:
     assert matcher.match({"geometry": outside, "wet": True}) == []
 
 
-@both_engines
+@every_engine
 def test_a_member_of_relation_is_egenhofers_and_a_string_ogcs(engine: str) -> None:
     matcher = Matcher(engine)
     matcher.add("member", geometry=box(1, 1, 2, 2), relation=Relation.CONTAINS)
@@ -108,7 +107,7 @@ def test_a_member_of_relation_is_egenhofers_and_a_string_ogcs(engine: str) -> No
     assert matcher.match({"geometry": touching}) == ["string"]
 
 
-@both_engines
+@every_engine
 @pytest.mark.parametrize("member", list(Relation))
 def test_exactly_one_member_holds_for_each_pair_of_regions(engine: str, member: Relation) -> None:
     events = {
@@ -233,7 +232,7 @@ def test_too_many_filters_in_normal_form_are_refused() -> None:
 # One id, one subscription
 
 
-@both_engines
+@every_engine
 def test_a_taken_id_is_refused_unless_it_is_to_be_replaced(engine: str) -> None:
     matcher = Matcher(engine)
     matcher.add("a", "n > 1", subscriber="u")
@@ -252,7 +251,7 @@ def test_replacing_an_id_that_is_not_there_adds_it() -> None:
     assert list(matcher) == ["a"]
 
 
-@both_engines
+@every_engine
 def test_a_removed_subscription_is_gone_at_once_and_may_come_back(engine: str) -> None:
     matcher = Matcher(engine)
     for id_ in ("a", "b", "c"):

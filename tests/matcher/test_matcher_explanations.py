@@ -101,6 +101,88 @@ def test_why_agrees_with_match_on_events_of_all_kinds() -> None:
             assert matcher.why("a", event).matched == (matcher.match(event) == ["a"])
 
 
+EXCLUSION = "two of its constraints exclude each other"
+
+
+def test_why_shows_what_was_said_and_why_it_can_never_match() -> None:
+    matcher = Matcher()
+    matcher.add("never", "x > 10 AND x < 5")
+    why = matcher.why("never", {"x": 7})
+    assert (why.matched, why.value) == (False, False)
+    assert [[c.value for c in filter_] for filter_ in why.filters] == [[False, False]]
+    assert str(why).splitlines() == [
+        "'never' does not match (false)",
+        "filter 1 of 1",
+        "  false   x > 10  [x = 7]",
+        "  false   x < 5  [x = 7]",
+        f"can never match: x > 10 AND x < 5 ({EXCLUSION}: x > 10 and x < 5)",
+    ]
+    matcher.add("constant", "1 > 2")
+    assert str(matcher.why("constant", {})).splitlines() == [
+        "'constant' does not match (false)",
+        "can never match: FALSE is true for no event",
+    ]
+    matcher.add("either", "(x > 10 AND x < 5) OR y = 1")
+    assert "can never match: x > 10 AND x < 5" in str(matcher.why("either", {"y": 1}))
+    matcher.add("null", "NULL")
+    assert str(matcher.why("null", {})).splitlines()[1] == (
+        "can never match: NULL is true for no event"
+    )
+
+
+def test_why_shows_constraints_that_the_simplifier_took_out() -> None:
+    matcher = Matcher()
+    matcher.add("a", "x > 10 AND x <> 0")
+    why = matcher.why("a", {"x": 0})
+    assert [[c.value for c in filter_] for filter_ in why.filters] == [[False, False]]
+
+
+NOTCHED = "POLYGON((0 0, 4 0, 0 4, 0 0))"
+NEAR_MISS = box(2.05, 2.05, 6, 6)  # disjoint, but by less than a halo
+
+
+@pytest.mark.parametrize(
+    ("engine", "options"),
+    [
+        ("crtree", {"evaluator": "discrete", "universe": (0, 0, 10, 10), "density": 10}),
+        ("ahs", {"level": 4, "universe": (0, 0, 10, 10)}),
+    ],
+)
+def test_why_gives_the_answer_of_the_engine_and_says_where_it_is_not_the_exact_one(
+    engine: str, options: dict[str, Any]
+) -> None:
+    matcher = Matcher(engine, **options)
+    matcher.add("it", f"NOT ehDisjoint(geometry, {NOTCHED}) AND n > 0")
+    event = {"geometry": NEAR_MISS, "n": 1}
+    assert matcher.match(event) == ["it"]
+    why = matcher.why("it", event)
+    assert why.matched
+    region, number = why.filters[0]
+    assert (region.value, region.exact_value, region.matrix) == (True, False, "FF2FF1212")
+    assert (number.value, number.exact_value) == (True, True)
+    first, second = str(why).splitlines()[2:]
+    assert first.startswith("  true    NOT ehDisjoint(geometry")
+    assert "DE-9IM FF2FF1212  (exactly: false)" in first
+    assert "exactly" not in second
+    assert matcher.why("it", {"n": 1}).value is None
+    assert matcher.why("it", {"geometry": box(7, 7, 9, 9), "n": 1}).value is False
+
+
+@pytest.mark.parametrize("engine", ["scan", "strtree", "crtree", "ahs"])
+def test_why_agrees_with_match_in_every_engine(engine: str) -> None:
+    matcher = Matcher(engine)
+    for name in ("S_WITHIN", "S_DISJOINT", "NOT S_TOUCHES", "ehOverlap", "NOT ehMeet"):
+        matcher.add(name, f"{name}(area, {SQUARE_TEXT}) AND (n > 1 OR NOT s LIKE 'a%')")
+    for area in (Point(1, 1), Point(0, 0), None, SQUARE, box(2, 2, 9, 9), box(4, 0, 6, 4)):
+        for values in ({}, {"n": 2}, {"n": 0, "s": "b"}, {"s": "ab"}):
+            event = {"area": area, **values}
+            found = matcher.match(event)
+            for id_ in matcher:
+                why = matcher.why(id_, event)
+                assert why.matched == (id_ in found)
+                assert engine == "ahs" or "exactly" not in str(why)
+
+
 def test_why_refuses_an_unknown_id_and_a_bad_event() -> None:
     matcher = watching_matcher()
     with pytest.raises(InvalidInput, match="no subscription has the id 'z'"):
@@ -171,10 +253,96 @@ def test_explain_takes_json_a_truth_value_and_a_subscription() -> None:
     assert contrada.explain(matcher.get("a")) == by_json
 
 
+def test_explain_shows_what_was_removed_from_a_subscription_and_why() -> None:
+    text = "(x > 10 AND x <> 0) OR (x > 20 AND y = 1) OR (z > 1 AND z < 0)"
+    removed = (
+        "x <> 0 (another constraint implies it: x > 10)",
+        "z > 1 AND z < 0 (two of its constraints exclude each other: z > 1 and z < 0)",
+        "x > 20 AND y = 1 (it implies another filter: x > 10)",
+    )
+    assert contrada.explain(text).removed == removed
+    matcher = Matcher()
+    matcher.add("a", text)
+    explanation = contrada.explain(matcher.get("a"))
+    assert explanation == contrada.explain(text)
+    assert f"removed by the simplifier: {removed[0]}" in str(explanation)
+    matcher.add(
+        "b", geometry=SQUARE, where=f"n > 1 AND n > 0 AND S_WITHIN(geometry, {SQUARE_TEXT})"
+    )
+    assert len(contrada.explain(matcher.get("b")).removed) == 2
+    matcher.add("c", geometry=SQUARE, where="geometry IS NOT NULL AND n > 1 AND n > 0")
+    explained = contrada.explain(matcher.get("c"))
+    assert len(explained.removed) == 2
+    assert [c.text for c in explained.filters[0][1:]] == ["n > 1"]
+
+
+def test_explain_says_that_nothing_was_removed_where_nothing_was() -> None:
+    for matcher in (Matcher(simplify=False), Matcher("ahs")):
+        matcher.add("a", "x > 10 AND x <> 0")
+        explanation = contrada.explain(matcher.get("a"), engine=matcher.engine)
+        assert explanation.removed == ()
+        assert len(explanation.filters[0]) == 2
+        assert "removed by the simplifier: nothing" in str(explanation)
+    assert contrada.explain("x > 10 AND x <> 0", engine="ahs").removed == ()
+
+
+def test_what_was_removed_is_cut_to_a_readable_length() -> None:
+    circle = Point(1, 1).buffer(1, quad_segs=100)
+    explanation = contrada.explain(
+        f"S_WITHIN(g, {circle.wkt}) AND S_INTERSECTS(g, {circle.buffer(1).wkt})"
+    )
+    (removal,) = explanation.removed
+    assert removal.startswith("S_INTERSECTS(g, POLYGON((")
+    assert "…" in removal
+    assert len(removal) < 250
+    assert "another constraint implies it: S_WITHIN(g, POLYGON((" in removal
+    assert len(explanation.filters[0][0].text) > 1_000
+
+
+@pytest.mark.parametrize(
+    ("test", "served"),
+    [
+        (f"S_INTERSECTS(area, {SQUARE_TEXT})", "CR-tree of area"),
+        (f"S_DISJOINT(area, {SQUARE_TEXT})", "CR-tree of area"),
+        ("dwithin(area, POINT(1 1), 5)", "CR-tree of area"),
+        ("S_WITHIN(area, other)", "evaluated on every event"),
+        ("n = 2.5", "values of n by hash"),
+        ("n <> 2", "differences from n by hash"),
+        ("n > 2", "sorted bounds of n"),
+        ("CASEI(n) LIKE 'a%'", "text patterns of n"),
+        ("n IS NULL", "presence of n"),
+        ("n + 1 > m", "evaluated on every event"),
+    ],
+)
+def test_explain_tells_what_serves_a_constraint_in_a_forwarding_table(
+    test: str, served: str
+) -> None:
+    ((constraint,),) = contrada.explain(test, engine="crtree").filters
+    assert constraint.served_by == served
+    ((constraint,),) = contrada.explain(test, engine="scan").filters
+    assert constraint.served_by == "evaluated on every event"
+
+
+def test_explain_knows_that_a_forwarding_table_counts_what_is_selective_first() -> None:
+    ((found, rest),) = contrada.explain("n = 1 AND m > 2", engine="crtree").filters
+    assert found.served_by == "values of n by hash"
+    assert rest.served_by == "evaluated where the others hold"
+    ((cells, pattern),) = contrada.explain(
+        f"S_WITHIN(g, {SQUARE_TEXT}) AND relate(g, {SQUARE_TEXT}, 'T********')", engine="ahs"
+    ).filters
+    assert (cells.served_by, pattern.served_by) == ("cells of g", "CR-tree of g")
+
+
+def test_explain_refuses_an_engine_that_there_is_not() -> None:
+    with pytest.raises(InvalidInput, match="unknown engine 'btree'"):
+        contrada.explain("n > 1", engine="btree")
+
+
 def test_explain_reads_well() -> None:
     assert str(contrada.explain("n > 1 OR m > 1")).splitlines() == [
         "(n > 1) OR (m > 1)",
         "",
+        "with the engine strtree:",
         "filter 1 of 2",
         f"  {'n > 1':<60}  range of n, vectorised",
         "filter 2 of 2",
@@ -202,6 +370,8 @@ def test_explain_refuses_what_add_refuses() -> None:
         contrada.explain("n LIEK 2")
     with pytest.raises(InvalidInput, match="more than 1 filters"):
         contrada.explain("n > 1 OR m > 1", filters_max=1)
+    with pytest.raises(InvalidInput, match="filters_max must be a number >= 1, not 'many'"):
+        contrada.explain("n > 1", filters_max="many")  # type: ignore[arg-type]
 
 
 # The relation of two regions

@@ -16,10 +16,9 @@ import shapely
 from shapely.geometry import LineString, Point, box
 
 from contrada import Matcher
+from exact_engines import every_engine
 
 BATCH_ROWS = 65_536  # what one batch of a table has at most
-
-both_engines = pytest.mark.parametrize("engine", ["scan", "strtree"])
 
 
 def watching_matcher(engine: str = "strtree") -> Matcher:
@@ -76,7 +75,7 @@ def make_events(kind: str, folder: Path) -> Any:
 KINDS = "table chunks reader geodataframe pandas list tuple parquet geojson".split()
 
 
-@both_engines
+@every_engine
 @pytest.mark.parametrize("threads", [1, 2, None])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_source_gives_the_same_pairs_in_order(
@@ -110,7 +109,7 @@ def test_every_column_is_an_attribute_and_a_field_of_a_struct_too() -> None:
     assert pairs(matcher.match_many(table)) == [(0, "nested"), (1, "plain"), (2, "dotted")]
 
 
-@both_engines
+@every_engine
 def test_a_field_of_structs_may_be_geojson_as_in_a_single_event(engine: str) -> None:
     matcher = Matcher(engine)
     matcher.add("a", geometry=box(0, 0, 4, 4), attribute="trip.goal")
@@ -193,7 +192,7 @@ def test_no_events_and_no_subscriptions_give_an_empty_table() -> None:
 # Order
 
 
-@both_engines
+@every_engine
 def test_subscriptions_come_by_value_through_additions_removals_and_replacements(
     engine: str,
 ) -> None:

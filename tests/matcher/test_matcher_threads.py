@@ -14,14 +14,13 @@ import shapely
 from shapely.geometry import Point
 
 from contrada import InvalidInput, Matcher
+from exact_engines import every_engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 READERS = 3
 ROUNDS = 40
-
-both_engines = pytest.mark.parametrize("engine", ["scan", "strtree"])
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +53,7 @@ def event_at(place: int) -> dict[str, Any]:
     return {"geometry": Point(10 * place + 1, 1)}
 
 
-@both_engines
+@every_engine
 @pytest.mark.parametrize("by_table", [False, True], ids=["match", "match_many"])
 def test_a_reader_sees_each_table_of_subscriptions_whole_or_not_at_all(
     engine: str, by_table: bool
@@ -95,7 +94,7 @@ def test_a_reader_sees_each_table_of_subscriptions_whole_or_not_at_all(
     assert len(matcher) == 3 + 2 * (ROUNDS - 1)
 
 
-@both_engines
+@every_engine
 def test_every_answer_is_that_of_a_version_that_existed_in_order(engine: str) -> None:
     matcher = Matcher(engine)
     is_done = threading.Event()
@@ -123,7 +122,7 @@ def test_every_answer_is_that_of_a_version_that_existed_in_order(engine: str) ->
     assert len(matcher) == 0
 
 
-@both_engines
+@every_engine
 def test_an_index_that_many_threads_ask_first_at_once_answers_all_of_them(engine: str) -> None:
     generator = np.random.default_rng(3)
     centres = shapely.points(generator.uniform(0, 20, (200, 2)))

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from shapely.geometry import MultiPolygon, Polygon
 
 from contrada import Matcher
+from exact_engines import EXACT_ENGINES, every_engine
 from known_differences import DIFFERENCES_BY_CAUSE, Difference
 from oracle import egenhofer, matches, relate
 from strategies import LATTICE_KINDS, Pair, build_pair, geometry_pairs, seeded_pick
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from shapely.geometry.base import BaseGeometry
 
-ENGINES = ("scan", "strtree", "crtree")
 OGC = {
     "intersects": ("T********", "*T*******", "***T*****", "****T****"),
     "disjoint": ("FF*FF****",),
@@ -56,7 +56,6 @@ KNOWN = [case for cases in DIFFERENCES_BY_CAUSE.values() for case in cases]
 WRONG = [case for case in KNOWN if case.relate != "raises"]
 RAISED = [case for case in KNOWN if case.relate == "raises"]
 
-both_engines = pytest.mark.parametrize("engine", ENGINES)
 few = settings(max_examples=60)
 
 
@@ -133,7 +132,7 @@ def answers(pair: Pair, engine: str) -> set[str]:
     return set(map(str, matcher_of(region, engine).match({"geometry": event})))
 
 
-@both_engines
+@every_engine
 @few
 @given(pair=geometry_pairs())
 def test_every_relation_and_its_negation_are_as_exact_arithmetic_says(
@@ -144,14 +143,14 @@ def test_every_relation_and_its_negation_are_as_exact_arithmetic_says(
 
 
 @pytest.mark.soak
-@both_engines
+@every_engine
 @given(pair=geometry_pairs())
 def test_very_many_relations_are_as_exact_arithmetic_says(engine: str, pair: Pair) -> None:
     assume(is_shapely_right(*pair))
     assert answers(pair, engine) == true_relations(*pair)
 
 
-@both_engines
+@every_engine
 @few
 @given(pair=geometry_pairs(far=True))
 def test_relations_are_true_far_from_the_origin_and_at_any_scale(engine: str, pair: Pair) -> None:
@@ -159,7 +158,7 @@ def test_relations_are_true_far_from_the_origin_and_at_any_scale(engine: str, pa
     assert answers(pair, engine) == true_relations(*pair)
 
 
-@both_engines
+@every_engine
 @few
 @given(pair=geometry_pairs(), pattern=st.text("TF*012", min_size=9, max_size=9))
 def test_a_pattern_holds_where_the_exact_matrix_fits_it(
@@ -191,7 +190,7 @@ def pair_of(difference: Difference) -> Pair:
     return shapely.from_wkt(difference.a), shapely.from_wkt(difference.b)
 
 
-@both_engines
+@every_engine
 @pytest.mark.parametrize("difference", WRONG, ids=lambda case: f"{case.a} {case.b}")
 def test_where_shapely_is_wrong_no_more_is_wrong_than_is_listed(
     engine: str, difference: Difference
@@ -203,7 +202,7 @@ def test_where_shapely_is_wrong_no_more_is_wrong_than_is_listed(
     assert {name.removeprefix("not ") for name in wrong if "eh" not in name} <= listed
 
 
-@both_engines
+@every_engine
 @pytest.mark.parametrize("difference", RAISED, ids=lambda case: f"{case.a} {case.b}")
 def test_a_pair_on_which_shapely_raises_has_an_answer(engine: str, difference: Difference) -> None:
     assert answers(pair_of(difference), engine) == true_relations(*pair_of(difference))
@@ -216,7 +215,7 @@ def test_every_engine_knows_that_a_square_covers_itself_with_a_hole_that_touches
     square = shapely.box(0, 0, 4, 4)
     pierced = Polygon(square.exterior, [[(1, 1), (4, 2), (1, 2)]])
     assert relation in true_relations(square, pierced)
-    for engine in ENGINES:
+    for engine in EXACT_ENGINES:
         assert relation in answers((square, pierced), engine)
 
 
@@ -247,7 +246,7 @@ def redraw(geometry: BaseGeometry, change: Callable[[Any], Any]) -> BaseGeometry
     return geometry
 
 
-@both_engines
+@every_engine
 @few
 @given(pair=geometry_pairs(), x=st.integers(-(2**40), 2**40), power=st.integers(-40, 40))
 def test_answers_stay_when_everything_is_moved_scaled_mirrored_or_redrawn(

@@ -6,7 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from contrada.matching.crtree import NODE_MAX, NODE_MIN, CRTree, box_needs, may_hold_apart
+from contrada.matching.crtree import (
+    NODE_MAX,
+    NODE_MIN,
+    SPLITS,
+    CRTree,
+    box_needs,
+    may_hold_apart,
+)
 from contrada.model.relation import RELATIONS, Relation, find_relation
 
 WITHIN, AROUND = 1, 2
@@ -150,6 +157,31 @@ def test_no_finite_double_loses_an_item(
         assert (set(found.near.tolist()), set(found.far.tolist())) == expected_answer(
             items, alive, event
         )
+
+
+def leaves_of(split: str, needs: list[int], boxes: NDArray[np.float64]) -> list[set[int]]:
+    """What the constraints in each leaf ask of the boxes."""
+    asked = np.array(needs, np.uint8)
+    tree = CRTree(boxes, asked, np.zeros(len(needs), bool), split)
+    for item in range(len(needs)):
+        tree.insert(item)
+    (count, level, _, child, _, _), state = tree.arrays
+    nodes = [node for node in range(state[1]) if level[node] == 0]
+    return [set(asked[child[node, : count[node]]].tolist()) for node in nodes]
+
+
+def test_the_constraint_aware_split_keeps_apart_what_asks_differently_of_the_boxes() -> None:
+    one_place = np.tile([0.0, 0, 4, 4], (NODE_MAX + 1, 1))
+    needs = [WITHIN, AROUND] * 8 + [AROUND]
+    assert sorted(map(len, leaves_of("constraint", needs, one_place))) == [1, 1]
+    assert max(map(len, leaves_of("quadratic", needs, one_place))) == 2
+
+
+def test_both_splits_keep_apart_what_lies_far_apart() -> None:
+    two_places = np.tile([[0.0, 0, 4, 4], [100, 100, 104, 104]], (NODE_MAX // 2 + 1, 1))
+    for split in SPLITS:
+        leaves = leaves_of(split, [WITHIN, AROUND] * (len(two_places) // 2), two_places)
+        assert sorted(map(len, leaves)) == [1, 1]
 
 
 def test_deleting_what_is_not_there_changes_nothing() -> None:

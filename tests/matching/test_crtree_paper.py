@@ -17,11 +17,14 @@ from contrada.kernels.discretising import (
     OVERLAPS,
     find_relation,
 )
+from contrada.language import make_predicate, read
 from contrada.matching.engine import Index
 from contrada.matching.forwarding import ForwardingIndex
+from contrada.matching.simplify import simplify
 from contrada.model.expression import Attribute, Literal, Spatial
 from contrada.model.relation import RELATIONS
 from contrada.model.subscription import Constraint, Filter, Predicate, Subscription
+from strategies import build, place, seeded_pick
 
 # Figure 1, with the rest of the region that the paper does not print.
 LEAK = {
@@ -31,6 +34,8 @@ LEAK = {
     "hazard": 4,
 }
 SQUARE = shapely.box(0, 0, 4, 4)
+DISK, PLUG = shapely.box(0, 0, 4, 4), shapely.box(1, 1, 3, 3)
+ANNULUS = Polygon(DISK.exterior, [PLUG.exterior])
 # Table 1, in the order of its columns: a pair for each relation, and the paper's four intersections
 # (boundary/boundary, boundary/interior, interior/boundary, boundary/exterior).
 TABLE_1 = [
@@ -106,6 +111,44 @@ def test_two_pairs_of_opposite_corners_have_equal_boxes_and_are_disjoint() -> No
     falling = shapely.union_all([shapely.box(0, 9, 1, 10), shapely.box(9, 0, 10, 1)])
     assert rising.bounds == falling.bounds
     assert matches(rising, Relation.DISJOINT, falling)
+
+
+def test_what_is_covered_by_a_may_be_disjoint_from_b_though_a_overlaps_b() -> None:
+    a, b = shapely.box(0, 0, 4, 4), shapely.box(3, 0, 8, 4)
+    matcher = Matcher("crtree")
+    matcher.add("it", f"ehCoveredBy(geometry, {a.wkt}) AND ehDisjoint(geometry, {b.wkt})")
+    assert matcher.match({"geometry": shapely.box(0, 0, 2, 2)}) == ["it"]
+    assert matcher.match({"geometry": shapely.box(0, 0, 3.5, 2)}) == []
+
+
+def test_an_annulus_and_its_plug_meet_and_the_annulus_is_covered_by_the_disk() -> None:
+    assert shapely.relate(ANNULUS, PLUG) == "FF2F112F2"  # not the pattern of the meets of disks
+    assert relate(ANNULUS, PLUG) is Relation.MEETS
+    assert shapely.relate(DISK, ANNULUS) == "212F1FFF2"  # nor that of covers
+    assert relate(DISK, ANNULUS) is Relation.COVERS
+
+
+def test_no_conflict_is_claimed_where_only_these_regions_exclude_each_other() -> None:
+    """What meets the plug meets the annulus or more, which no composition of relations tells."""
+    predicate = make_predicate(read(f"ehMeet(g, {PLUG.wkt}) AND ehDisjoint(g, {ANNULUS.wkt})"))
+    assert simplify(predicate) == (predicate, ())
+    without_hole = f"ehMeet(g, {PLUG.wkt}) AND ehDisjoint(g, {DISK.wkt})"
+    assert simplify(make_predicate(read(without_hole)))[0].filters == ()
+    for seed in range(300):
+        shape = place(build(seeded_pick(seed), "area"), (seed % 5 - 1.0, seed % 7 - 1.0), 1.0)
+        if relate(shape, PLUG) is Relation.MEETS:
+            assert relate(shape, ANNULUS) is not Relation.DISJOINT
+
+
+def test_regions_a_hair_apart_meet_for_the_discrete_evaluator_and_are_disjoint_in_truth() -> None:
+    low = Polygon([(0, 0), (4, 0), (0, 4)])
+    high = Polygon([(4.02, 4.02), (0.02, 4.02), (4.02, 0.02)])  # 0.028 away along the diagonal
+    coarse = {"evaluator": "discrete", "universe": (0, 0, 10, 10), "density": 200.0}
+    assert matches(high, Relation.DISJOINT, low)
+    assert not matches(high, Relation.MEETS, low)
+    assert matches(high, Relation.MEETS, low, **coarse)
+    assert not matches(high, Relation.DISJOINT, low, **coarse)
+    assert matches(high, Relation.DISJOINT, low, **{**coarse, "density": 2_000.0})
 
 
 def test_a_region_that_covers_a_hole_overlaps_and_the_discrete_evaluator_refuses_holes() -> None:

@@ -20,25 +20,46 @@ from contrada.reproduce.reporting import Reporter
 
 _POLL_S = 0.3
 
-Experiments = Callable[[Path, bool, Path | None, Reporter, int], None]
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What was asked for, after all that can be refused has been."""
+
+    folder: Path
+    is_quick: bool
+    data: Path | None
+    seed: int
+    spark: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """A paper whose experiments can be repeated; `layers` are the files that --data must hold."""
+    """A paper whose experiments can be repeated.
+
+    `layers` are the files that --data must hold; without any it takes no data.
+    """
 
     layers: tuple[str, ...]
     duration: str
-    run: Experiments
+    run: Callable[[Order, Reporter], None]
+    takes_spark: bool = False
 
 
-def _run_crtree(
-    folder: Path, is_quick: bool, data: Path | None, reporter: Reporter, seed: int
-) -> None:
+def _run_crtree(order: Order, reporter: Reporter) -> None:
     from contrada.reproduce.crtree.experiments import reproduce
     from contrada.reproduce.crtree.plan import FULL, QUICK
 
-    reproduce(folder, QUICK if is_quick else FULL, data, reporter, seed)
+    reproduce(order.folder, QUICK if order.is_quick else FULL, order.data, reporter, order.seed)
+
+
+def _run_ahs(order: Order, reporter: Reporter) -> None:
+    from contrada.cli.spark_match import our_log
+    from contrada.reproduce.ahs.experiments import reproduce
+    from contrada.reproduce.ahs.plan import FULL, QUICK
+
+    plan = QUICK if order.is_quick else FULL
+    with our_log():
+        reproduce(order.folder, plan, reporter, order.seed, order.spark)
 
 
 PAPERS = {
@@ -47,6 +68,7 @@ PAPERS = {
         "about 15 minutes; --quick takes under two",
         _run_crtree,
     ),
+    "ahs": Paper((), "about five minutes; --quick takes under two", _run_ahs, takes_spark=True),
 }
 
 
@@ -58,9 +80,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         description="Repeat a paper's experiments: tables on stdout, figures in a folder, "
         "what the paper states beside ours.",
         epilog=" ".join(
-            f"{name}: {paper.duration}. Its --data must hold {_list_files(paper)}: GeoParquet, "
-            "polygons in any coordinates; they are scaled into the unit square."
-            for name, paper in PAPERS.items()
+            f"{name}: {paper.duration}.{_describe_data(paper)}" for name, paper in PAPERS.items()
         ),
     )
     parser.add_argument("paper", choices=list(PAPERS), help="which paper")
@@ -71,8 +91,20 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="real layers instead of generated ones: a folder with the files named below",
     )
     parser.add_argument("--folder", help="where figures go (default: reproduce-PAPER)")
+    parser.add_argument(
+        "--spark", metavar="MASTER", help="ahs: also measure what Spark costs, e.g. on 'local[2]'"
+    )
     parser.add_argument("--seed", type=int, default=1, help="of the workloads (default: 1)")
     parser.set_defaults(run=run)
+
+
+def _describe_data(paper: Paper) -> str:
+    if not paper.layers:
+        return " It takes no --data."
+    return (
+        f" Its --data must hold {_list_files(paper)}: GeoParquet, polygons in any coordinates; "
+        "they are scaled into the unit square."
+    )
 
 
 def _list_files(paper: Paper) -> str:
@@ -82,24 +114,43 @@ def _list_files(paper: Paper) -> str:
 
 def run(options: argparse.Namespace) -> None:
     """Run the experiments of one paper."""
-    from contrada.reproduce.layers import check_layers
-
     paper = PAPERS[options.paper]
     require_tqdm()
     require_matplotlib()
     if options.seed < 0:
         raise InvalidInput(f"--seed must be a number >= 0, not {options.seed}")
-    data = None
-    if options.data is not None:
-        data = Path(options.data)
-        if not data.is_dir():
-            raise InvalidInput(f"--data {options.data}: no such folder")
-        check_layers(data, paper.layers)
+    data = None if options.data is None else _check_data(options, paper)
+    _check_spark(options, paper)
     folder = _make_folder(options.folder or f"reproduce-{options.paper}")
     if not options.quick:
         say(paper.duration)
-    paper.run(folder, options.quick, data, _Screen(), options.seed)
+    paper.run(Order(folder, options.quick, data, options.seed, options.spark), _Screen())
     print(f"\nfigures: {folder}")
+
+
+def _check_data(options: argparse.Namespace, paper: Paper) -> Path:
+    from contrada.reproduce.layers import check_layers
+
+    if not paper.layers:
+        raise InvalidInput(
+            f"--data {options.data}: reproduce {options.paper} makes its own geometries and takes "
+            "no layers"
+        )
+    data = Path(options.data)
+    if not data.is_dir():
+        raise InvalidInput(f"--data {options.data}: no such folder")
+    check_layers(data, paper.layers)
+    return data
+
+
+def _check_spark(options: argparse.Namespace, paper: Paper) -> None:
+    from contrada.cli.spark_match import check_master
+
+    if options.spark is None:
+        return
+    if not paper.takes_spark:
+        raise InvalidInput(f"--spark {options.spark}: reproduce {options.paper} uses no Spark")
+    check_master("--spark", options.spark)
 
 
 def _make_folder(name: str) -> Path:

@@ -106,8 +106,8 @@ class GeoParquetWriter(PlainParquetWriter):
 
     def _metadata(self) -> dict[str, Any]:
         column: dict[str, Any] = {"encoding": "WKB", "geometry_types": sorted(self._types)}
-        boxes = self._boxes[np.isfinite(self._boxes).all(axis=1)]  # JSON has no other numbers
-        if len(boxes):
+        boxes = self._boxes[~np.isnan(self._boxes).any(axis=1)]
+        if len(boxes) and np.isfinite(boxes).all():  # JSON has no other numbers
             column["bbox"] = [*boxes[:, :2].min(axis=0), *boxes[:, 2:].max(axis=0)]
         if self._crs is None:
             column["crs"] = None

@@ -99,3 +99,21 @@ def choose_open(
             may_count[filters[k]] = 0
             asked[max(groups[owner[filters[k]]], 0)] = 0
     return useful[is_chosen], useful[~is_chosen]
+
+
+@kernel
+def keep_held(chosen: Ints, starts: Ints, members: Ints, is_open: Flags, holds: Flags) -> Ints:
+    """Keep the filters all of whose members hold, but for those that are open.
+
+    Filter f has the members `members[starts[f] : starts[f + 1]]`.
+    """
+    kept = np.empty(len(chosen), np.int64)
+    size = 0
+    for filter_ in chosen:
+        is_held = True
+        for k in range(starts[filter_], starts[filter_ + 1]):
+            is_held &= is_open[members[k]] | holds[members[k]]
+        if is_held:
+            kept[size] = filter_
+            size += 1
+    return kept[:size]

@@ -2,7 +2,8 @@
 
 De Morgan's laws hold in three-valued logic, so NOT is pushed down to the leaves; there it stays
 as the constraint's negation, except where an operator has an exact opposite (`NOT a < b` and
-`a >= b` are unknown for the same events). A test without any attribute is evaluated at once.
+`a >= b` are unknown for the same events, and so are `NOT S_DISJOINT(a, b)` and
+`S_INTERSECTS(a, b)`). A test without any attribute is evaluated at once.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,10 +32,12 @@ from contrada.model.expression import (
     Temporal,
     attributes,
 )
+from contrada.model.relation import RELATIONS
 from contrada.model.subscription import Constraint, Filter, Predicate
 
 FILTERS_MAX = 1024
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_COMPLEMENT = {"disjoint": "intersects", "intersects": "disjoint"}
 _NO_EVENT = Event({})
 
 Terms = tuple[Constraint, ...]
@@ -110,6 +113,8 @@ def _filters(node: Expression, is_negated: bool, filters_max: int) -> list[Terms
             return [()] if holds else []
         case Comparison(operator, left, right) if is_negated:
             return [(Constraint(Comparison(_OPPOSITE[operator], left, right)),)]
+        case Spatial(relation, left, right) if is_negated and relation.name in _COMPLEMENT:
+            return [(Constraint(Spatial(RELATIONS[_COMPLEMENT[relation.name]], left, right)),)]
         case _:
             return [(Constraint(node, is_negated),)]
 

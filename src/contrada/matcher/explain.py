@@ -1,20 +1,24 @@
 """Explanations for people: how a predicate is understood, and why it did or did not match."""
 
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import shapely
 
-from contrada.language import constraint_text, evaluate, to_json, to_text, truth
+from contrada.language import constraint_text, evaluate, make_predicate, to_json, to_text, truth
 from contrada.language.evaluate import geometry_of
-from contrada.matching.checks import describe
-from contrada.matching.simplify import simplify
-from contrada.matching.strtree import describe_anchor, find_anchor
+from contrada.matching.engine import MakeIndex
+from contrada.matching.serving import Describe
+from contrada.matching.simplify import Removal, Rule, simplify
 from contrada.model.event import Event
-from contrada.model.expression import Attribute, DistanceWithin, Spatial
-from contrada.model.subscription import Constraint, Id, Predicate, Subscription
+from contrada.model.expression import Attribute, DistanceWithin, Not, Spatial
+from contrada.model.subscription import Constraint, Filter, Id, Predicate, Subscription
 
 _TRUTH = {True: "true", False: "false", None: "unknown"}
+Truth = bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,7 @@ class ExplainedConstraint:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A predicate as it is understood.
+    """A predicate as it is understood, and as an engine serves it.
 
     `filters` is the disjunctive normal form: the predicate holds where all constraints of one
     filter do. `removed` lists what the simplifier took out, and why.
@@ -35,6 +39,7 @@ class Explanation:
 
     text: str
     json: Any
+    engine: str
     filters: tuple[tuple[ExplainedConstraint, ...], ...]
     removed: tuple[str, ...] = ()
 
@@ -47,14 +52,14 @@ class Explanation:
         return {
             "text": self.text,
             "json": self.json,
+            "engine": self.engine,
             "filters": filters,
             "removed": list(self.removed),
         }
 
     def __str__(self) -> str:
         lines = [self.text, ""]
-        if not self.filters:
-            lines.append("never satisfied")
+        lines.append(f"with the engine {self.engine}:" if self.filters else "never satisfied")
         for number, constraints in enumerate(self.filters, 1):
             lines.append(f"filter {number} of {len(self.filters)}")
             lines += [f"  {c.text:<60}  {c.served_by}" for c in constraints] or ["  always"]
@@ -67,21 +72,39 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class ConstraintTruth:
-    """A constraint on one event: its truth, what the event has, and, for space, the matrix."""
+    """A constraint on one event: its truth, what the event has, and, for space, the matrix.
+
+    `value` is the answer of the engine; `exact_value` and the matrix are exact.
+    """
 
     text: str
-    value: bool | None
+    value: Truth
     event_values: dict[str, Any]
-    matrix: str | None = None
+    matrix: str | None
+    exact_value: Truth
+
+    def __str__(self) -> str:
+        matrix = f"  DE-9IM {self.matrix}" if self.matrix else ""
+        exactly = f"  (exactly: {_TRUTH[self.exact_value]})"
+        values = ", ".join(f"{name} = {value!s:.60}" for name, value in self.event_values.items())
+        is_exact = self.value is self.exact_value
+        return (
+            f"{_TRUTH[self.value]:<8}{self.text}{matrix}{'' if is_exact else exactly}  [{values}]"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Why a subscription did or did not match an event."""
+    """Why a subscription did or did not match an event.
+
+    `filters` has all constraints that the subscription came with; `impossible` says which filters
+    no event can satisfy.
+    """
 
     id: Id
-    value: bool | None
+    value: Truth
     filters: tuple[tuple[ConstraintTruth, ...], ...]
+    impossible: tuple[str, ...] = ()
 
     @property
     def matched(self) -> bool:
@@ -93,49 +116,64 @@ class Why:
         lines = [f"{self.id!r} {verdict}"]
         for number, constraints in enumerate(self.filters, 1):
             lines.append(f"filter {number} of {len(self.filters)}")
-            for c in constraints:
-                values = ", ".join(f"{k} = {v!s:.60}" for k, v in c.event_values.items())
-                matrix = f"  DE-9IM {c.matrix}" if c.matrix else ""
-                lines.append(f"  {_TRUTH[c.value]:<8}{c.text}{matrix}  [{values}]")
+            lines += [f"  {constraint}" for constraint in constraints]
+        lines += [f"can never match: {reason}" for reason in self.impossible]
         return "\n".join(lines)
 
 
-def explain_predicate(predicate: Predicate) -> Explanation:
-    """Explain a predicate that is in normal form, and what simplifying it takes out."""
-    filters = []
-    simplified, removals = simplify(predicate)
-    for filter_ in simplified.filters:
-        anchor = find_anchor(filter_)
-        rows = []
-        for constraint in filter_.constraints:
-            tree = describe_anchor(constraint) if constraint is anchor else None
-            rows.append(
-                ExplainedConstraint(constraint_text(constraint), tree or describe(constraint))
-            )
-        filters.append(tuple(rows))
-    expression = predicate.expression
-    removed = tuple(map(str, removals))
-    return Explanation(to_text(expression), to_json(expression), tuple(filters), removed)
-
-
-def explain_why(subscription: Subscription, event: Event) -> Why:
-    """Evaluate every constraint of a subscription on an event."""
-    predicate = subscription.predicate
+def explain_predicate(predicate: Predicate, engine: str, describe: Describe) -> Explanation:
+    """Explain a predicate as it is indexed, and what the simplifier had taken out of it."""
+    _, removals = _as_said(predicate)
     filters = tuple(
-        tuple(_explain_truth(constraint, event) for constraint in filter_.constraints)
+        tuple(
+            ExplainedConstraint(constraint_text(constraint), served_by)
+            for constraint, served_by in zip(filter_.constraints, describe(filter_), strict=True)
+        )
         for filter_ in predicate.filters
     )
-    return Why(subscription.id, truth(predicate.expression, event), filters)
+    expression = predicate.expression
+    removed = tuple(map(str, removals))
+    return Explanation(to_text(expression), to_json(expression), engine, filters, removed)
 
 
-def _explain_truth(constraint: Constraint, event: Event) -> ConstraintTruth:
-    value = truth(constraint.test, event)
-    if constraint.is_negated and value is not None:
-        value = not value
+def _as_said(predicate: Predicate) -> tuple[Predicate, tuple[Removal, ...]]:
+    """Give the normal form of what was said, and what the simplifier has taken out of that."""
+    said = make_predicate(predicate.expression, sys.maxsize)
+    return said, () if said.filters == predicate.filters else simplify(said)[1]
+
+
+def explain_why(subscription: Subscription, event: Event, make_index: MakeIndex) -> Why:
+    """Ask an engine about every constraint of a subscription and an event."""
+    said, removals = _as_said(subscription.predicate)
+    filters = tuple(
+        tuple(_explain_truth(constraint, event, make_index) for constraint in filter_.constraints)
+        for filter_ in said.filters
+    )
+    impossible = tuple(str(removal) for removal in removals if removal.rule is Rule.CONFLICT)
+    if not filters:
+        impossible = (f"{to_text(said.expression)} is true for no event",)
+    return Why(subscription.id, _join(said, filters, event), filters, impossible)
+
+
+def _join(said: Predicate, filters: Sequence[Sequence[ConstraintTruth]], event: Event) -> Truth:
+    """Join the truths of constraints; without any filter it is that of the predicate."""
+    if not filters:
+        return truth(said.expression, event)
+    truths = [[constraint.value for constraint in filter_] for filter_ in filters]
+    joined = [False if False in values else None if None in values else True for values in truths]
+    return True if True in joined else None if None in joined else False
+
+
+def _explain_truth(constraint: Constraint, event: Event, make_index: MakeIndex) -> ConstraintTruth:
+    test = Not(constraint.test) if constraint.is_negated else constraint.test
+    exact_value = truth(test, event)
+    index = make_index([Subscription(0, Predicate(test, (Filter((constraint,)),)))])
+    is_found = index.find(event, np.zeros(1, np.int64)).size > 0
+    value = True if is_found else None if exact_value is None else False
     matrix = None
     if isinstance(constraint.test, Spatial | DistanceWithin):
         sides = [geometry_of(side, event) for side in (constraint.test.left, constraint.test.right)]
         if sides[0] is not None and sides[1] is not None:
             matrix = str(shapely.relate(sides[0], sides[1]))
     values = {name: evaluate(Attribute(name), event) for name in constraint.attributes()}
-    return ConstraintTruth(constraint_text(constraint), value, values, matrix)
+    return ConstraintTruth(constraint_text(constraint), value, values, matrix, exact_value)

@@ -61,7 +61,8 @@ class Matcher:
         `simplify` takes out of predicates what changes no answer. Other options are the engine's
         own; those of `crtree` are `evaluator` ("exact" or "discrete"), `split` ("quadratic" or
         "constraint"), and for the discrete evaluator `density`, `universe` and `halo`; those of
-        `ahs`, which is approximate and never simplifies, are `level` and `universe`.
+        `ahs` are `level` and `universe`. `ahs` and the discrete evaluator are approximate and
+        never simplify.
         """
         if not isinstance(simplify, bool):
             raise InvalidInput(f"simplify must be True or False, not {simplify!r:.80}")
@@ -342,8 +343,14 @@ class Matcher:
         return matcher
 
     def why(self, id: Id, event: Mapping[str, Any], *, repair: bool = False) -> Why:
-        """Show each constraint of a subscription with its value on an event."""
-        return explain_why(self.get(id), read_event(event, repair=repair))
+        """Show each constraint of a subscription with its value on an event.
+
+        The values are those that the engine gives; where it is approximate, the exact ones are
+        shown as well.
+        """
+        subscriptions, subscription = self._subscriptions, self.get(id)
+        asked = judged(read_event(event, repair=repair), subscriptions)
+        return explain_why(subscription, asked, self._engine.make_index)
 
     def stats(self) -> dict[str, Any]:
         """Count subscriptions, what the index holds, and rows mended and left out so far."""
@@ -401,15 +408,21 @@ class Matcher:
 
 
 def explain(
-    predicate: str | Mapping[str, Any] | bool | Subscription, *, filters_max: int = FILTERS_MAX
+    predicate: str | Mapping[str, Any] | bool | Subscription,
+    *,
+    engine: str = DEFAULT_ENGINE,
+    filters_max: int = FILTERS_MAX,
 ) -> Explanation:
     """Show how a predicate is understood: its normal form, and what serves each constraint.
 
-    Takes CQL2 text or JSON, or a subscription as `Matcher.get` gives it.
+    Takes CQL2 text or JSON, or a subscription as `Matcher.get` gives it, for which `engine` should
+    be the matcher's.
     """
+    chosen = make_engine(engine, {})
     if isinstance(predicate, Subscription):
-        return explain_predicate(predicate.predicate)
-    return explain_predicate(PredicateReader(filters_max, simplify=False).parse(predicate))
+        return explain_predicate(predicate.predicate, engine, chosen.describe)
+    reader = PredicateReader(filters_max, chosen.is_simplified)
+    return explain_predicate(reader.parse(predicate), engine, chosen.describe)
 
 
 def _check_kind(

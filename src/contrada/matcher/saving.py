@@ -137,11 +137,10 @@ def _make_row(subscription: Subscription, texts: "_Texts") -> _Row:
     test, rest = _split(subscription.predicate.expression)
     try:
         match test:
-            case Spatial(relation, Attribute(name), Literal(BaseGeometry() as shape)) if _fits(
-                name
-            ):
-                where = None if rest is None else texts.of(rest)
-                return _Row(id_, None, shape, relation.name, name, where, subscriber)
+            case Spatial(relation, Attribute(name), Literal(BaseGeometry() as shape)):
+                if _fits(name):
+                    where = None if rest is None else texts.of(rest)
+                    return _Row(id_, None, shape, relation.name, name, where, subscriber)
         filter_ = texts.write(subscription.predicate.expression)
     except ValueError as fault:
         raise InvalidInput(f"subscription {id_!r} cannot be saved: {fault}") from fault

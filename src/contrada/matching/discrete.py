@@ -59,6 +59,8 @@ class DiscreteEvaluator:
     def find_faults(self, geometries: Geometries) -> dict[int, Fault]:
         """Find the regions that Algorithm 1 cannot decide, or not soon, by position."""
         at = np.flatnonzero(are_areas(geometries))
+        if not at.size:
+            return {}  # most events are points
         regions = geometries[at]
         parts = shapely.get_num_geometries(regions)
         holes = shapely.get_num_interior_rings(shapely.get_geometry(regions, 0))
@@ -122,6 +124,7 @@ def _explain(region: BaseGeometry, parts: int, holes: int, length: float, points
         )
     return Fault(
         "undecidable",
-        f"the boundary has {round(points):,.15g} points at this density, and the discrete evaluator takes "
-        f"up to {POINTS_MAX:,}; choose the universe of your coordinates, or a lower density",
+        f"the boundary has {round(points):,.15g} points at this density, and the discrete "
+        f"evaluator takes up to {POINTS_MAX:,}; choose the universe of your coordinates, or a "
+        "lower density",
     )

@@ -16,6 +16,13 @@ from contrada.matching.grid import LEVEL, LONGITUDE_LATITUDE, Grid
 from contrada.matching.indexes.areas import AreaIndex, CellReader, is_by_area
 from contrada.matching.indexes.space import Evaluator, ExactEvaluator, SpaceIndex
 from contrada.matching.scan import ScanIndex
+from contrada.matching.serving import (
+    Describe,
+    describe_anchored,
+    describe_celled,
+    describe_counted,
+    describe_scanned,
+)
 from contrada.matching.strtree import StrtreeIndex
 from contrada.model.expression import Literal, Spatial
 from contrada.model.subscription import Subscription
@@ -34,13 +41,15 @@ class Engine:
     """How to index subscriptions, and which of them, and which events, the engine must refuse.
 
     `is_simplified` says whether predicates may be simplified first: that reasons about relations
-    exactly, and where they are approximate it would change answers.
+    exactly, and where they are approximate it would change answers. `describe` says what serves
+    each constraint of a filter.
     """
 
     make_index: MakeIndex
     check: Callable[[Subscription], None] = lambda _: None
     find_event_faults: FindFaults = find_no_faults
     is_simplified: bool = True
+    describe: Describe = describe_scanned
 
 
 def make_engine(name: str, options: Mapping[str, Any]) -> Engine:
@@ -63,7 +72,7 @@ def _check_choice(option: str, value: Any, choices: Collection[str]) -> None:
 
 
 def _strtree() -> Engine:
-    return Engine(StrtreeIndex)
+    return Engine(StrtreeIndex, describe=describe_anchored)
 
 
 def _scan() -> Engine:
@@ -94,8 +103,13 @@ def _crtree(
         for test, geometry in _spatial_tests(subscription):
             chosen.check(test.relation, geometry)
 
-    is_exact = evaluator == "exact"
-    return Engine(make_index, check, chosen.find_faults, is_simplified=is_exact)
+    return Engine(
+        make_index,
+        check,
+        chosen.find_faults,
+        is_simplified=evaluator == "exact",
+        describe=describe_counted,
+    )
 
 
 def _ahs(
@@ -113,7 +127,7 @@ def _ahs(
             if is_by_area(test):
                 grid.check(geometry)
 
-    return Engine(make_index, check, is_simplified=False)
+    return Engine(make_index, check, is_simplified=False, describe=describe_celled)
 
 
 def _spatial_tests(subscription: Subscription) -> Iterator[tuple[Spatial, BaseGeometry]]:

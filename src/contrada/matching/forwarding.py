@@ -11,8 +11,10 @@ from collections.abc import Collection, Sequence
 from copy import copy
 
 import numpy as np
+from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from contrada.kernels.counting import keep_held
 from contrada.matching.columns import EventBatch, Rows
 from contrada.matching.counting import Counted, Tally
 from contrada.matching.crtree import CRTree, may_hold_apart
@@ -36,6 +38,7 @@ from contrada.model.expression import (
 from contrada.model.subscription import Constraint, Subscription
 
 _FEW = 16  # so few open constraints are all evaluated, whether that is useful or not
+_PRUNED_SHARE = 16  # trees are pruned when a sixteenth of the positions is gone
 _ASKED_FIRST = 4  # open constraints of a group that are evaluated together; then twice as many
 
 
@@ -55,16 +58,19 @@ class ForwardingIndex:
         self._is_alive = np.ones(len(subscriptions), bool)
         self._space = space or SpaceIndex(ExactEvaluator())
         self._indexes: list[ConstraintIndex] = [make() for make in INDEXES]
+        self._late: list[ConstraintIndex] = [make() for make in INDEXES]
+        self._unpruned = 0
         self._lay_out()
         self._space.freeze()
-        for index in self._indexes:
+        for index in (*self._indexes, *self._late):
             index.freeze()
 
     def _lay_out(self) -> None:
         """Choose what each filter counts, and point from those constraints to the filters.
 
-        A filter with selective constraints counts only those, and the rest is evaluated when they
-        hold; any other filter counts all that an index takes.
+        A filter with selective constraints counts only those, and the rest is looked at when they
+        hold: in late indexes if many filters wait for theirs, else one by one. Any other filter
+        counts all that an index takes.
         """
         table = self._table
         selective = np.array([is_selective(c) for c in table.constraints], bool)
@@ -88,6 +94,11 @@ class ForwardingIndex:
         _, self._rest_starts = group_by(filter_of[rest], len(table.owner))
         self._has_rest = np.diff(self._rest_starts) > 0
         self._rest = table.members[rest]
+        self._is_unlisted = np.ones(len(table.constraints), bool)
+        for number in np.unique(self._rest).tolist():
+            constraint = table.constraints[number]
+            taken = any(index.take(number, constraint) for index in self._late)
+            self._is_unlisted[number] = not taken
 
     def find(self, event: Event, groups: Ids) -> Ids:
         """Count what the indexes know; evaluate only what may still find a group."""
@@ -123,10 +134,20 @@ class ForwardingIndex:
         self._evaluate(tally, event, complete[has_rest])
 
     def _evaluate(self, tally: Tally, event: Event, filters: Ids) -> None:
-        """Evaluate what no index serves, where it may still find a group."""
+        """Look at the rest of filters, where it may still find a group."""
+        if len(filters) > _FEW:
+            filters = self._keep_held(event, filters)
         for filter_ in filters.tolist():
             if not tally.is_settled(filter_) and self._holds_rest(filter_, event, tally.known):
                 tally.find_alone(filter_)
+
+    def _keep_held(self, event: Event, filters: Ids) -> Ids:
+        """Drop the filters that fail a constraint which the late indexes know."""
+        holds = np.zeros(len(self._is_unlisted), bool)
+        for index in self._late:
+            for numbers in index.satisfied(event):
+                holds[numbers] = True
+        return keep_held(filters, self._rest_starts, self._rest, self._is_unlisted, holds)
 
     def _holds_rest(self, filter_: int, event: Event, known: dict[int, bool]) -> bool:
         first, last = self._rest_starts[filter_], self._rest_starts[filter_ + 1]
@@ -151,16 +172,22 @@ class ForwardingIndex:
         return np.concatenate([none, *rows]), np.concatenate([none, *positions])
 
     def without(self, positions: Collection[int]) -> Index:
-        """Delete from the trees the constraints that only filters of these positions have."""
+        """Mark positions as removed; delete their constraints once they are many."""
         twin = copy(self)
         twin._is_alive = self._is_alive.copy()
         twin._is_alive[list(positions)] = False
-        living = twin._is_alive[self._table.owner[self._counted.filters]]
-        used = np.zeros(len(self._table.constraints), np.int64)
-        counts = np.diff(self._counted.starts)
-        np.add.at(used, np.repeat(np.arange(len(counts)), counts), living)
-        twin._space = self._space.without(np.flatnonzero(used == 0).tolist())
+        twin._unpruned += len(positions)
+        if twin._unpruned * _PRUNED_SHARE >= len(self._is_alive):
+            twin._space = self._space.without(np.flatnonzero(twin._unused()).tolist())
+            twin._unpruned = 0
         return twin
+
+    def _unused(self) -> NDArray[np.bool_]:
+        """Tell which constraints only filters of removed positions count."""
+        living = self._is_alive[self._table.owner[self._counted.filters]]
+        counts = np.diff(self._counted.starts)
+        numbers = np.repeat(np.arange(len(counts)), counts)
+        return np.asarray((np.bincount(numbers, living, len(counts)) == 0) & (counts > 0))
 
     def breadth(self) -> int:
         """Count the filters without a selective constraint."""

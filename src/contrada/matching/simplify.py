@@ -2,29 +2,44 @@
 
 After section 4.2 of the CR-tree paper: Rule 1 drops a filter two of whose constraints conflict,
 Rule 2 a constraint that another one of its filter implies, Rule 3 a filter that is satisfied only
-where another filter of the predicate is.
+where another filter of the predicate is. What indexes find is never dropped in favour of what they
+do not find: of equivalent constraints, and of equivalent filters, the one best found stays.
 """
 
 from dataclasses import dataclass, replace
+from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contrada.language import constraint_text
+from contrada.matching.forwarding import is_selective
 from contrada.matching.implying import Implications
+from contrada.matching.strtree import is_anchor
 from contrada.model.subscription import Constraint, Filter, Predicate
+
+_EFFORT_MAX = 2
+_TEXT_MAX = 80
+
+
+class Rule(Enum):
+    """The rules of the paper, as what they say of the thing that they take out."""
+
+    CONFLICT = "two of its constraints exclude each other"
+    IMPLIED = "another constraint implies it"
+    COVERED = "it implies another filter"
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Something that the simplifier took out, and why."""
+    """A constraint or a filter that the simplifier took out, and because of what."""
 
-    rule: int
+    rule: Rule
     removed: str
     because: str
 
     def __str__(self) -> str:
-        return f"{self.removed} (rule {self.rule}: {self.because})"
+        return f"{self.removed} ({self.rule.value}: {self.because})"
 
 
 def simplify(predicate: Predicate) -> tuple[Predicate, tuple[Removal, ...]]:
@@ -56,23 +71,20 @@ def _without_redundant(
     at = np.ix_(members, members)
     conflict = np.argwhere(implied.conflicts[at])
     if len(conflict):
-        first, second = (constraint_text(constraints[members[i]]) for i in conflict[0])
-        text = " AND ".join(constraint_text(constraints[m]) for m in members)
-        removals.append(Removal(1, f"filter {text}", f"{first} conflicts with {second}"))
+        pair = " and ".join(_shorten(constraints[members[i]]) for i in sorted(conflict[0]))
+        removals.append(Removal(Rule.CONFLICT, _write(members, constraints), pair))
         return None
     kept = list(members)
-    for member in members:
-        rest = [other for other in kept if other != member]
-        reason = next((other for other in rest if implied.covers[member, other]), None)
+    if implied.covers[at].sum() == len(members):
+        return kept  # each implies itself alone
+    effort = {member: _effort_of(constraints[member]) for member in members}
+    for member in sorted(members, key=lambda m: -effort[m]):
+        better = (m for m in kept if m != member and effort[m] <= effort[member])
+        reason = next((other for other in better if implied.covers[member, other]), None)
         if reason is not None:
-            kept = rest
-            removals.append(
-                Removal(
-                    2,
-                    constraint_text(constraints[member]),
-                    f"{constraint_text(constraints[reason])} implies it",
-                )
-            )
+            kept.remove(member)
+            texts = (_shorten(constraints[m]) for m in (member, reason))
+            removals.append(Removal(Rule.IMPLIED, *texts))
     return kept
 
 
@@ -82,23 +94,43 @@ def _without_covered(
     implied: Implications,
     removals: list[Removal],
 ) -> list[list[int]]:
-    """Apply Rule 3: drop the filters that imply another one; of equivalent ones keep the first."""
+    """Apply Rule 3: drop the filters that imply another one."""
     if len(filters) < 2:
         return filters
     implies = _implies(filters, implied.covers)
     kept = np.ones(len(filters), bool)
-    for i in range(len(filters)):
+    is_covered = implies.sum(axis=1) > 1
+    effort = {
+        int(i): min((_effort_of(constraints[m]) for m in filters[i]), default=_EFFORT_MAX)
+        for i in np.flatnonzero(is_covered)
+    }
+    for i in sorted(effort, key=lambda i: -effort[i]):
         others = np.flatnonzero(implies[i] & kept)
         others = others[others != i]
         if not others.size:
             continue
         kept[i] = False
-        texts = [
-            " AND ".join(constraint_text(constraints[m]) for m in filters[f]) or "TRUE"
-            for f in (i, int(others[0]))
-        ]
-        removals.append(Removal(3, f"filter {texts[0]}", f"it implies {texts[1]}"))
+        texts = (_write(filters[f], constraints) for f in (i, int(others[0])))
+        removals.append(Removal(Rule.COVERED, *texts))
     return [members for members, is_kept in zip(filters, kept, strict=True) if is_kept]
+
+
+def _write(members: list[int], constraints: list[Constraint]) -> str:
+    """Write a filter as a text for people."""
+    return " AND ".join(_shorten(constraints[member]) for member in members) or "TRUE"
+
+
+def _shorten(constraint: Constraint) -> str:
+    """Write a constraint, cut to a readable length."""
+    text = constraint_text(constraint)
+    return text if len(text) <= _TEXT_MAX else f"{text[: _TEXT_MAX - 1]}…"
+
+
+def _effort_of(constraint: Constraint) -> int:
+    """Rank a constraint: every engine's index finds it, only some do, or none finds few events."""
+    if is_anchor(constraint):
+        return 0
+    return 1 if is_selective(constraint) else _EFFORT_MAX
 
 
 def _implies(filters: list[list[int]], covers: NDArray[np.bool_]) -> NDArray[np.bool_]:

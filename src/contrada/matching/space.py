@@ -6,7 +6,7 @@ pairs whose boxes lie apart to nobody.
 """
 
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,7 @@ def _locate(
     return locate(relation, shapes.geometries[ids], column.x[rows], column.y[rows])
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _admitted(relation: SpatialRelation) -> tuple[bool, bool, bool]:
     """Tell whether a relation holds of a point inside, on the boundary of and outside an area."""
     return (

@@ -144,9 +144,14 @@ def find_anchor(filter_: Filter) -> Constraint | None:
     return best if best is not None and np.isfinite(_box_size(best)) else None
 
 
+def is_anchor(constraint: Constraint) -> bool:
+    """Tell whether a tree can find a constraint."""
+    return bool(np.isfinite(_box_size(constraint)))
+
+
 def describe_anchor(constraint: Constraint) -> str | None:
     """Name the tree that can find a constraint; None where no tree can."""
-    if not np.isfinite(_box_size(constraint)):
+    if not is_anchor(constraint):
         return None
     test = constraint.test
     assert isinstance(test, Spatial | DistanceWithin) and isinstance(test.left, Attribute)

@@ -13,7 +13,7 @@ from contrada.matching.columns import as_values, read_geometries
 from contrada.matching.ids import read_id, read_id_column
 from contrada.matching.simplify import simplify
 from contrada.model.event import GEOMETRY
-from contrada.model.expression import And, Attribute, Literal, Spatial, geometry_attributes
+from contrada.model.expression import And, Attribute, Literal, Spatial
 from contrada.model.geometry import is_area
 from contrada.model.relation import Family, SpatialRelation, find_relation
 from contrada.model.subscription import Constraint, Filter, Id, Predicate, Subscription
@@ -74,11 +74,8 @@ class PredicateReader:
         joined = Predicate(
             And((test, rest.expression)), tuple(Filter(tuple(terms)) for terms in filters)
         )
-        return simplify(joined)[0] if self._simplify and _reads_space(rest) else joined
-
-
-def _reads_space(predicate: Predicate) -> bool:
-    return next(geometry_attributes(predicate.expression), None) is not None
+        is_related = attribute in rest.attributes()  # else nothing follows from the geometry
+        return simplify(joined)[0] if self._simplify and is_related else joined
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Plots of measurements: panels of lines and points, side by side, drawn to a PNG.
+"""Plots of measurements: panels of lines and points or of bars, side by side, drawn to a PNG.
 
 What was measured is filled and what is quoted is hollow, so that a paper's word and ours can stand
 at one place. Every colour and width is given here and nothing is set globally.
@@ -16,6 +16,7 @@ from contrada.pictures.palette import LIGHT
 from contrada.pictures.plate import require_matplotlib
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -24,6 +25,7 @@ _GRID = "#dfe5ea"
 _LINES = {"solid": "-", "dashed": "--", "dotted": ":", "none": ""}
 _PANEL_WIDTH_IN, _LEGEND_WIDTH_IN, _HEIGHT_IN, _DPI = 3.8, 2.2, 5.5, 130
 
+Line = Literal["solid", "dashed", "dotted", "none"]
 Scale = Literal["linear", "log", "log with zero"]
 
 
@@ -35,24 +37,39 @@ class Series:
     x: Sequence[float]
     y: Sequence[float]
     colour: int = 0
-    line: Literal["solid", "dashed", "dotted", "none"] = "solid"
+    line: Line = "solid"
     marker: str = "o"
     is_quoted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One plot. `links` join two values at one x; `names` stand at places of x for its numbers."""
+    """One plot. `links` join two values at one x; `names` stand at places of x for its numbers.
+
+    `x_label` is for a panel whose x is not that of the others; `is_x_log` for sizes over decades.
+    """
 
     series: Sequence[Series]
     title: str = ""
     links: Sequence[tuple[float, float, float]] = ()
     names: Mapping[float, str] | None = None
+    x_label: str | None = None
+    is_x_log: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """One plot of stacked bars: what each is named, and the values of each of their parts."""
+
+    names: Sequence[str]
+    parts: Mapping[str, Sequence[float]]
+    title: str = ""
+    x_label: str | None = None
 
 
 def draw_panels(
     path: str | Path,
-    panels: Sequence[Panel],
+    panels: Sequence[Panel | Bars],
     *,
     title: str,
     note: str = "",
@@ -61,6 +78,22 @@ def draw_panels(
     scale: Scale = "linear",
 ) -> None:
     """Draw panels that share the y axis and one legend. A linear axis begins at zero."""
+    figure = make_figure(
+        panels, title=title, note=note, x_label=x_label, y_label=y_label, scale=scale
+    )
+    figure.savefig(Path(path))
+
+
+def make_figure(
+    panels: Sequence[Panel | Bars],
+    *,
+    title: str,
+    note: str = "",
+    x_label: str = "",
+    y_label: str,
+    scale: Scale = "linear",
+) -> Figure:
+    """Make the figure that `draw_panels` saves."""
     require_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -70,17 +103,35 @@ def draw_panels(
     FigureCanvasAgg(figure)
     row = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for axes, panel in zip(row, panels, strict=True):
-        _draw(axes, panel)
-        axes.set_xlabel(x_label)
+        _draw_bars(axes, panel) if isinstance(panel, Bars) else _draw(axes, panel)
+        axes.set_title(panel.title, fontsize=10, color=LIGHT.ink)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.set_xlabel(x_label if panel.x_label is None else panel.x_label)
     row[0].set_ylabel(y_label)
-    _scale(row[0], [y for panel in panels for series in panel.series for y in series.y], scale)
+    _scale(row[0], [y for panel in panels for y in _values(panel)], scale)
     _write_title(figure, title, note)
     _add_legend(figure, row)
-    figure.savefig(Path(path))
+    return figure
+
+
+def _values(panel: Panel | Bars) -> list[float]:
+    if isinstance(panel, Bars):
+        return [sum(parts) for parts in zip(*panel.parts.values(), strict=True)]
+    return [y for series in panel.series for y in series.y]
+
+
+def _draw_bars(axes: Axes, panel: Bars) -> None:
+    places = list(range(len(panel.names)))
+    bottom = [0.0] * len(places)
+    for colour, (name, values) in enumerate(panel.parts.items()):
+        axes.bar(places, values, 0.7, bottom, label=name, color=COLOURS[colour], zorder=3)
+        bottom = [low + value for low, value in zip(bottom, values, strict=True)]
+    axes.set_xticks(places, panel.names, rotation=45, ha="right", rotation_mode="anchor")
+    axes.grid(color=_GRID, linewidth=0.6, axis="y", zorder=0)
 
 
 def _draw(axes: Axes, panel: Panel) -> None:
-    from matplotlib.ticker import FuncFormatter
+    from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
     for x, low, high in panel.links:
         axes.plot([x, x], [low, high], color=LIGHT.muted, linewidth=1, zorder=1)
@@ -100,14 +151,16 @@ def _draw(axes: Axes, panel: Panel) -> None:
             clip_on=False,
             zorder=3,
         )
-    axes.set_title(panel.title, fontsize=10, color=LIGHT.ink)
     axes.grid(color=_GRID, linewidth=0.6, axis="both" if panel.names is None else "y")
-    axes.spines[["top", "right"]].set_visible(False)
-    if panel.names is None:
+    if panel.is_x_log:
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    if panel.names is not None:
+        axes.set_xticks(list(panel.names), list(panel.names.values()))
+        axes.xaxis.set_minor_locator(NullLocator())
+    elif not panel.is_x_log:
         axes.set_xlim(left=0)
         axes.xaxis.set_major_formatter(FuncFormatter(_write_number))
-    else:
-        axes.set_xticks(list(panel.names), list(panel.names.values()))
 
 
 def _scale(axes: Axes, values: Sequence[float], scale: Scale) -> None:
@@ -138,16 +191,33 @@ def _write_title(figure: Figure, title: str, note: str) -> None:
     )
     head.set_fontweight("bold")
     figure.text(
-        0.01, 0.99, f"\n{note}", ha="left", va="top", fontsize=10, color=LIGHT.quiet, linespacing=1.5
+        0.01,
+        0.99,
+        f"\n{note}",
+        ha="left",
+        va="top",
+        fontsize=10,
+        color=LIGHT.quiet,
+        linespacing=1.5,
     )
 
 
 def _add_legend(figure: Figure, row: Sequence[Axes]) -> None:
-    """Name each series once, in the order of their first appearance."""
-    named = {}
-    for axes in row:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            named.setdefault(label, handle)
+    """Name each series once, in the order of their first appearance.
+
+    Where the panels have no name in common, the title of each stands above its own.
+    """
+    from matplotlib.lines import Line2D
+
+    legends = [axes.get_legend_handles_labels() for axes in row]
+    labels = [label for _, panel_labels in legends for label in panel_labels]
+    are_apart = len(set(labels)) == len(labels) and sum(bool(own) for _, own in legends) > 1
+    named: dict[str, Artist] = {}
+    for axes, (handles, panel_labels) in zip(row, legends, strict=True):
+        if are_apart:
+            named[f"{axes.get_title()}:"] = Line2D([], [], linestyle="")
+        for handle, label in zip(handles, panel_labels, strict=True):
+            named.setdefault(str(label), handle)
     if len(named) > 1:
         figure.legend(
             list(named.values()), list(named), loc="outside right upper", frameon=False, fontsize=9

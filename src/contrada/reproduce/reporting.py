@@ -1,7 +1,7 @@
 """What experiments print: tables that grow row by row, prose, and a paper's word beside ours."""
 
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import groupby
@@ -30,6 +30,7 @@ class Column:
     group: str = ""
     format: str = ""
     width_min: int = 0
+    is_text: bool = False
 
     @property
     def width(self) -> int:
@@ -37,14 +38,20 @@ class Column:
         return max(len(self.name), self.width_min) + _GAP
 
     def write(self, cell: object) -> str:
-        """Write a cell; None is something that a paper does not state."""
-        if cell is None:
-            return NOT_STATED
-        return cell if isinstance(cell, str) else format(cell, self.format)
+        """Write a cell as wide as the column; None is something that a paper does not state."""
+        text = _write_cell(cell, self.format)
+        gap = " " * _GAP
+        return f"{gap}{text}".ljust(self.width) if self.is_text else text.rjust(self.width)
+
+
+def _write_cell(cell: object, number_format: str) -> str:
+    if cell is None:
+        return NOT_STATED
+    return cell if isinstance(cell, str) else format(cell, number_format)
 
 
 class Table:
-    """A table whose first column is text. Rows appear as they come, since one may take minutes."""
+    """A table. Rows appear as they come, since one may take minutes."""
 
     def __init__(self, reporter: Reporter, columns: Sequence[Column]) -> None:
         """Print the header."""
@@ -56,15 +63,12 @@ class Table:
     def _groups(self) -> str:
         runs = groupby(self._columns, key=lambda column: column.group)
         line = "".join(group.rjust(sum(c.width for c in columns)) for group, columns in runs)
-        return line[_GAP:].rstrip()  # the first column has no gap before it
+        return line[_GAP:].rstrip()
 
     def add(self, *cells: object) -> None:
         """Print a row."""
-        texts = [c.write(cell) for c, cell in zip(self._columns, cells, strict=True)]
-        first, rest = self._columns[0], self._columns[1:]
-        line = texts[0].ljust(first.width - _GAP)
-        line += "".join(text.rjust(c.width) for c, text in zip(rest, texts[1:], strict=True))
-        self._reporter.say(line.rstrip())
+        line = "".join(c.write(cell) for c, cell in zip(self._columns, cells, strict=True))
+        self._reporter.say(line[_GAP:].rstrip())  # the first column needs no gap before it
 
 
 def say_title(reporter: Reporter, title: str) -> None:
@@ -78,11 +82,10 @@ def say_prose(reporter: Reporter, text: str, indent: str = "") -> None:
         reporter.say(line)
 
 
-def say_terms(reporter: Reporter, terms: Iterable[tuple[str, str]]) -> None:
+def say_terms(reporter: Reporter, terms: Mapping[str, str]) -> None:
     """Print words and what they mean."""
-    rows = list(terms)
-    width = max(len(word) for word, _ in rows) + _GAP
-    for word, meaning in rows:
+    width = max(map(len, terms)) + _GAP
+    for word, meaning in terms.items():
         say_prose(reporter, f"{word.ljust(width)}{meaning}", indent=" " * width)
 
 
@@ -103,6 +106,11 @@ def compare(
 def write_ms(ms: float) -> str:
     """Write a time with two or three digits that mean something."""
     return f"{ms:,.0f}" if ms >= 100 else f"{ms:.1f}" if ms >= 10 else f"{ms:.2f}"
+
+
+def write_percent(share: float, digits: int = 0) -> str:
+    """Write a share of 1."""
+    return f"{share * 100:.{digits}f} %"
 
 
 def write_times(ratio: float) -> str:

@@ -82,7 +82,7 @@ def into_unit_square(regions: Regions) -> Regions:
     regions = regions[np.isfinite(shapely.bounds(regions)).all(axis=1)]
     parts = shapely.get_parts(shapely.make_valid(shapely.force_2d(regions)))
     rings = shapely.get_exterior_ring(parts[shapely.get_type_id(parts) == 3])
-    simple = shapely.polygons(rings)
+    simple: Regions = shapely.polygons(rings)
     simple = simple[shapely.is_valid(simple) & (shapely.area(simple) > 0)]
     if not len(simple):
         return simple

@@ -15,6 +15,8 @@ if find_spec("pyspark") is None:
 
 from contrada.spark.counting import EventCounts, counts
 from contrada.spark.explain import PlanExplanation, explain
+from contrada.spark.geoparquet import read_geoparquet
+from contrada.spark.geoparquet_writer import write_geoparquet
 from contrada.spark.match import match
 from contrada.spark.register import register
 from contrada.spark.session import session
@@ -25,6 +27,8 @@ __all__ = [
     "counts",
     "explain",
     "match",
+    "read_geoparquet",
     "register",
     "session",
+    "write_geoparquet",
 ]

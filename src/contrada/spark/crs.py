@@ -4,6 +4,7 @@ What a column states stays with it through select, filter and join; a computed c
 """
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from contrada.errors import InvalidInput
@@ -11,15 +12,25 @@ from contrada.files.crs import is_same_crs, spell_crs
 from contrada.model.event import GEOMETRY
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 _KEY = "crs"
 _NATIVE = re.compile(r"geo(?:metry|graphy)\(((?!SRID:)[^,)]+).*\)")  # how Spark spells its types
 
 
-def state_crs(frame: "DataFrame", column: str, crs: str | None) -> "DataFrame":
-    """Let a column state a coordinate system, or none."""
-    return frame if crs is None else frame.withMetadata(column, {_KEY: crs})
+def state_crs(frame: "DataFrame", systems: Mapping[str, str | None]) -> "DataFrame":
+    """Let columns state their coordinate systems; those that are unknown are left as they are."""
+    stated = {name: {_KEY: crs} for name, crs in systems.items() if crs is not None}
+    return frame.select(
+        *(column_of(name).alias(name, metadata=stated.get(name)) for name in frame.columns)
+    )
+
+
+def column_of(name: str) -> "Column":
+    """Give the column of this very name, which may have dots and backticks."""
+    from pyspark.sql import functions
+
+    return functions.col("`" + name.replace("`", "``") + "`")
 
 
 def stated_crs(frame: "DataFrame", column: str) -> str | None:

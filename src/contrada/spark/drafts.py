@@ -19,7 +19,7 @@ from contrada.spark.uris import open_uri
 
 _RENAMES_FOLDERS = ("local", "hdfs")
 _SUCCESS = "_SUCCESS"
-_WHOLE, _REPLACED = "whole", "replaced"
+_WHOLE = "whole"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +99,18 @@ class DraftFolder:
 
     def _rename(self, filesystem: pa.fs.FileSystem, whole: str, target: str) -> None:
         """Let the whole folder take its name; the one that had it comes back on failure."""
-        replaced = f"{self._path(target)}/{_REPLACED}"
-        had_one = filesystem.get_file_info(target).type != pa.fs.FileType.NotFound
-        if had_one:
-            filesystem.move(target, replaced)
+        if filesystem.get_file_info(target).type == pa.fs.FileType.NotFound:
+            filesystem.move(whole, target)
+            return
+        old = f"{self._path(target)}.old"
+        filesystem.move(target, old)
         try:
             filesystem.move(whole, target)
         except BaseException:
-            if had_one:
-                filesystem.move(replaced, target)
+            filesystem.move(old, target)
             raise
+        with contextlib.suppress(OSError):
+            filesystem.delete_dir(old)
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from contrada.files.geometry_columns import (
 )
 from contrada.matching.grid import Box
 from contrada.model.event import GEOMETRY
-from contrada.spark.crs import state_crs
+from contrada.spark.crs import column_of, state_crs
 from contrada.spark.uris import open_uri
 
 if TYPE_CHECKING:
@@ -82,10 +82,9 @@ def read_geoparquet(
     covering = footers[0].covering
     if box is not None and covering and all(footer.covering == covering for footer in footers):
         frame = frame.where(_meets(covering, box))
-    for column in footers[0].columns:
-        frame = state_crs(frame, column.name, column.crs)
+    frame = state_crs(frame, {column.name: column.crs for column in footers[0].columns})
     if GEOMETRY not in frame.columns:
-        frame = frame.withColumn(GEOMETRY, _column(footers[0].columns[0].name))
+        frame = frame.withColumn(GEOMETRY, column_of(footers[0].columns[0].name))
     return frame
 
 
@@ -202,7 +201,7 @@ def _meets(covering: Covering, box: Box) -> "Column":
             functions.lit(_widened(side, outward)).cast("float")
             for side, outward in zip(box, (-math.inf, -math.inf, math.inf, math.inf), strict=True)
         )
-    sides = (_column(covering.column).getField(name) for name in covering.sides)
+    sides = (column_of(covering.column).getField(name) for name in covering.sides)
     xmin, ymin, xmax, ymax = sides
     starts_before, ends_after = xmin <= east, xmax >= west
     wraps = box[0] > box[2]
@@ -214,9 +213,3 @@ def _widened(side: float, outward: float) -> float:
     """Give the next number of single precision, as if a writer had rounded towards us."""
     with np.errstate(over="ignore"):
         return float(np.nextafter(np.float32(side), np.float32(outward)))
-
-
-def _column(name: str) -> "Column":
-    from pyspark.sql import functions
-
-    return functions.col("`" + name.replace("`", "``") + "`")

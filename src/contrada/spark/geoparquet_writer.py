@@ -18,6 +18,7 @@ from contrada.files.parquet_writer import GeoParquetWriter
 from contrada.model.event import GEOMETRY
 from contrada.spark.crs import stated_crs
 from contrada.spark.drafts import DraftFolder
+from contrada.spark.frames import with_wkb
 from contrada.spark.uris import as_uri
 from contrada.spark.worker import Versions
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 _MODES = ("error", "overwrite")
 _LINES = "name string, rows long, error string"
-_NATIVE = ("geometry", "geography")  # Spark's own types, by how their names begin
+_TYPES = ("binary", "string", "geometry", "geography")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def write_geoparquet(
     name = os.fspath(path)
     _check(frame, geometry, mode)
     system = _choose_crs(frame, geometry, crs, name)
-    plain = _without_native(frame)
+    plain = with_wkb(frame, frame.columns)
     schema = _arrow_schema(plain, geometry, system, name)
     draft = DraftFolder.begin(as_uri(name), replace=mode == "overwrite")
     try:
@@ -124,7 +125,7 @@ def _check(frame: "DataFrame", geometry: str, mode: str) -> None:
             f"there are {', '.join(frame.columns)}"
         )
     kind = frame.schema[geometry].dataType
-    if not kind.typeName().startswith(("binary", "string", *_NATIVE)):
+    if not kind.typeName().startswith(_TYPES):
         raise InvalidInput(
             f"column {geometry!r} is of type {kind.simpleString()}; geometries are binary (WKB), "
             "string (WKT), or of the type geometry"
@@ -141,24 +142,12 @@ def _choose_crs(frame: "DataFrame", geometry: str, given: str | None, name: str)
     return wanted or stated
 
 
-def _without_native(frame: "DataFrame") -> "DataFrame":
-    """Give the same columns, Spark's own geometries as WKB."""
-    from pyspark.sql import functions
-
-    columns = []
-    for field in frame.schema.fields:
-        column = functions.col("`" + field.name.replace("`", "``") + "`")
-        is_native = field.dataType.typeName().startswith(_NATIVE)
-        columns.append(functions.call_function("st_asbinary", column) if is_native else column)
-    return frame.select(*(c.alias(n) for c, n in zip(columns, frame.columns, strict=True)))
-
-
 def _arrow_schema(frame: "DataFrame", geometry: str, crs: str | None, name: str) -> pa.Schema:
     """Find the schema of the files; refuse a type that they cannot have, before anything runs."""
     from pyspark.errors import PySparkException
 
     try:
-        schema = frame.limit(0).toArrow().schema.remove_metadata()
+        schema = pa.schema([field.remove_metadata() for field in frame.limit(0).toArrow().schema])
         GeoParquetWriter(io.BytesIO(), schema, geometry, crs, name).abandon()
     except (PySparkException, pa.ArrowException) as fault:
         raise InvalidInput(f"{name}: a column cannot be written: {fault}") from fault

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from contrada.errors import InvalidInput, NotBuilt
 from contrada.spark.answering import AnswerShape
+from contrada.spark.crs import refuse_two_systems
 from contrada.spark.frames import (
     check_id,
     has_whole_ids,
@@ -92,6 +93,7 @@ def plan_match(
     _check_choice("output", output, _OUTPUTS)
     _check_frames(events, subscriptions)
     assert not isinstance(subscriptions, str)
+    refuse_two_systems(events, subscriptions)
     kept = _check_kept(events, keep, output)
     events = identify(events, event_id)
     subscribed, has_whole_ids = stage_subscriptions(subscriptions, subscription_id, repair)

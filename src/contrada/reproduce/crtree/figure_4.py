@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import shapely
 
 from contrada.matching.indexes.space import ExactEvaluator
-from contrada.pictures.plots import Panel, Series, draw_panels
+from contrada.pictures.plots import Line, Panel, Series, draw_panels
 from contrada.reproduce.crtree.measuring import (
     Cost,
+    CountingEvaluator,
     Events,
-    discrete,
     index_alone,
     index_pair,
     mean_ms,
@@ -27,6 +27,7 @@ from contrada.reproduce.reporting import (
     compare,
     say_title,
     write_ms,
+    write_percent,
     write_spread,
     write_times,
 )
@@ -39,7 +40,8 @@ INTERSECTION_SCAN, EXACT_SCAN, DISCRETE_SCAN, DISCRETE_TREE, EXACT_TREE = CURVES
     "Algorithm 1, CR-tree",
     "exact, CR-tree",
 )
-_LINES = ("dotted", "solid", "solid", "dashed", "dashed")
+_LINES: tuple[Line, ...] = ("dotted", "solid", "solid", "dashed", "dashed")
+_STYLES: dict[str, Line] = {"plain": "solid", "simplified": "dashed"}
 _COLOURS = (2, 0, 1, 1, 0)
 _DRAWN_ONLY = "The paper draws its curves; its text states no times, so there is none to put here."
 
@@ -59,9 +61,9 @@ def figure_4a(run: Run) -> dict[str, float]:
         for size in run.plan.sizes:
             regions = synthetic_regions(rng, size)
             events = synthetic_regions(rng, run.plan.event_count)
-            tree = index_alone(rng, regions, discrete(FIGURE_4_DENSITY))
+            tree = index_alone(rng, regions, CountingEvaluator(FIGURE_4_DENSITY))
             exact_tree = index_alone(rng, regions, ExactEvaluator())
-            scans = _scan(regions, list(events))
+            scans = _scan(regions, events)
             trees = [tree.cost(events).ms, exact_tree.cost(events).ms]
             rows.append(dict(zip(CURVES, [*scans, *trees], strict=True)))
             table.add(size, *map(write_ms, rows[-1].values()))
@@ -88,7 +90,7 @@ def _scan(regions: Regions, events: Events) -> list[float]:
     return [
         mean_ms(lambda event: shapely.intersects(event, regions), events),
         mean_ms(lambda event: shapely.relate(event, regions), events),
-        mean_ms(lambda event: rings.find(event, FIGURE_4_DENSITY), events),
+        rings.mean_ms(events, FIGURE_4_DENSITY),
     ]
 
 
@@ -101,7 +103,9 @@ def _compare_4a(run: Run, last: dict[str, float]) -> None:
             (
                 "Algorithm 1 is faster than exact polygon intersection, both as a scan",
                 f"about {SPEEDUP_OVER_INTERSECTION}×",
-                f"{write_times(found)} (below 1: it is slower)" if found < 1 else write_times(found),
+                f"{write_times(found)} (below 1: it is slower)"
+                if found < 1
+                else write_times(found),
             ),
             (
                 "the CR-tree is faster than the scan, both with Algorithm 1",
@@ -126,7 +130,7 @@ def figure_4b(run: Run) -> None:
             Column("N", format=",", width_min=6),
             Column("predicates"),
             *(Column(name, "ms per event") for name in ("plain", "simplified")),
-            *(Column(name, "relations per event", ",.0f") for name in ("plain", "simplified ")),
+            *(Column(name, "relations per event", ",.0f") for name in ("plain", "simplified")),
             Column("constraints kept"),
         ],
     )
@@ -142,16 +146,14 @@ def figure_4b(run: Run) -> None:
                 costs[count].append((plain, simplified))
                 ms = write_ms(plain.ms), write_ms(simplified.ms)
                 relations = plain.relations, simplified.relations
-                table.add(size, str(count), *ms, *relations, f"{pair.kept:.0%}")
+                table.add(size, str(count), *ms, *relations, write_percent(pair.kept))
     _compare_4b(run, costs)
     _draw_4b(run, costs)
 
 
 def _compare_4b(run: Run, costs: dict[int, list[tuple[Cost, Cost]]]) -> None:
     sizes = run.plan.sizes
-    growth = [
-        [row[-1][which].ms / row[0][which].ms for row in costs.values()] for which in (0, 1)
-    ]
+    growth = [[row[-1][which].ms / row[0][which].ms for row in costs.values()] for which in (0, 1)]
     gains = [plain.ms / simplified.ms for row in costs.values() for plain, simplified in row]
     compare(
         run.reporter,
@@ -173,11 +175,10 @@ def _growing(ratios: Sequence[float]) -> str:
 def _draw_4b(run: Run, costs: dict[int, list[tuple[Cost, Cost]]]) -> None:
     series = []
     for colour, (count, row) in enumerate(costs.items()):
-        for which, name in enumerate(("plain", "simplified")):
+        for which, (name, line) in enumerate(_STYLES.items()):
             ms = [pair[which].ms for pair in row]
-            line = ("solid", "dashed")[which]
             label = f"{count} predicates, {name}"
-            series.append(Series(label, run.plan.sizes, ms, colour, line))  # type: ignore[arg-type]
+            series.append(Series(label, run.plan.sizes, ms, colour, line))
     draw_panels(
         run.folder / "figure-4b.png",
         [Panel(series)],

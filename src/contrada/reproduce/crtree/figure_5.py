@@ -30,7 +30,7 @@ def figure_5(run: Run, layers: Mapping[str, Regions]) -> None:
     table = Table(
         run.reporter,
         [
-            Column("layer", width_min=11),
+            Column("layer", width_min=10, is_text=True),
             Column("type"),
             *(Column(f"D = {density:,}", format=".4f", width_min=7) for density in DENSITIES),
         ],

@@ -26,15 +26,15 @@ FULL = Plan(
     event_count=10,
     pair_count=40_000,
     densities=(0, 500, 1_000, 2_000, 4_000, 8_000, 12_000),
-    gain_event_count=10,
+    gain_event_count=100,
     layer_share=1.0,
 )
 QUICK = Plan(
     sizes=(500, 1_000, 2_000),
-    event_count=5,
+    event_count=3,
     pair_count=10_000,
     densities=(0, 1_000, 2_000, 4_000, 12_000),
-    gain_event_count=10,
+    gain_event_count=20,
     layer_share=0.05,
 )
 

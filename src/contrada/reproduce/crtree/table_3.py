@@ -9,10 +9,9 @@ from contrada.matching.indexes.space import ExactEvaluator
 from contrada.pictures.plots import Panel, Series, draw_panels
 from contrada.reproduce.crtree.measuring import (
     Cost,
-    discrete,
+    CountingEvaluator,
     index_alone,
     index_pair,
-    mean_ms,
 )
 from contrada.reproduce.crtree.paper import (
     COLUMNS,
@@ -24,7 +23,15 @@ from contrada.reproduce.crtree.paper import (
 )
 from contrada.reproduce.crtree.plan import Run
 from contrada.reproduce.crtree.rings import RingSet
-from contrada.reproduce.reporting import Column, Reporter, Table, say_prose, say_title, write_ms
+from contrada.reproduce.reporting import (
+    Column,
+    Reporter,
+    Table,
+    say_prose,
+    say_title,
+    write_ms,
+    write_percent,
+)
 from contrada.reproduce.workloads import KINDS, Regions, event_region
 
 _PREDICATE_COUNT = 25
@@ -62,7 +69,8 @@ def table_3(run: Run, layers: Mapping[str, Regions]) -> list[Row]:
     """Measure both scenarios over all layers; give the rows."""
     say_title(
         run.reporter,
-        f"Table 3: ms per event, D = {TABLE_3_DENSITY:,}; {run.plan.event_count} events of each type",
+        f"Table 3: ms per event, D = {TABLE_3_DENSITY:,}; "
+        f"{run.plan.event_count} events of each type",
     )
     table = Table(run.reporter, list(_columns()))
     rows: list[Row] = []
@@ -71,12 +79,12 @@ def table_3(run: Run, layers: Mapping[str, Regions]) -> list[Row]:
     with run.reporter.watch("Table 3", steps) as step:
         for data_set in DATA_SETS:
             regions = layers[data_set.label]
-            tree = index_alone(rng, regions, discrete(TABLE_3_DENSITY))
+            tree = index_alone(rng, regions, CountingEvaluator(TABLE_3_DENSITY))
             exact = index_alone(rng, regions, ExactEvaluator())
             rings = RingSet(regions)
             for kind in KINDS:
                 events = [event_region(rng, kind) for _ in range(run.plan.event_count)]
-                scan_ms = mean_ms(lambda event, r=rings: r.find(event, TABLE_3_DENSITY), events)
+                scan_ms = rings.mean_ms(events, TABLE_3_DENSITY)
                 step()
                 pair = index_pair(rng, regions, _PREDICATE_COUNT, TABLE_3_DENSITY, step)
                 rows.append(
@@ -103,7 +111,11 @@ def table_3(run: Run, layers: Mapping[str, Regions]) -> list[Row]:
 
 def _columns() -> Sequence[Column]:
     groups = ("scan", "scenario 1: CR-tree", "scenario 2: plain", "simplified")
-    columns = [Column("layer", width_min=11), Column("N", format=",", width_min=6), Column("type")]
+    columns = [
+        Column("layer", width_min=10, is_text=True),
+        Column("N", format=",", width_min=6),
+        Column("type"),
+    ]
     for group, column in zip(groups, COLUMNS, strict=True):
         columns += [Column("paper", group, width_min=8), Column("ours", group, width_min=6)]
         if column == "CR-tree":
@@ -127,7 +139,7 @@ def _say_relations(reporter: Reporter, rows: Sequence[Row]) -> None:
     table = Table(
         reporter,
         [
-            Column("layer", width_min=11),
+            Column("layer", width_min=10, is_text=True),
             Column("N", format=",", width_min=6),
             Column("type"),
             Column("boxes meet", format=",.0f"),
@@ -139,7 +151,7 @@ def _say_relations(reporter: Reporter, rows: Sequence[Row]) -> None:
     )
     for row in rows:
         counts = row.meeting, row.tree.relations, row.plain.relations, row.simplified.relations
-        table.add(row.data_set.label, row.size, row.kind, *counts, f"{row.kept:.0%}")
+        table.add(row.data_set.label, row.size, row.kind, *counts, write_percent(row.kept))
 
 
 def _draw(run: Run, rows: Sequence[Row]) -> None:
