@@ -1,20 +1,21 @@
 """The engine `crtree` against `scan`, a plain loop, and the paper's own figures, in one run.
 
 - scattered: N polygons scattered over the unit square (12–59 vertices), one of the eight Egenhofer
-  relations each; ten storms of each type A, B, C (CR-tree paper, section 5.2), one by one.
+  relations each; five storms of each type A, B, C (CR-tree paper, section 5.2), one by one.
 - worst case: N large regions as in the paper's section 5.1, each over 10 % of the universe or more,
-  with events of the same kind.
+  with five events of the same kind.
 - splits: the quadratic split beside the constraint-aware one of the paper's future work.
 - points: 10,000 five-vertex polygons with one numeric range each; 5,000 points one by one.
-- attributes: N filters of 1–5 constraints over 50 attributes; 300 events of ten attributes.
+- attributes: N filters of 1–5 constraints over 50 attributes; twenty events of ten attributes.
 
-Kernels are compiled and indexes built before the clock starts; medians of three; seed 1.
+All engines are timed on the same events, and the exact ones must answer alike. Kernels are compiled
+and indexes built before the clock starts; medians of three passes or more, of one that takes ten
+seconds; seed 1.
 
     python benchmarks/crtree.py [--quick]
 """
 
 import argparse
-import platform
 import statistics
 import sys
 import time
@@ -31,7 +32,11 @@ import contrada
 from contrada.matching.crtree import SPLITS, CRTree, box_needs, may_hold_apart
 from contrada.model.geometry import as_array
 from contrada.model.relation import find_relation
+from contrada.model.subscription import Id
 from contrada.reproduce.workloads import event_region, scattered_regions, synthetic_regions
+from machine import describe_machine
+
+Event = dict[str, Any]
 
 PAPER_MS = {"A": 73.0, "B": 89.0, "C": 7.0}
 RELATIONS = "ehDisjoint ehMeet ehOverlap ehEquals ehInside ehCoveredBy ehContains ehCovers".split()
@@ -42,7 +47,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes")
     quick = parser.parse_args().quick
-    print(f"Python {platform.python_version()}, numpy {np.__version__}, {platform.machine()}")
+    print(describe_machine("numpy", "numba"))
     rng = np.random.default_rng(1)
     scattered(rng, [100, 1_000, 10_000] if quick else [100, 1_000, 10_000, 85_550, 100_000])
     worst_case(rng, [100, 1_000] if quick else [100, 1_000, 10_000, 100_000])
@@ -52,14 +57,25 @@ def main() -> int:
     return 0
 
 
-def median_s(run: Callable[[], Any], repeats: int = 3) -> float:
-    """Time a call some times; give the median."""
-    taken = []
-    for _ in range(repeats):
+def median_s(run: Callable[[], Any], at_least_s: float = 0.3, at_most_s: float = 10.0) -> float:
+    """Time a call three times or more, unless that takes very long; give the median."""
+    taken: list[float] = []
+    while (len(taken) < 3 or sum(taken) < at_least_s) and sum(taken) < at_most_s:
         started = time.perf_counter()
         run()
         taken.append(time.perf_counter() - started)
     return statistics.median(taken)
+
+
+def time_ms(matcher: contrada.Matcher, events: list[Event]) -> tuple[float, list[list[Id]]]:
+    """Match events one by one: give the milliseconds that one takes, and the answers."""
+    answers: list[list[Id]] = []
+
+    def match_all() -> None:
+        answers[:] = [matcher.match(event) for event in events]
+
+    matcher.match(events[0])
+    return median_s(match_all) / len(events) * 1e3, answers
 
 
 def scattered(rng: Generator, sizes: Sequence[int]) -> None:
@@ -69,7 +85,7 @@ def scattered(rng: Generator, sizes: Sequence[int]) -> None:
     for size in sizes:
         matchers = make_matchers(rng, scattered_regions(rng, size), density=10_000.0)
         for kind in "ABC":
-            events = [{"geometry": event_region(rng, kind)} for _ in range(10)]
+            events: list[Event] = [{"geometry": event_region(rng, kind)} for _ in range(5)]
             paper = f"{PAPER_MS[kind]:.0f}" if size == 85_550 else ""
             print(f"{size:>8}{kind:>6}{race(matchers, events)}{paper:>8}", flush=True)
 
@@ -80,7 +96,7 @@ def worst_case(rng: Generator, sizes: Sequence[int]) -> None:
     print(f"{'N':>8}{'scan':>16}{'exact':>10}{'ratio':>8}{'discrete':>10}")
     for size in sizes:
         matchers = make_matchers(rng, synthetic_regions(rng, size), density=2_000.0)
-        events = [{"geometry": region} for region in synthetic_regions(rng, 10)]
+        events: list[Event] = [{"geometry": region} for region in synthetic_regions(rng, 5)]
         print(f"{size:>8}      {race(matchers, events)}", flush=True)
 
 
@@ -132,15 +148,12 @@ def make_matchers(
     return matchers
 
 
-def race(matchers: dict[str, contrada.Matcher], events: list[dict[str, Any]]) -> str:
-    """Time all engines on the same events; `scan` has fewer of them."""
-    ms: dict[str, float] = {}
+def race(matchers: dict[str, contrada.Matcher], events: list[Event]) -> str:
+    """Time all engines on the same events; `exact` must answer as `scan` does."""
+    ms, answers = {}, {}
     for name, matcher in matchers.items():
-        few = events[:1] if name == "scan" else events
-        matcher.match(events[0])
-        ms[name] = median_s(lambda m=matcher, e=few: [m.match(x) for x in e]) / len(few) * 1e3  # type: ignore[misc]
-    answers = [matchers[name].match(events[0]) for name in ("exact", "scan")]
-    assert answers[0] == answers[1]
+        ms[name], answers[name] = time_ms(matcher, events)
+    assert answers["exact"] == answers["scan"]
     ratio = ms["scan"] / ms["exact"]
     return f"{ms['scan']:>10.1f}{ms['exact']:>10.2f}{ratio:>8.1f}{ms['discrete']:>10.2f}"
 
@@ -162,16 +175,17 @@ def points(rng: Generator, count: int) -> None:
         }
     )
     xy, winds = rng.random((count, 2)), rng.random(count) * 100
-    events = [
+    events: list[Event] = [
         {"geometry": shapely.Point(*p), "wind": float(w)} for p, w in zip(xy, winds, strict=True)
     ]
     print("\n10,000 five-vertex polygons with a range each, points one by one: events/s")
+    answers = {}
     for engine in ("crtree", "strtree"):
         matcher = contrada.Matcher(engine)
         matcher.add_many(table)
-        matcher.match(events[0])
-        taken = median_s(lambda m=matcher: [m.match(event) for event in events])  # type: ignore[misc]
-        print(f"{engine:>10}{count / taken:>12,.0f}")
+        ms, answers[engine] = time_ms(matcher, events)
+        print(f"{engine:>10}{1e3 / ms:>12,.0f}")
+    assert answers["crtree"] == answers["strtree"]
 
 
 def attributes(rng: Generator, sizes: Sequence[int]) -> None:
@@ -184,17 +198,16 @@ def attributes(rng: Generator, sizes: Sequence[int]) -> None:
             text = filter_text(rng)
             crtree.add(number, text)
             loop.add(number, text)
-        events = [
+        events: list[Event] = [
             {f"a{k}": int(rng.integers(0, 100)) for k in rng.choice(50, 10, replace=False)}
-            for _ in range(300)
+            for _ in range(20)
         ]
-        found = [crtree.match(event) for event in events]
-        few = max(1, 20_000 // size)
-        assert found[:few] == [loop.match(event) for event in events[:few]]
-        fast = len(events) / median_s(lambda m=crtree, e=events: [m.match(x) for x in e])  # type: ignore[misc]
-        slow = few / median_s(lambda m=loop, e=events[:few]: [m.match(x) for x in e])  # type: ignore[misc]
+        ms, found = time_ms(crtree, events)
+        loop_ms, expected = time_ms(loop, events)
+        assert found == expected
         matches = sum(map(len, found)) / len(found)
-        print(f"{size:>8}{fast:>10,.0f}{slow:>10,.1f}{fast / slow:>8.1f}{matches:>9.1f}")
+        rates = f"{1e3 / ms:>10,.0f}{1e3 / loop_ms:>10,.1f}{loop_ms / ms:>8.1f}"
+        print(f"{size:>8}{rates}{matches:>9.1f}", flush=True)
 
 
 def filter_text(rng: Generator) -> str:

@@ -13,9 +13,6 @@ code is 1 where the target is missed.
 """
 
 import argparse
-import os
-import platform
-import re
 import statistics
 import sys
 import time
@@ -30,6 +27,7 @@ import pyarrow.parquet as pq
 import shapely
 
 import contrada
+from machine import describe_machine
 
 LAYERS = ("fr_communes_paris_basin", "gshhg_shorelines_west")
 TARGET = 0.7
@@ -108,7 +106,7 @@ def _describe(measured: Sequence[Measured], options: argparse.Namespace, is_reac
     lines = [
         f"# {options.points:,} points over real polygons",
         "",
-        f"{_machine()}. Medians of {options.repeats}, in points per second.",
+        f"{describe_machine('pyarrow')}. Medians of {options.repeats}, in points per second.",
         "",
         f"| {'layer':<25} | {header} |",
         f"| {'-' * 25} | {'-' * 9}: | {'-' * 9}: | ----: | {'-' * 9}: | ----: | {'-' * 8}: |",
@@ -123,20 +121,6 @@ def _describe(measured: Sequence[Measured], options: argparse.Namespace, is_reac
     verdict = "reached" if is_reached else "MISSED"
     lines += ["", f"Target: 1 thread at {TARGET:.0%} of the bare script or more: {verdict}."]
     return "\n".join([*lines, ""])
-
-
-def _machine() -> str:
-    geos = shapely.geos_version_string
-    versions = f"shapely {shapely.__version__}, GEOS {geos}, pyarrow {pa.__version__}"
-    cores = f"{_cpu_model()}, {os.cpu_count()} cores"
-    return f"{cores}; Python {platform.python_version()}, {versions}, {platform.machine()}"
-
-
-def _cpu_model() -> str:
-    """Name the processor, where Linux or Python know it."""
-    path = Path("/proc/cpuinfo")
-    found = path.is_file() and re.search(r"^model name\s*:\s*(.+)$", path.read_text(), re.MULTILINE)
-    return found[1] if found else platform.processor() or "unknown processor"
 
 
 def _plot(path: Path, measured: Sequence[Measured], options: argparse.Namespace) -> None:

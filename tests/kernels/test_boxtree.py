@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contrada.kernels.boxtree import choose_node, split
@@ -175,6 +175,11 @@ def split_slowly(
 entries = st.tuples(boxes(), st.integers(MIXED, 3))
 
 
+CROSS = [((0.0, 3.0, 8.0, 5.0), 0), ((3.0, 0.0, 4.0, 8.0), 0), *[((3.0, 3.0, 4.0, 5.0), 0)] * 4]
+
+
+@example(CROSS, 0, 0.0, 0)  # what lies in both seeds goes to the smaller
+@example(CROSS[::-1], 0, 0.0, 0)
 @given(
     st.lists(entries, min_size=4, max_size=17),
     st.integers(0, 4),

@@ -23,10 +23,13 @@ class Constraints:
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Node, Constraints, Box]:
     root = draw(trees(draw(st.integers(0, 2))))
-    count = sum(len(node.items) for node in root.walk())
     # None stands for a constraint that may hold apart: it asks nothing of the boxes.
-    rows = st.lists(st.none() | st.integers(0, 3), min_size=count, max_size=count)
-    asked = draw(rows)
+    need = st.none() | st.integers(0, 3)
+    asked: list[int | None] = []
+    for node in root.walk():
+        alike = draw(st.booleans())  # then the node may be left out for what all its items ask
+        several = draw(st.lists(need, min_size=len(node.items), max_size=len(node.items)))
+        asked += several[:1] * len(several) if alike else several
     constraints = Constraints([need or 0 for need in asked], [need is None for need in asked])
     return root, constraints, draw(st.just((20, 20, 21, 21)) | boxes() | spans())
 

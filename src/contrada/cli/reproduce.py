@@ -53,12 +53,12 @@ def _run_crtree(order: Order, reporter: Reporter) -> None:
 
 
 def _run_ahs(order: Order, reporter: Reporter) -> None:
-    from contrada.cli.spark_match import our_log
+    from contrada.cli.spark_match import our_errors, our_log
     from contrada.reproduce.ahs.experiments import reproduce
     from contrada.reproduce.ahs.plan import FULL, QUICK
 
     plan = QUICK if order.is_quick else FULL
-    with our_log():
+    with our_log(), our_errors():
         reproduce(order.folder, plan, reporter, order.seed, order.spark)
 
 

@@ -10,7 +10,7 @@ from contrada.reproduce.ahs_error import KINDS, ErrorRow, measure_errors, sum_er
 from contrada.reproduce.reporting import Column, Table, say_prose, say_title
 
 _SINGLE = ("point", "line", "polygon")
-_NOTE = "Geometries 4 to 128 cells of level 14 wide; most pairs touch, or one lies in the other."
+_NOTE = "Geometries 4 to 128 cells of level 14 wide, in pairs that mostly meet."
 
 Key = Callable[[ErrorRow], str]
 

@@ -18,7 +18,7 @@ from contrada.matching.grid import Grid
 from contrada.matching.table import Ids
 from contrada.model.geometry import Geometries, as_array
 from contrada.model.relation import RELATIONS
-from contrada.pictures.plots import Panel, Series, draw_panels
+from contrada.pictures.plots import Line, Panel, Series, draw_panels
 from contrada.reproduce.ahs.paper import GROWTH_OF_POSTGIS
 from contrada.reproduce.ahs.plan import Run
 from contrada.reproduce.ahs.postgis import find_postgis, time_postgis
@@ -167,10 +167,10 @@ def _round_names(sizes: Sequence[int]) -> dict[float, str]:
 
 
 def _draw(run: Run, curves: Curves) -> None:
-    lines = {OURS: "solid", PLAIN: "dashed", PREPARED: "dotted"}
+    lines: dict[str, Line] = {PLAIN: "dashed", PREPARED: "dotted"}
     colours = {OURS: 0, PLAIN: 0, PREPARED: 1, GEOS: 1, POSTGIS: 2}
     series = [
-        Series(name, run.plan.copies, us, colours[name], lines.get(name, "solid"))  # type: ignore[arg-type]
+        Series(name, run.plan.copies, us, colours[name], lines.get(name, "solid"))
         for name, us in curves.items()
     ]
     draw_panels(

@@ -6,7 +6,7 @@ from statistics import mean
 
 from contrada.model.relation import RELATIONS
 from contrada.pictures.plots import Bars, draw_panels
-from contrada.reproduce.ahs.pairs import KINDS, make_publications, make_subscriptions
+from contrada.reproduce.ahs.pairs import KINDS, make_events, make_subscriptions
 from contrada.reproduce.ahs.paper import (
     LEVEL,
     OVERHEAD,
@@ -26,10 +26,10 @@ _FIGURES = {"point": 7, "line": 8, "polygon": 9}
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One subscription and one publication of these kinds, and the mean time of each stage."""
+    """One subscription and one event of these kinds, and the mean time of each stage."""
 
     subscription: str
-    publication: str
+    event: str
     relation: str
     stages: Stages
 
@@ -52,9 +52,9 @@ def figures_7_9(run: Run) -> list[Query]:
 def _measure(run: Run) -> Iterator[Query]:
     for kind, subscription in make_subscriptions(run.generator(7)).items():
         cluster = Cluster(run.grid, subscription)
-        for other, publications in make_publications(subscription).items():
-            for name, publication in publications.items():
-                answers = [cluster.ask(publication, RELATIONS[name]) for _ in range(REPEATS + 1)][
+        for other, events in make_events(subscription).items():
+            for name, event in events.items():
+                answers = [cluster.ask(event, RELATIONS[name]) for _ in range(REPEATS + 1)][
                     1:
                 ]  # the first may compile
                 assert all(answer.holds for answer in answers)
@@ -69,7 +69,7 @@ def _print(run: Run, queries: Sequence[Query]) -> None:
         run.reporter,
         [
             Column("subscription", is_text=True),
-            Column("publication", is_text=True),
+            Column("event", is_text=True),
             Column("relation", is_text=True, width_min=10),
             *(Column(stage) for stage in STAGES),
             Column("all", width_min=6),
@@ -77,7 +77,7 @@ def _print(run: Run, queries: Sequence[Query]) -> None:
     )
     for query in queries:
         times = [getattr(query.stages, stage) for stage in STAGES]
-        names = (query.subscription, query.publication, query.relation)
+        names = (query.subscription, query.event, query.relation)
         table.add(*names, *map(write_us, times), write_us(query.stages.total))
 
 
@@ -114,11 +114,11 @@ def _count_under(totals: Sequence[float], limit_us: float) -> str:
 def _draw(run: Run, queries: Sequence[Query], kind: str) -> None:
     panels = []
     for other in KINDS:
-        shown = [query for query in queries if query.publication == other]
+        shown = [query for query in queries if query.event == other]
         parts = {
             stage: [float(getattr(query.stages, stage)) for query in shown] for stage in STAGES
         }
-        panels.append(Bars([query.relation for query in shown], parts, f"{other} as publication"))
+        panels.append(Bars([query.relation for query in shown], parts, f"{other} as event"))
     draw_panels(
         run.folder / f"figure-{_FIGURES[kind]}.png",
         panels,

@@ -1,4 +1,4 @@
-"""Pairs of publication and subscription of the size of a city, one for each possible relation.
+"""Pairs of event (the paper: publication) and subscription of the size of a city, one for each possible relation.
 
 As section 5.4 describes them: a landmark, a highway across the city, the city's coverage, and for
 each what is related to them in each way that is possible for the two kinds. Of each pair holds the
@@ -29,7 +29,7 @@ def make_subscriptions(rng: Generator) -> dict[str, BaseGeometry]:
     return {"point": Point(CENTRE), "line": _line(_HIGHWAY), "polygon": make_city(rng)}
 
 
-def make_publications(subscription: BaseGeometry) -> dict[str, ByRelation]:
+def make_events(subscription: BaseGeometry) -> dict[str, ByRelation]:
     """Make what is related to a subscription of `make_subscriptions`: by kind, then relation."""
     if isinstance(subscription, Point):
         return _of_landmark(subscription)

@@ -21,7 +21,7 @@ from contrada.reproduce.reporting import Column, Table, say_prose, say_title, wr
 
 SUBSCRIPTIONS = 1_000
 EVENTS = (1, 1_000)
-_JOBS = 3
+_JOBS = 5
 
 
 def measure_spark(run: Run, master: str | None, simulated_us: float) -> None:
@@ -75,7 +75,7 @@ def _time_both(master: str, shapes: Geometries, points: Geometries) -> tuple[int
     found, spark_ms = _time(lambda: contrada.spark.match(*frames).toArrow())
     matcher = Matcher()
     matcher.add_many(subscriptions)
-    expected, ms = _time(lambda: matcher.match_many(events))
+    expected, ms = _time(lambda: matcher.match_many(events, threads=1))
     assert found.num_rows == expected.num_rows
     return found.num_rows, write_ms(spark_ms), write_ms(ms)
 

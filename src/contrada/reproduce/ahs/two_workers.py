@@ -67,17 +67,17 @@ class Cluster:
         self._prefixes = _as_prefixes(self._table, grid.level)
         self._indexes = [index_cells(grid, shapes, prefix=prefix) for prefix in self._prefixes]
 
-    def ask(self, publication: BaseGeometry, relation: SpatialRelation) -> Answer:
+    def ask(self, event: BaseGeometry, relation: SpatialRelation) -> Answer:
         """Run one query end to end."""
         master, receiving, index, match, last = (Watch() for _ in range(5))
-        selected = master.run(lambda: self._select(publication))
-        message = master.run(lambda: shapely.to_wkb(publication))
+        selected = master.run(lambda: self._select(event))
+        message = master.run(lambda: shapely.to_wkb(event))
         partial = []
         for prefixes in selected.values():
-            event = receiving.run(lambda: shapely.from_wkb(message))
-            partial += [self._work(event, prefix, index, match) for prefix in prefixes]
+            received = receiving.run(lambda: shapely.from_wkb(message))
+            partial += [self._work(received, prefix, index, match) for prefix in prefixes]
         summed = master.run(lambda: np.sum(partial, axis=0))
-        pairs = self._pair(publication, summed)
+        pairs = self._pair(event, summed)
         holds = last.run(lambda: bool(determine(relation, pairs)[0]))
         share = 1 / len(selected)
         stages = Stages(
@@ -85,9 +85,9 @@ class Cluster:
         )
         return Answer(holds, summed[:4], summed[4:], stages)
 
-    def _select(self, publication: BaseGeometry) -> dict[int, list[int]]:
+    def _select(self, event: BaseGeometry) -> dict[int, list[int]]:
         """Give the selected workers, each with those of its prefixes that the event touches."""
-        cells = self._table.grid().decompose(as_array([publication]))
+        cells = self._table.grid().decompose(as_array([event]))
         selected: dict[int, list[int]] = {}
         for prefix in self._table.select(cells).prefixes.tolist():
             selected.setdefault(self._table.replicas[prefix][0], []).append(prefix)
@@ -100,8 +100,8 @@ class Cluster:
         matrices = match.run(lambda: self._indexes[prefix].match(keys)).matrices
         return np.concatenate([matrices.sum(axis=0), areas])
 
-    def _pair(self, publication: BaseGeometry, summed: Ids) -> MatrixPairs:
-        dimension = int(shapely.get_dimensions(publication))
+    def _pair(self, event: BaseGeometry, summed: Ids) -> MatrixPairs:
+        dimension = int(shapely.get_dimensions(event))
         return MatrixPairs(dimension, summed[4:], self._dimension, self._areas, summed[None, :4])
 
 

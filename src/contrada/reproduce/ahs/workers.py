@@ -6,6 +6,7 @@ another, and the one that takes longest is what counts. The geometry is event an
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from shapely.geometry.base import BaseGeometry
@@ -99,9 +100,9 @@ def split(grid: Grid, geometry: BaseGeometry, level: int, repeats: int) -> Split
     matrix = np.zeros(4, np.int64)
     for prefix in _prefixes(grid, level):
         index = index_cells(grid, as_array([geometry]), prefix=prefix)
-        keys, us = least_us(lambda at=prefix: grid.list_cells(geometry, at), repeats)  # type: ignore[misc]
+        keys, us = least_us(partial(grid.list_cells, geometry, prefix), repeats)
         cell_count_max, index_us = max(cell_count_max, len(keys)), max(index_us, us)
-        matches, us = least_us(lambda to=index, of=keys: to.match(of), repeats)  # type: ignore[misc]
+        matches, us = least_us(partial(index.match, keys), repeats)
         match_us = max(match_us, us)
         matrix += matches.matrices.sum(axis=0)
     return Split(4**level, cell_count_max, index_us, match_us, matrix)

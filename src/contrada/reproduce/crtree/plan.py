@@ -34,7 +34,7 @@ QUICK = Plan(
     event_count=3,
     pair_count=10_000,
     densities=(0, 1_000, 2_000, 4_000, 12_000),
-    gain_event_count=20,
+    gain_event_count=30,
     layer_share=0.05,
 )
 

@@ -2,23 +2,25 @@
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from contrada.kernels.discretising import CONTAINS, DISJOINT, INSIDE, find_relations
+from contrada.kernels.discretising import CONTAINS, DISJOINT, INSIDE, OVERLAPS, find_relations
 from contrada.matching.table import Ids
 from contrada.reproduce.crtree.measuring import Events, mean_ms
 from contrada.reproduce.workloads import Regions
 
 Coordinates = NDArray[np.float64]
-Box = tuple[float, float, float, float]
 
 _HALF_LENGTH = 2.0  # of the perimeter of the unit square
 _ROUNDING = 1e-9
+_CLEARLY = 1 + 1e-9
 _VERTICES_MANY = 1_000
+_POINTS_PER_EDGE = 16
 
 
 class RingSet:
@@ -31,6 +33,7 @@ class RingSet:
         self._xy, owners = shapely.get_coordinates(self._outlines, return_index=True)
         self._starts = np.searchsorted(owners, np.arange(len(regions) + 1)).astype(np.int64)
         self._boxes = shapely.bounds(regions)
+        self._lengths = shapely.length(regions)
         self._everything = np.arange(len(regions))
         self._find_some(regions[0], 0, self._everything[:1])  # compiles
 
@@ -57,22 +60,26 @@ class RingSet:
             near = np.flatnonzero(gaps <= halos)
             near = near[shapely.dwithin(ring, self._outlines[near], halos[near])]
             found = true.copy()
-            found[near] = self._find_cropped(event, density, near)
+            found[near] = self._find_close(event, density, near, halos[near])
             yield found
 
-    def _find_cropped(self, event: Any, density: float, items: Ids) -> Ids:
-        """Find the relations to some regions, without the far parts of long boundaries."""
-        if not density:
-            return self._find_some(event, density, items)
-        is_long = self._starts[items + 1] - self._starts[items] > _VERTICES_MANY
-        found = np.empty(len(items), np.int64)
-        found[~is_long] = self._find_some(event, density, items[~is_long])
-        for at in np.flatnonzero(is_long):
-            ring = self._xy[self._starts[items[at]] : self._starts[items[at] + 1]]
-            cropped = _crop(ring, event.bounds, _HALF_LENGTH / density)
-            if _edge_lengths(cropped).sum() > event.length:  # still the longer one of the two
-                ring = cropped
-            found[at] = _find(event, density, ring, np.array([0, len(ring)]), np.zeros(1, int))[0]
+    def _find_close(self, event: Any, density: float, items: Ids, halos: Coordinates) -> Ids:
+        """Find the relations to regions whose boundaries come close to the event's.
+
+        Where some points of the event's boundary lie on either side of a longer one, clear of its
+        halo, they overlap, whatever the other points say: long boundaries then need no walk.
+        """
+        found = np.full(len(items), OVERLAPS)
+        points = _some_points(_ring(event), density / _HALF_LENGTH)
+        is_open = np.ones(len(items), bool)
+        for at in np.flatnonzero(self._lengths[items] > event.length * _CLEARLY):
+            region, outline = self._regions[items[at]], self._outlines[items[at]]
+            if shapely.get_num_points(outline) > _VERTICES_MANY:
+                shapely.prepare([region, outline])
+                clear = points[~shapely.dwithin(outline, points, halos[at])]
+                is_inside = shapely.contains(region, clear)
+                is_open[at] = is_inside.all() or not is_inside.any()
+        found[is_open] = self._find_some(event, density, items[is_open])
         return found
 
     def count_meeting(self, event: Any) -> int:
@@ -112,20 +119,14 @@ def _find(event: Any, density: float, xy: Coordinates, starts: Ids, items: Ids) 
     return find_relations(_ring(event), xy, starts, items, density / _HALF_LENGTH, True)
 
 
-def _crop(ring: Coordinates, box: Box, margin: float) -> Coordinates:
-    """Shorten a boundary where it runs beyond one side of a box, by more than the margin.
-
-    What lies there is too far to meet a point of the box, and whether a ray from such a point
-    crosses it an even number of times depends on its ends alone: they stay.
-    """
-    west, south, east, north = box
-    x, y = ring.T
-    beyond = [x < west - margin, x > east + margin, y < south - margin, y > north + margin]
-    side = np.select(beyond, [1, 2, 3, 4], 0)
-    runs_on = (side[1:] == side[:-1]) & (side[1:] > 0)
-    is_within_run = np.zeros(len(ring), bool)
-    is_within_run[1:-1] = runs_on[:-1] & runs_on[1:]
-    return ring[~is_within_run]
+def _some_points(ring: Coordinates, per_unit: float) -> Regions:
+    """Give some of the points at which Algorithm 1 looks, of each edge."""
+    points = []
+    for start, end in pairwise(ring):
+        steps = int(np.hypot(*(end - start)) * per_unit) + 1
+        chosen = np.unique(np.linspace(0, steps - 1, _POINTS_PER_EDGE).astype(int))
+        points.append(start + (end - start) * chosen[:, None] / steps)
+    return shapely.points(np.concatenate(points))
 
 
 def _ring(region: Any) -> Coordinates:
