@@ -106,8 +106,8 @@ def test_a_search_finds_visits_and_leaves_out_what_the_paper_says(
         child[at, : len(numbers)] = numbers
         kind[at, : len(numbers)] = [constraints.needs[number] for number in numbers]
         for i, below in enumerate(node.nodes):
-            needs = {constraints.needs[number] for number in slow.items_below(below)}
-            kind[at, i] = needs.pop() if len(needs) == 1 else -1
+            asked = {constraints.needs[number] for number in slow.items_below(below)}
+            kind[at, i] = asked.pop() if len(asked) == 1 else -1
     state = np.array([0, len(nodes), -1])
     needs, apart = np.array(constraints.needs, np.uint8), np.array(constraints.apart, bool)
     order = np.empty(int(apart.sum()), np.int64)

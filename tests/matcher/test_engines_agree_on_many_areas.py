@@ -4,6 +4,8 @@ Relations of all names and patterns, distances and tests of attributes, joined i
 several sizes; with both splits of the CR-tree, and after subscriptions have been removed.
 """
 
+from typing import Any
+
 import numpy as np
 import pytest
 import shapely
@@ -18,6 +20,8 @@ from contrada import Matcher
 from contrada.matching.crtree import SPLITS
 from contrada.model.relation import RELATIONS
 from strategies import build, choose_kind, place, seeded_pick
+
+Event = dict[str, Any]
 
 CONSTRAINTS = 120
 FIELD = 48  # the areas lie scattered over a square of this side
@@ -36,15 +40,13 @@ ATTRIBUTE_TESTS = (
     *("n > 2", "n <= 4", "n <> 3", "n IN (1, 5)", "n IS NULL", "n + 1 = 4"),
     *("t >= '2020-01-01'", "t < DATE('2020-02-01')", "s LIKE 'a%'", "CASEI(s) = 'ab'"),
 )
-OTHERS = (
+OTHERS: tuple[Event, ...] = (
     {"n": 3, "s": "AB", "t": "2020-01-01"},
     {"n": 5.0, "s": "abc", "t": np.datetime64("2020-03-01")},
     {"n": None, "s": ""},
     {},
 )
 SHAPES = ((1, CONSTRAINTS), (2, CONSTRAINTS // 2), (2, 5), (3, 4))  # of a filter; predicates
-
-Event = dict[str, object]
 
 
 def scatter(rng: Generator) -> BaseGeometry:

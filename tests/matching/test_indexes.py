@@ -170,7 +170,7 @@ def test_what_no_index_serves_is_taken_by_none(text: str) -> None:
 # Names and paths
 
 
-PATHS: tuple[dict[str, Any], ...] = (
+PATHS: tuple[dict[Any, Any], ...] = (
     {"a.b": None, "a": {"b": 1}},  # the name as it stands goes first, even if it is null
     {"a": {"b": None}, "a.b": 1},
     {"a.b": {"c": 1}},

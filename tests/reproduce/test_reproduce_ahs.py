@@ -1,8 +1,6 @@
 """The experiments of the AHS paper run, and their numbers are consistent."""
 
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,6 +24,7 @@ from contrada.reproduce.ahs.plan import Plan, Run
 from contrada.reproduce.ahs.shapes import KM_PER_DEGREE, make_city, random_line, random_polygon
 from contrada.reproduce.ahs.two_workers import Cluster
 from contrada.reproduce.ahs.workers import measure_workers
+from notes import Notes
 
 TINY = Plan(
     copies=(5, 10),
@@ -46,20 +45,6 @@ FIGURES = {f"figure-{number}.png" for number in range(4, 10)} | {
 }
 
 
-class Notes:
-    """A reporter that keeps what is said."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, line: str) -> None:
-        self.lines.append(line)
-
-    @contextmanager
-    def watch(self, label: str, steps: int) -> Iterator[Callable[[], None]]:
-        yield lambda: None
-
-
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     return Run(TINY, tmp_path, Notes(), seed=1)
@@ -74,7 +59,6 @@ def without_postgis(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_all_tables_are_printed_and_all_figures_drawn(tmp_path: Path) -> None:
     notes = Notes()
     reproduce(tmp_path, TINY, notes)
-    text = "\n".join(notes.lines)
     for title in (
         "Figure 4",
         "Figures 5 and 6",
@@ -83,10 +67,11 @@ def test_all_tables_are_printed_and_all_figures_drawn(tmp_path: Path) -> None:
         "saved",
         "load by θ",
     ):
-        assert title in text
-    assert "PostGIS is not installed here" in text
-    assert "--spark 'local[2]'" in text
-    assert "What differs, and why" in text
+        assert title in notes.text
+    assert "PostGIS is not installed here" in notes.text
+    assert "--spark 'local[2]'" in notes.text
+    assert "What differs, and why" in notes.text
+    assert notes.made == notes.announced
     assert {path.name for path in tmp_path.iterdir()} == FIGURES
 
 

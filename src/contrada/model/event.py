@@ -71,7 +71,7 @@ class Event:
         if len(names.all) <= len(self._attributes):
             return names.all
         found: dict[str, None] = {}
-        pending = [("", self._attributes)]
+        pending: list[tuple[str, Mapping[Any, Any]]] = [("", self._attributes)]
         while pending:
             path, attributes = pending.pop()
             for key in attributes:

@@ -1,9 +1,9 @@
 """What experiments print: tables that grow row by row, prose, and a paper's word beside ours."""
 
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Protocol
 
@@ -50,12 +50,21 @@ def _write_cell(cell: object, number_format: str) -> str:
     return cell if isinstance(cell, str) else format(cell, number_format)
 
 
+def _widen(columns: Sequence[Column]) -> Iterator[Column]:
+    """Make room for the names of groups, in the first column of each."""
+    for group, members in groupby(columns, key=lambda column: column.group):
+        first, *others = members
+        missing = len(group) + _GAP - sum(column.width for column in (first, *others))
+        yield replace(first, width_min=first.width - _GAP + max(0, missing))
+        yield from others
+
+
 class Table:
     """A table. Rows appear as they come, since one may take minutes."""
 
     def __init__(self, reporter: Reporter, columns: Sequence[Column]) -> None:
         """Print the header."""
-        self._reporter, self._columns = reporter, columns
+        self._reporter, self._columns = reporter, list(_widen(columns))
         if any(column.group for column in columns):
             reporter.say(self._groups())
         self.add(*(column.name for column in columns))

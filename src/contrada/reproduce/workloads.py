@@ -77,10 +77,10 @@ def event_region(rng: Generator, kind: str) -> Polygon:
 def into_unit_square(regions: Regions) -> Regions:
     """Bring the simple polygons of a layer into the unit square: parts apart, holes filled.
 
-    What is no polygon, or has no finite area, is left out.
+    What is no polygon, or is not finite, is left out.
     """
-    regions = regions[np.isfinite(shapely.bounds(regions)).all(axis=1)]
-    parts = shapely.get_parts(shapely.make_valid(shapely.force_2d(regions)))
+    finite = regions[_are_finite(regions)]
+    parts = shapely.get_parts(shapely.make_valid(shapely.force_2d(finite)))
     rings = shapely.get_exterior_ring(parts[shapely.get_type_id(parts) == 3])
     simple: Regions = shapely.polygons(rings)
     simple = simple[shapely.is_valid(simple) & (shapely.area(simple) > 0)]
@@ -91,3 +91,10 @@ def into_unit_square(regions: Regions) -> Regions:
         simple, lambda xy: (xy - [west, south]) / [east - west, north - south]
     )
     return moved[shapely.is_valid(moved)]
+
+
+def _are_finite(geometries: Regions) -> NDArray[np.bool_]:
+    xy, owners = shapely.get_coordinates(geometries, return_index=True)
+    found = np.ones(len(geometries), bool)
+    found[owners[~np.isfinite(xy).all(axis=1)]] = False
+    return found

@@ -18,8 +18,9 @@ Key = Callable[[ErrorRow], str]
 def measure_error(run: Run) -> list[ErrorRow]:
     """Compare the model with the exact relations; print and draw the error."""
     say_title(run.reporter, "Ours: wrong answers in %, by level")
-    with run.reporter.watch("error by level", 1):
+    with run.reporter.watch("error by level", 1) as step:
         rows = measure_errors(run.seed, run.plan.error_levels, run.plan.pair_count)
+        step()
     _print_levels(run, rows)
     _print_kinds(run, rows)
     say_prose(

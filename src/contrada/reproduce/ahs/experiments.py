@@ -25,7 +25,7 @@ from contrada.reproduce.reporting import (
 
 _TERMS = {
     "subscription": "a geometry and a relation; an event (the paper: publication) may satisfy it",
-    "cell": f"a square of the quadtree over longitude and latitude, here of {LEVEL} levels",
+    "cell": f"a rectangle of the quadtree over longitude and latitude, here of {LEVEL} levels",
     "area unit": "a cell of the finest level, 2.4 km by 1.2 km at the equator",
     "index": "list the cells of a geometry",
     "match": "find the subscriptions that have cells in common with an event",
@@ -37,9 +37,9 @@ _TERMS = {
 }
 
 _ERROR = (
-    "Error. The paper reports none. TOUCHES, CROSSES and OVERLAPS are wrong most often: on the "
-    "grid what comes near touches, and two lines that cross twice overlap; for OVERLAPS no level "
-    "helps. The other engines are exact."
+    "Error. The paper reports none. Of its relations TOUCHES, CROSSES and OVERLAPS are wrong most "
+    "often: on the grid what comes near touches, and two lines that cross twice overlap, whatever "
+    "the level. The other engines are exact."
 )
 _MACHINE = (
     "Data, machine and language are not the paper's: compare how columns and rows behave, not "
@@ -112,21 +112,21 @@ def _explain_workers(subjects: Sequence[Subject]) -> str:
     return (
         "Figures 5 and 6. Both steps take time in proportion to cells, so 256 workers can be "
         "faster only by as much as the fullest of them has fewer cells: "
-        f"{write_times(longest.spread)} for the longest line, which runs through few of the 256 "
-        f"squares, {write_times(largest.spread)} for the largest polygon (indexing gains "
-        f"{write_times(largest.gain('index'))}, since each worker also reads the whole outline; "
+        f"{write_times(longest.spread)} for the longest line, which lies in few of the 256 "
+        f"prefixes, {write_times(largest.spread)} for the largest polygon (measured: indexing "
+        f"{write_times(largest.gain('index'))}, although each worker reads the whole outline, "
         f"matching {write_times(largest.gain('match'))}). The paper's matching gains up to 300×, "
         "more than there are workers: its time must grow faster than the number of cells. Small "
-        "geometries lie in one worker's square and gain nothing."
+        "geometries lie below one worker's prefix and gain nothing."
     )
 
 
 def _explain_stages(queries: Sequence[Query]) -> str:
     longest = max(query.stages.total for query in queries) / 1e3
     return (
-        f"Figures 7 to 9. All queries end within {longest:.1f} ms; the paper's take 10 to 100 ms, "
-        "of which 10 to 30 are its network. Ours has none: the overhead is the lookup table's "
-        "selection and the sum of partial matrices. Indexing and overhead are most of the time "
-        "here too, but as all stages are short, the calls from Python show in `determine`, which "
-        "is arithmetic with four numbers."
+        f"Figures 7 to 9. All queries end within {longest:.1f} ms, most of the paper's within 100. "
+        "Of those 10 to 30 are overhead, between two machines; ours is in one process, and what "
+        "remains is to choose workers, to write and read the event, and to sum partial matrices. "
+        "Indexing and overhead are most of the time here too, but as all stages are short, the "
+        "calls from Python show in `determine`, which is arithmetic with four numbers."
     )

@@ -70,8 +70,10 @@ def figure_4(run: Run) -> dict[str, float]:
 def _time_postgis(run: Run, postgis: str | None, city: Polygon, point: Point) -> list[float]:
     if postgis is None:
         return []
-    with run.reporter.watch("PostGIS", 1):
-        return time_postgis(city, point, run.plan.copies)
+    with run.reporter.watch("PostGIS", 1) as step:
+        times = time_postgis(city, point, run.plan.copies)
+        step()
+    return times
 
 
 def _make_queries(grid: Grid, cities: Geometries, point: Point) -> tuple[Callable[[], Ids], ...]:

@@ -40,8 +40,9 @@ def figures_7_9(run: Run) -> list[Query]:
         run.reporter,
         f"Figures 7 to 9: end to end with two workers, level {LEVEL}; µs, mean of {REPEATS}",
     )
-    with run.reporter.watch("Figures 7 to 9", 1):
+    with run.reporter.watch("Figures 7 to 9", 1) as step:
         queries = list(_measure(run))
+        step()
     _print(run, queries)
     _compare(run, queries)
     for kind in KINDS:
@@ -69,7 +70,7 @@ def _print(run: Run, queries: Sequence[Query]) -> None:
         run.reporter,
         [
             Column("subscription", is_text=True),
-            Column("event", is_text=True),
+            Column("event", is_text=True, width_min=7),
             Column("relation", is_text=True, width_min=10),
             *(Column(stage) for stage in STAGES),
             Column("all", width_min=6),

@@ -1,4 +1,5 @@
-"""Pairs of event (the paper: publication) and subscription of the size of a city, one for each possible relation.
+"""Events (the paper: publications) and subscriptions the size of a city, in pairs, one for each
+possible relation.
 
 As section 5.4 describes them: a landmark, a highway across the city, the city's coverage, and for
 each what is related to them in each way that is possible for the two kinds. Of each pair holds the

@@ -1,7 +1,7 @@
 """What the AHS paper states in the text of its section 5; of its figures we have no numbers."""
 
 TITLE = (
-    "Huang, Liang: An Aggregated Hierarchical Spatial Model for a Sensor Web Publish/Subscribe "
+    "Huang, Liang: AHS Model: Efficient Topological Operators for a Sensor Web Publish/Subscribe "
     "System (2017), sections 5.1 to 5.4"
 )
 LEVEL = 14  # of the quadtree, sections 5.2 and 5.3

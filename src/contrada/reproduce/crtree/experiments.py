@@ -54,18 +54,18 @@ def reproduce(
 ) -> None:
     """Run all experiments; print tables, draw figures into a folder that is there."""
     run = Run(plan, folder, reporter, seed)
-    layers = _make_layers(run, data)
+    layers = make_layers(run, data)
     _introduce(run)
     worst = figure_4a(run)
     figure_4b(run)
     measure_error(run)
-    _introduce_layers(run, data, layers)
+    introduce_layers(run, data, layers)
     figure_5(run, layers)
     rows = table_3(run, layers)
     _explain(run, worst, rows, max(map(_vertices_max, layers.values())))
 
 
-def _make_layers(run: Run, data: Path | None) -> dict[str, Regions]:
+def make_layers(run: Run, data: Path | None) -> dict[str, Regions]:
     """Read the layers, or scatter polygons; a layer that cannot be read is refused at once."""
     rng = run.generator(4)
     layers = {}
@@ -90,7 +90,8 @@ def _introduce(run: Run) -> None:
     say_terms(run.reporter, _TERMS)
 
 
-def _introduce_layers(run: Run, data: Path | None, layers: dict[str, Regions]) -> None:
+def introduce_layers(run: Run, data: Path | None, layers: dict[str, Regions]) -> None:
+    """Say what the layers are, and how many constraints stand beside the paper's."""
     say_title(run.reporter, "Layers for Figure 5 and Table 3")
     table = Table(
         run.reporter,
@@ -111,8 +112,8 @@ def _introduce_layers(run: Run, data: Path | None, layers: dict[str, Regions]) -
     if share < 1:
         say_prose(
             run.reporter,
-            f"--quick takes {write_percent(share)} of each layer: in Table 3 the paper's ms stand "
-            f"beside ours for about 1/{1 / share:.0f} of its constraints.",
+            f"--quick takes 1/{1 / share:.0f} of each layer. In Table 3 the paper's ms are for its "
+            "N, ours for ours: compare ratios within a row, not milliseconds.",
         )
 
 
@@ -133,9 +134,9 @@ def _explain(run: Run, worst: dict[str, float], rows: Sequence[Row], vertices_ma
     texts = [_explain_exact(worst, rows), _explain_tree(rows), _explain_simplifier(rows)]
     if vertices_max > _VERTICES_MANY:
         texts.append(
-            f"Rows that stand out. The largest region has {vertices_max:,} vertices, and Algorithm "
-            "1 tests thousands of points against each of its edges: one relation to it costs more "
-            "than all the others, in whichever column it has to be computed."
+            f"Where a time stands out. The largest region has {vertices_max:,} vertices, and "
+            "Algorithm 1 tests thousands of points against each of its edges: one relation to it "
+            "costs more than all the others, in whichever column it has to be computed."
         )
     texts.append(
         "Data, machine and language are not the paper's: compare how columns and rows behave, not "
@@ -185,7 +186,7 @@ def _explain_simplifier(rows: Sequence[Row]) -> str:
         "computed here anyway. First all is counted that boxes and the grid decide; then open "
         "relations are computed in rounds, a few of each predicate at a time, and only while they "
         "can still find a predicate that is not found yet. So even plain predicates cost relations "
-        f"for {write_percent(min(shares), 1)} to {write_percent(max(shares), 1)} of N at most, and "
+        f"for {write_percent(min(shares), 1)} to {write_percent(max(shares), 1)} of N, and "
         "little is left to save. The paper's matcher stops at the first filter of a predicate "
         "that holds as well, but says nothing of an order, or of deciding without Algorithm 1 what "
         "lies near. Its simplifier may also remove too much: the one rule of conflict that it "

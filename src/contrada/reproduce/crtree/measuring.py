@@ -20,6 +20,7 @@ from contrada.model.subscription import Constraint, Filter, Predicate, Subscript
 from contrada.reproduce.workloads import Regions
 
 UNIVERSE = (0.0, 0.0, 1.0, 1.0)
+_TICK_S = time.get_clock_info("thread_time").resolution
 _EGENHOFER = [name for name in RELATIONS if name.startswith("eh")]
 
 Events = Sequence[Any] | Regions
@@ -41,7 +42,8 @@ def mean_ms(run: Callable[[Any], object], events: Events) -> float:
     started = time.thread_time()
     for event in events:
         run(event)
-    return (time.thread_time() - started) / len(events) * 1e3
+    elapsed_s = max(time.thread_time() - started, _TICK_S)  # never zero: ratios are made of it
+    return elapsed_s / len(events) * 1e3
 
 
 class CountingEvaluator(DiscreteEvaluator):

@@ -126,7 +126,7 @@ def _some_points(ring: Coordinates, per_unit: float) -> Regions:
         steps = int(np.hypot(*(end - start)) * per_unit) + 1
         chosen = np.unique(np.linspace(0, steps - 1, _POINTS_PER_EDGE).astype(int))
         points.append(start + (end - start) * chosen[:, None] / steps)
-    return shapely.points(np.concatenate(points))
+    return np.asarray(shapely.points(np.concatenate(points)))
 
 
 def _ring(region: Any) -> Coordinates:

@@ -75,8 +75,8 @@ def table_3(run: Run, layers: Mapping[str, Regions]) -> list[Row]:
     table = Table(run.reporter, list(_columns()))
     rows: list[Row] = []
     rng = run.generator(6)
-    steps = len(layers) * len(KINDS) * (_PREDICATE_COUNT + 2)
-    with run.reporter.watch("Table 3", steps) as step:
+    steps = sum(min(_PREDICATE_COUNT, len(regions) // 2) + 2 for regions in layers.values())
+    with run.reporter.watch("Table 3", steps * len(KINDS)) as step:
         for data_set in DATA_SETS:
             regions = layers[data_set.label]
             tree = index_alone(rng, regions, CountingEvaluator(TABLE_3_DENSITY))
