@@ -63,11 +63,11 @@ def test_a_broken_layer_is_refused_before_anything_is_printed(
     assert f"{LAYERS[-1]}.parquet: not a Parquet file" in said.err
 
 
-@pytest.mark.parametrize("place", ["afile", "afile/sub", "/proc/x"])
+@pytest.mark.parametrize("place", ["a-file", "a-file/sub", "/proc/x"])
 def test_a_folder_that_cannot_be_made_is_refused(
     place: str, tmp_path: Path, started: list[object], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "afile").write_text("")
+    (tmp_path / "a-file").write_text("")
     folder = str(tmp_path / place)  # an absolute place stays what it is
     assert main(["reproduce", "crtree", "--quick", "--folder", folder]) == 2
     assert f"contrada: --folder {folder}: " in capsys.readouterr().err
