@@ -160,6 +160,7 @@ def _draw(axes: Axes, panel: Panel) -> None:
         axes.xaxis.set_minor_locator(NullLocator())
     elif not panel.is_x_log:
         axes.set_xlim(left=0)
+        axes.locator_params(axis="x", nbins=6)
         axes.xaxis.set_major_formatter(FuncFormatter(_write_number))
 
 

@@ -44,7 +44,8 @@ _TERMS = {
     "types": "of events in Figure 5 and Table 3, with boxes of 1 to 25 % of the universe: "
     "A round, 6 to 10 vertices; B ragged, 30 to 50; C long and narrow, 4 or 5",
     "relations": "so many times Algorithm 1 is run for an event",
-    "ms per event": "the processor's time for one event, the mean over several",
+    "ms per event": "the processor's time for one event, the mean over several; with an index the "
+    "least of three such means",
     "paper": "what the paper's text or table states; – where it states nothing",
 }
 

@@ -69,7 +69,8 @@ DATA_SETS = (
 
 # Table 3 is copied as it stands; this is why some of its cells carry a question mark.
 DOUBT = (
-    "? The paper prints the same six numbers for natural features in scenario 2 and for buildings "
-    "in scenario 1 (59/1.4, 169/6.4, 72/0.53). The first are probably a slip: they alone would "
-    "make scenario 2 dearer than scenario 1 with the CR-tree (169 > 93, 72 > 7)."
+    "? The paper, in the text that we have of it, gives the same six numbers for natural features "
+    "in scenario 2 and for buildings in scenario 1 (59/1.4, 169/6.4, 72/0.53). The first are "
+    "probably a slip: they alone would make scenario 2 dearer than scenario 1 with the CR-tree "
+    "(169 > 93, 72 > 7)."
 )

@@ -87,7 +87,8 @@ class RingSet:
         return int((self._gaps(event) <= 0).sum())
 
     def _find_some(self, event: Any, density: float, items: Ids) -> Ids:
-        return _find(event, density, self._xy, self._starts, items)
+        per_unit = density / _HALF_LENGTH
+        return find_relations(_ring(event), self._xy, self._starts, items, per_unit, True)
 
     def _gaps(self, event: Any) -> Coordinates:
         """Measure how far boxes lie from the event's, along x or y, whichever is more."""
@@ -113,10 +114,6 @@ class RingSet:
         lengths = _edge_lengths(self._xy)
         lengths[self._starts[1:-1] - 1] = 0  # from ring to ring
         return np.asarray(np.maximum.reduceat(lengths, self._starts[:-1]))
-
-
-def _find(event: Any, density: float, xy: Coordinates, starts: Ids, items: Ids) -> Ids:
-    return find_relations(_ring(event), xy, starts, items, density / _HALF_LENGTH, True)
 
 
 def _some_points(ring: Coordinates, per_unit: float) -> Regions:
