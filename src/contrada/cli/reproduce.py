@@ -65,7 +65,7 @@ def _run_ahs(order: Order, reporter: Reporter) -> None:
 PAPERS = {
     "crtree": Paper(
         tuple(data_set.stand_in for data_set in DATA_SETS),
-        "about 15 minutes; --quick takes under two",
+        "about 11 minutes; --quick takes under two",
         _run_crtree,
     ),
     "ahs": Paper((), "about three minutes; --quick takes one", _run_ahs, takes_spark=True),

@@ -159,8 +159,8 @@ def _explain_exact(worst: dict[str, float], rows: Sequence[Row]) -> str:
         "intersect; here GEOS computes the whole relation. In the CR-tree of Table 3 exact takes, "
         f"by type of event, {by_kind} the time of Algorithm 1. Algorithm 1 tests the points of the "
         "shorter boundary against every edge of the other region: little work where regions are "
-        "small and the event has few edges (C), much where it has many (B). What a relation costs "
-        "by GEOS depends less on either."
+        "small and the event has few edges (C), much where either has many (B, or large regions). "
+        "What a relation costs by GEOS depends less on either."
     )
 
 

@@ -54,7 +54,7 @@ def figure_5(run: Run, layers: Mapping[str, Regions]) -> None:
                 table.add(label, kind, *gains[label, kind])
     smallest = [100 / count / len(regions) for regions in layers.values()]
     _compare(run, gains, smallest)
-    _draw(run, list(layers), gains)
+    _draw(run, list(layers), gains, smallest)
 
 
 def _compare(run: Run, gains: Gains, smallest: list[float]) -> None:
@@ -77,18 +77,18 @@ def _compare(run: Run, gains: Gains, smallest: list[float]) -> None:
                 "yes",
                 f"at D = {DENSITIES[-1]:,}: {_write_percents(last)}",
             ),
-            ("one match of one event more or less", None, _write_percents(smallest)),
+            ("one match of one event more or less", None, _write_percents(smallest, 5)),
             ("all other values of the nine curves", None, "in the table"),
         ],
     )
 
 
-def _write_percents(values: list[float]) -> str:
-    low, high = min(values), max(values)
-    return f"{low:.4f} %" if low == high else f"{low:.4f} to {high:.4f} %"
+def _write_percents(values: list[float], digits: int = 4) -> str:
+    low, high = (f"{value:.{digits}f}" for value in (min(values), max(values)))
+    return f"{low} %" if low == high else f"{low} to {high} %"
 
 
-def _draw(run: Run, labels: list[str], gains: Gains) -> None:
+def _draw(run: Run, labels: list[str], gains: Gains, smallest: list[float]) -> None:
     example = Series(
         "paper's example",
         [GAIN_EXAMPLE_DENSITY],
@@ -115,7 +115,7 @@ def _draw(run: Run, labels: list[str], gains: Gains) -> None:
         panels,
         title="Figure 5: matches that differ between D and D + 10,000",
         note="The paper draws nine curves; its text states one value, as an example. "
-        "The lowest points are single matches.",
+        f"One match more or less is {_write_percents(smallest, 5)}.",
         x_label="D",
         y_label="% of constraints",
         scale="log with zero",
