@@ -140,6 +140,7 @@ def test_engines_agree_on_many_areas(seed: int, shape: tuple[int, int]) -> None:
 
 
 @pytest.mark.soak
+@settings(max_examples=300)  # each compares three engines on hundreds of relations
 @given(st.integers(0, 10**9), st.sampled_from(SHAPES))
 def test_engines_agree_on_very_many_areas(seed: int, shape: tuple[int, int]) -> None:
     compare(seed, *shape)
