@@ -187,3 +187,21 @@ def test_a_set_too_large_for_every_worker_is_partitioned(
     assert [*plans, explained.plan] == ["broadcast", "partitioned"]
     assert "more than 10" in explained.reason
     assert "replication" in str(explained)
+
+
+def test_subscriptions_that_hold_anywhere_need_no_place_on_the_map(spark: SparkSession) -> None:
+    rng = np.random.default_rng(9)
+    events = as_frame(spark, make_events(rng, 30), EVENT_SCHEMA)
+    broad = [row for row in make_subscriptions(rng, 0) if row[5] in ("wind > 7", FILTERS[2])]
+    found = [
+        sorted(
+            (row.event, row.subscription)
+            for row in contrada.spark.match(
+                events, as_frame(spark, rows, SUBSCRIPTION_SCHEMA), plan=plan
+            ).collect()
+        )
+        for rows in (broad, [])
+        for plan in ("broadcast", "partitioned")
+    ]
+    assert found[0] == found[1] != []
+    assert found[2] == found[3] == []

@@ -120,7 +120,7 @@ class MatchRun:
 
     def _receive_all(self) -> Iterator[tuple[pa.RecordBatch, int]]:
         """Cut batches so small that even events which match everything give a bounded answer."""
-        rows_max = max(_ROWS_MIN, _PAIRS_MAX // max(1, self._subscriptions.breadth()))
+        rows_max = count_rows_at_once(self._subscriptions)
         first_row = 0
         for batch in self._rows.batches():
             for start in range(0, batch.num_rows, rows_max):
@@ -202,11 +202,21 @@ def match_record_batch(
         repair=repair,
         find_more_faults=subscriptions.find_event_faults,
     )
+    return match_received(events, subscriptions)
+
+
+def match_received(events: ReceivedEvents, subscriptions: SubscriptionSet) -> MatchedBatch:
+    """Match events that are decoded; bad rows match nothing."""
     rows, ranks = subscriptions.match_batch(events.batch)
     if events.bad:
         is_good = ~np.isin(rows, list(events.bad))
         rows, ranks = rows[is_good], ranks[is_good]
     return MatchedBatch(events, rows, ranks)
+
+
+def count_rows_at_once(subscriptions: SubscriptionSet) -> int:
+    """Say how many events to match at once, so that even those that match all are bounded."""
+    return max(_ROWS_MIN, _PAIRS_MAX // max(1, subscriptions.breadth()))
 
 
 def judged(event: Event, subscriptions: SubscriptionSet) -> Event:

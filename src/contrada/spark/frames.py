@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from contrada.errors import InvalidInput
 from contrada.model.event import GEOMETRY, paths_of
+from contrada.spark.crs import column_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -80,7 +81,7 @@ def with_wkb(frame: "DataFrame", names: Sequence[str]) -> "DataFrame":
 
     columns = []
     for name in names:
-        column = functions.col("`" + name.replace("`", "``") + "`")
+        column = column_of(name)
         kind = frame.schema[name].dataType.typeName()
         is_native = kind.startswith(("geometry", "geography"))
         columns.append(functions.call_function("st_asbinary", column) if is_native else column)

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.errors import InvalidInput
-from contrada.matcher.run import MatchedBatch
+from contrada.matcher.run import MatchedBatch, match_received
 from contrada.spark.match import stage_subscriptions
 from contrada.spark.staging import StagedSet
-from contrada.spark.worker import EventColumns, Versions, cut, match_events, open_set, refuse_bad
+from contrada.spark.worker import EventColumns, Versions, cut, open_set, refuse_bad
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -101,7 +101,7 @@ class _Lookup:
         for piece in cut(iter([batch]), names, subscriptions):
             events = EventColumns(names, event_id, self.geometries, self.repair).receive(piece)
             refuse_bad(events, quarantine=False)
-            yield match_events(events, subscriptions)
+            yield match_received(events, subscriptions)
 
     def _ids(self, matched: MatchedBatch) -> pa.ListArray:
         ids = pa.array(open_set(self.staged).ids, pa.int64() if self.has_whole_ids else pa.string())

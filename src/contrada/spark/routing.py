@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from contrada.kernels.owners import first_common
-from contrada.matcher.run import MatchedBatch
+from contrada.matcher.run import MatchedBatch, count_rows_at_once, match_received
 from contrada.matching.columns import GeometryColumn
 from contrada.matching.lookup import LookupTable, PrefixLists, make_prefix_lists
 from contrada.matching.receiving import ReceivedEvents
@@ -23,7 +23,7 @@ from contrada.matching.table import Ids
 from contrada.spark.answering import ROWS_MAX, AnswerShape
 from contrada.spark.segments import boxes_of, meet, prefixes_of
 from contrada.spark.staging import StagedSet
-from contrada.spark.worker import EventColumns, Versions, match_events, open_set, refuse_bad
+from contrada.spark.worker import EventColumns, Versions, open_set, refuse_bad
 
 TURN = "__turn"  # numbers the events of a job, in no order
 ROUTE = ("__partition", "__is_home", TURN, "__prefixes")
@@ -146,11 +146,14 @@ class PartitionTask:
         """Match the events of one partition; the answers are of bounded size."""
         self.versions.check()
         router = Router(self.table)
+        rows_max = ROWS_MAX
+        if self.residual is not None:
+            rows_max = min(rows_max, count_rows_at_once(open_set(self.residual)))
         evaluated = set_aside = 0
         schema: pa.Schema | None = None
         for large in batches:
-            for first in range(0, large.num_rows, ROWS_MAX):
-                batch = large.slice(first, ROWS_MAX)
+            for first in range(0, large.num_rows, rows_max):
+                batch = large.slice(first, rows_max)
                 visit = _Visit(self, router, batch)
                 yield from visit.answers()
                 evaluated += visit.evaluated
@@ -189,7 +192,7 @@ class _Visit:
         matched = [] if staged is None else [self._match_segment(batch, events, staged)]
         if at_home and task.residual is not None:
             residual = open_set(task.residual)
-            matched.append((match_events(events, residual), residual))
+            matched.append((match_received(events, residual), residual))
         yield from self._write(batch, events, matched)
         if at_home:
             bad = np.array(sorted(events.bad), np.int64)
@@ -202,7 +205,7 @@ class _Visit:
     ) -> tuple[MatchedBatch, SubscriptionSet]:
         """Match a segment; keep the pairs of which this partition is the owner."""
         subscriptions = open_set(staged)
-        found = match_events(events, subscriptions)
+        found = match_received(events, subscriptions)
         lists = _prefixes_by_rank(staged, subscriptions, self._task.table)
         column = batch.column("__prefixes")
         common = first_common(

@@ -66,7 +66,8 @@ class EventCountTask:
         grid = Grid(self.level, self.universe)
         for batch in batches:
             events = self.columns.receive(batch.rename_columns(list(self.columns.names)))
-            boxes = np.concatenate([boxes_of(events.batch.geometry(n)) for n in self.anchored])
+            columns = [boxes_of(events.batch.geometry(name)) for name in self.anchored]
+            boxes = np.concatenate([np.zeros((0, 4)), *columns])
             inside = boxes[meet(boxes, self.universe)]
             middles = np.asarray(shapely.points((inside[:, :2] + inside[:, 2:]) / 2))
             codes, counts = np.unique(grid.decompose(middles).starts, return_counts=True)

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.fs
 
 from contrada.errors import InvalidInput
 from contrada.files.snapshot import SUFFIXES, Snapshot, open_snapshot, read_digest
 from contrada.spark.machine import cache_folder, locked, prune
+from contrada.spark.uris import open_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,7 +97,7 @@ def _temporary_folder() -> str:
 def put(uri: str, path: Path, count: int) -> Part:
     """Copy a snapshot to a URI, whole or not at all."""
     part = Part(read_digest(path), count, path.stat().st_size)
-    filesystem, folder = _open_uri(uri)
+    filesystem, folder = open_uri(uri)
     target, draft = f"{folder}/{part.file_name}", f"{folder}/.{uuid.uuid4().hex}.tmp"
     try:
         filesystem.create_dir(folder, recursive=True)
@@ -134,7 +134,7 @@ def fetch(uri: str, part: Part) -> Snapshot:
 
 
 def _copy_here(uri: str, part: Part, path: Path) -> None:
-    filesystem, folder = _open_uri(uri)
+    filesystem, folder = open_uri(uri)
     try:
         with (
             filesystem.open_input_stream(f"{folder}/{part.file_name}") as source,
@@ -146,11 +146,3 @@ def _copy_here(uri: str, part: Part, path: Path) -> None:
         raise InvalidInput(
             f"{uri}/{part.file_name}: the subscriptions cannot be read from here: {fault}"
         ) from fault
-
-
-def _open_uri(uri: str) -> tuple[pa.fs.FileSystem, str]:
-    try:
-        filesystem, folder = pa.fs.FileSystem.from_uri(uri)
-    except (pa.ArrowException, OSError, ValueError) as fault:
-        raise InvalidInput(f"{uri}: is no URI of a folder: {fault}") from fault
-    return filesystem, str(folder).rstrip("/")

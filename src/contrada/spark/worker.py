@@ -13,7 +13,7 @@ import pyarrow as pa
 import contrada
 from contrada.errors import InvalidInput
 from contrada.files.snapshot import FORMAT
-from contrada.matcher.run import MatchedBatch
+from contrada.matcher.run import count_rows_at_once, match_received
 from contrada.matcher.saving import load_subscriptions
 from contrada.matching.engines import DEFAULT_ENGINE, make_engine
 from contrada.matching.receiving import ReceivedEvents, receive
@@ -23,7 +23,6 @@ from contrada.spark.answering import ROWS_MAX, AnswerShape
 from contrada.spark.staging import StagedSet
 
 _SETS_MAX = 2  # sets of subscriptions that a worker keeps open
-_PAIRS_MAX, _ROWS_MIN = 4_000_000, 64
 _open_sets: dict[str, SubscriptionSet] = {}
 
 
@@ -79,15 +78,6 @@ class EventColumns:
         )
 
 
-def match_events(events: ReceivedEvents, subscriptions: SubscriptionSet) -> MatchedBatch:
-    """Match received events; bad rows match nothing."""
-    rows, ranks = subscriptions.match_batch(events.batch)
-    if events.bad:
-        is_good = ~np.isin(rows, list(events.bad))
-        rows, ranks = rows[is_good], ranks[is_good]
-    return MatchedBatch(events, rows, ranks)
-
-
 @dataclass(frozen=True, slots=True)
 class MatchTask:
     """The function for `mapInArrow` of the plan "broadcast": all subscriptions, some events."""
@@ -107,7 +97,7 @@ class MatchTask:
         for batch in cut(batches, self.events.names, subscriptions):
             events = self.events.receive(batch)
             refuse_bad(events, self.shape.quarantine)
-            matched = match_events(events, subscriptions)
+            matched = match_received(events, subscriptions)
             yield from self.shape.answer(batch, matched, names)
             bad = np.array(sorted(events.bad), np.int64)
             yield from self.shape.bad(batch, matched, bad)
@@ -141,8 +131,7 @@ def cut(
     batches: Iterator[pa.RecordBatch], names: tuple[str, ...], subscriptions: SubscriptionSet
 ) -> Iterator[pa.RecordBatch]:
     """Cut batches so small that even events which match everything give a bounded answer."""
-    most = _PAIRS_MAX // max(1, subscriptions.breadth())
-    rows_max = min(ROWS_MAX, max(_ROWS_MIN, most))
+    rows_max = min(ROWS_MAX, count_rows_at_once(subscriptions))
     for large in batches:
         for first in range(0, large.num_rows, rows_max):
             yield large.slice(first, rows_max).rename_columns(list(names))
