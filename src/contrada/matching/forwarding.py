@@ -1,10 +1,10 @@
 """The engines `crtree` and `ahs`: Siena's forwarding table, extended with regions.
 
 After Siena Fast Forwarding (Carzaniga and Wolf 2003) and the CR-tree paper (2011): every distinct
-constraint is in one index, the satisfied ones are counted per filter, and a filter whose count is
-complete is satisfied. Relations that must be computed come after all that is known without, and
-only as long as they can still find somebody. Constraints that no index serves are evaluated last,
-on the filters that the rest leaves. How space is indexed, and who decides it, is chosen.
+constraint is stored once, those that indexes find are counted per filter, and a filter whose count
+is complete is satisfied, if what it does not count holds too. Relations that must be computed come
+after all that is known without, and only as long as they can still find somebody. How space is
+indexed, and who decides it, is chosen.
 """
 
 from collections.abc import Collection, Sequence

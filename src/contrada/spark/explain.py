@@ -1,6 +1,7 @@
 """`contrada.spark.explain`: which plan a match would take, why, and how the load would lie."""
 
 from dataclasses import dataclass
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from contrada.errors import InvalidInput
 from contrada.matching.lookup import LookupTable
 from contrada.model.geometry import as_array
 from contrada.pictures import Layer, draw_map
-from contrada.spark.match import plan_match
+from contrada.spark.match import match, plan_match
 from contrada.spark.partitioned import Partitions
 
 if TYPE_CHECKING:
@@ -19,15 +20,9 @@ if TYPE_CHECKING:
 
 _SHOWN_MAX = 16
 _OPTIONS: dict[str, Any] = {
-    "plan": "auto",
-    "evaluator": "exact",
-    "quarantine": False,
-    "repair": False,
-    "strict": False,
-    "keep": (),
-    "output": "pairs",
-    "event_id": "id",
-    "subscription_id": "id",
+    name: parameter.default
+    for name, parameter in signature(match).parameters.items()
+    if parameter.kind is Parameter.KEYWORD_ONLY
 }
 
 

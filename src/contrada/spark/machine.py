@@ -46,7 +46,7 @@ def locked(path: Path) -> Iterator[None]:
 
 def prune(folder: Path, suffix: str, keep: Path) -> None:
     """Delete the files longest unused beyond the cap; one that is open lives until it is closed."""
-    room = int(os.environ.get(_BYTES_MAX, _BYTES_MAX_DEFAULT))
+    room = _bytes_max()
     copies = []
     for path in folder.glob(f"*{suffix}"):
         try:
@@ -58,3 +58,12 @@ def prune(folder: Path, suffix: str, keep: Path) -> None:
         room -= size
         if room < 0 and path != keep:
             path.unlink(missing_ok=True)
+
+
+def _bytes_max() -> int:
+    stated = os.environ.get(_BYTES_MAX)
+    if stated is None:
+        return _BYTES_MAX_DEFAULT
+    if not stated.isdecimal():
+        raise InvalidInput(f"{_BYTES_MAX} must be a number of bytes, not {stated!r}")
+    return int(stated)

@@ -5,6 +5,7 @@ that every machine reaches; on each machine a part is fetched once, whoever asks
 """
 
 import atexit
+import contextlib
 import hashlib
 import os
 import shutil
@@ -107,6 +108,8 @@ def put(uri: str, path: Path, count: int) -> Part:
             shutil.copyfileobj(source, sink, _COPY_BYTES)
         filesystem.move(draft, target)
     except OSError as fault:
+        with contextlib.suppress(OSError):
+            filesystem.delete_file(draft)
         raise InvalidInput(f"{uri}: subscriptions cannot be written there: {fault}") from fault
     return part
 
@@ -135,14 +138,17 @@ def fetch(uri: str, part: Part) -> Snapshot:
 
 def _copy_here(uri: str, part: Part, path: Path) -> None:
     filesystem, folder = open_uri(uri)
+    draft = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
         with (
             filesystem.open_input_stream(f"{folder}/{part.file_name}") as source,
-            tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as draft,
+            draft.open("xb") as sink,
         ):
-            shutil.copyfileobj(source, draft, _COPY_BYTES)
-        Path(draft.name).replace(path)
+            shutil.copyfileobj(source, sink, _COPY_BYTES)
+        draft.replace(path)
     except (OSError, pa.ArrowException) as fault:
         raise InvalidInput(
             f"{uri}/{part.file_name}: the subscriptions cannot be read from here: {fault}"
         ) from fault
+    finally:
+        draft.unlink(missing_ok=True)

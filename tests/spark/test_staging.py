@@ -1,0 +1,69 @@
+"""Staged parts: fetched once a machine, whole or not at all, and refused if they are others."""
+
+from pathlib import Path
+
+import pytest
+
+from contrada.errors import InvalidInput
+from contrada.matching.subscribing import PredicateReader
+from contrada.model.subscription import Subscription
+from contrada.spark.staging import Part, fetch
+from contrada.spark.subscribing import write_part
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "contrada" / "snapshots"
+
+
+def stage(folder: Path, text: str = "wind > 3") -> tuple[str, Part]:
+    uri = folder.as_uri()
+    return uri, write_part(uri, [Subscription("a", PredicateReader().parse(text))])
+
+
+def test_a_part_is_fetched_once_and_again_if_the_copy_is_damaged(
+    tmp_path: Path, cache: Path
+) -> None:
+    uri, part = stage(tmp_path / "staging")
+    assert fetch(uri, part).count == 1
+    copy = cache / part.file_name
+    copy.write_bytes(copy.read_bytes()[:-1])
+    assert fetch(uri, part).digest == part.digest
+    (tmp_path / "staging" / part.file_name).unlink()
+    assert fetch(uri, part).digest == part.digest
+
+
+def test_a_part_that_is_gone_or_another_one_is_refused_and_leaves_nothing(
+    tmp_path: Path, cache: Path
+) -> None:
+    uri, part = stage(tmp_path / "staging")
+    _, other = stage(tmp_path / "staging", "wind > 4")
+    staged = tmp_path / "staging" / part.file_name
+    (tmp_path / "staging" / other.file_name).replace(staged)
+    with pytest.raises(InvalidInput, match=f"{part.file_name} is another snapshot"):
+        fetch(uri, part)
+    staged.unlink()
+    with pytest.raises(InvalidInput, match=f"{part.file_name}: .* cannot be read"):
+        fetch(uri, part)
+    assert {path.suffix for path in cache.iterdir()} == {".lock"}
+
+
+def test_the_longest_unused_copies_go_beyond_the_cap(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri, first = stage(tmp_path / "staging")
+    _, second = stage(tmp_path / "staging", "wind > 4")
+    fetch(uri, first)
+    monkeypatch.setenv("CONTRADA_CACHE_BYTES_MAX", str(second.size_bytes))
+    fetch(uri, second)
+    assert [path.name for path in cache.glob("*.contrada")] == [second.file_name]
+    monkeypatch.setenv("CONTRADA_CACHE_BYTES_MAX", "much")
+    with pytest.raises(InvalidInput, match=r"CONTRADA_CACHE_BYTES_MAX .* not 'much'"):
+        fetch(uri, first)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidInput, match=r"file/staging: subscriptions cannot be written"):
+        stage(tmp_path / "file" / "staging")
