@@ -307,7 +307,7 @@ def test_the_finest_level_is_fine() -> None:
 def test_what_runs_through_too_many_cells_is_refused_and_says_so() -> None:
     zigzag = LineString([(-170 + i % 2 * 340, -80 + i / 10) for i in range(100)])
     Grid(14).check(zigzag)
-    with pytest.raises(InvalidInput, match=r"LINESTRING.*cells of level 26, .*a lower level"):
+    with pytest.raises(InvalidInput, match=r"cells of level 26, .*a lower level.*LINESTRING"):
         Grid(26).check(zigzag)
     with pytest.raises(InvalidInput, match="lower level"):
         Grid(26).list_cells(zigzag)

@@ -318,3 +318,18 @@ def test_a_subscription_of_too_many_cells_is_refused_and_changes_nothing() -> No
     matcher.add("narrow", geometry="POINT(1 1)")
     with pytest.raises(InvalidInput, match="lower level"):
         matcher.match({"geometry": "POLYGON((0 0, 90 0, 90 45, 0 45, 0 0))"})
+
+
+def test_an_event_of_too_many_cells_is_a_bad_event_and_named() -> None:
+    matcher = Matcher("ahs", level=26)
+    matcher.add("a", geometry=shapely.Point(1, 1))
+    long = shapely.LineString([(-100, -50), (100, 50)])
+    with pytest.raises(InvalidInput, match=r"'geometry'.*runs through some .* cells of level 26"):
+        matcher.match({"geometry": long})
+    events = pa.table({"id": [7, 8], "geometry": shapely.to_wkb([long, shapely.Point(1, 1)])})
+    heard: list[tuple[int, Any, str]] = []
+    found = matcher.match_many(events, quarantine=True, on_bad=lambda *bad: heard.append(bad))
+    assert found["event"].to_pylist() == [8]
+    assert [(row, id_) for row, id_, _ in heard] == [(0, 7)]
+    with pytest.raises(InvalidInput, match=r"row 0, column 'geometry'.*runs through"):
+        matcher.match_many(events)

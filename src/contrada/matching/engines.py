@@ -127,7 +127,9 @@ def _ahs(
             if is_by_area(test):
                 grid.check(geometry)
 
-    return Engine(make_index, check, is_simplified=False, describe=describe_celled)
+    return Engine(
+        make_index, check, grid.find_faults, is_simplified=False, describe=describe_celled
+    )
 
 
 def _spatial_tests(subscription: Subscription) -> Iterator[tuple[Spatial, BaseGeometry]]:

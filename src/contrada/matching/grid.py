@@ -21,7 +21,7 @@ from contrada.kernels.cells import LEVEL_MAX
 from contrada.matching.paths import Paths, lay_out, lay_out_one
 from contrada.matching.table import Ids
 from contrada.matching.universe import read_universe
-from contrada.model.geometry import Geometries, as_array
+from contrada.model.geometry import Fault, Geometries, as_array
 
 LEVEL = 14
 LONGITUDE_LATITUDE = (-180.0, -90.0, 180.0, 90.0)
@@ -100,18 +100,23 @@ class Grid:
         self._check(as_array([geometry]))
 
     def _check(self, geometries: Geometries) -> None:
-        """Look closer only at those that are long as the crow flies."""
-        lengths = shapely.length(geometries) * self._scale[2:].max()
-        for i in np.flatnonzero(lengths > RUN_MAX / 2):
-            self._check_run(geometries[i])
+        for i, fault in self.find_faults(geometries).items():
+            raise InvalidInput(f"{fault.message} (value {geometries[i]!s:.60})")
 
-    def _check_run(self, geometry: BaseGeometry) -> None:
-        length = self._run(geometry)
-        if length > RUN_MAX:
-            raise InvalidInput(
-                f"the outline of {geometry!s:.60} runs through some {length:,.0f} cells of level "
-                f"{self.level}, more than {RUN_MAX:,}; choose a lower level"
+    def find_faults(self, geometries: Geometries) -> dict[int, Fault]:
+        """Find the geometries whose outline runs through too many cells, by position."""
+        lengths = shapely.length(geometries) * self._scale[2:].max()
+        at = np.flatnonzero(lengths > RUN_MAX / 2).tolist()  # as the crow flies
+        runs = {i: self._run(geometries[i]) for i in at}
+        return {
+            i: Fault(
+                "too_fine",
+                f"the outline runs through some {run:,.0f} cells of level {self.level}, "
+                f"more than {RUN_MAX:,}; choose a lower level",
             )
+            for i, run in runs.items()
+            if run > RUN_MAX
+        }
 
     def _run(self, geometry: BaseGeometry) -> float:
         """Give how far an outline runs within the universe, in cells along x and y."""
