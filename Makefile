@@ -1,15 +1,19 @@
 # Every command that people and CI run. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench soak lock clean
+.PHONY: help setup demo test check format bench sedona soak test-oldest-spark lock clean
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SEDONA := .venv-sedona
+OLDEST := .venv-oldest
+OLDEST_SPARK := 4.1.0
+BENCHMARKS := points crtree spark_pipeline spark_polygons spark_partitions spark_scaling spark_disjoint
 STAMP := $(VENV)/.installed
 LOCK := requirements.lock
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 setup: $(STAMP)  ## make .venv and install everything into it, at the locked versions
 
@@ -38,15 +42,35 @@ format: $(STAMP)  ## rewrite the code as `make check` wants it
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: $(STAMP)  ## speed against bare Shapely scripts, as ratios in one run
-	@$(BIN)/python benchmarks/points.py
-	@$(BIN)/python benchmarks/crtree.py
+bench: $(STAMP)  ## speed against Shapely scripts and (after `make sedona`) Apache Sedona, as ratios in one run
+	@code=0; for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py || code=1; done; exit $$code
 
-soak: $(STAMP)  ## longer runs: more layers, and many new random cases against the exact oracle
-	@$(BIN)/python -m pytest -n 2 -m soak --hypothesis-profile soak --timeout 3600
+sedona: $(SEDONA)/.installed  ## make .venv-sedona: Apache Sedona, for `make bench`
+
+$(SEDONA)/.installed: $(STAMP)
+	@test -x $(SEDONA)/bin/python || $(PYTHON) -m venv $(SEDONA)
+	@echo "installing PySpark 4.0 into $(SEDONA) (450 MB: this takes a minute or two), and fetching Sedona's jars"
+	@$(SEDONA)/bin/python -m pip install --quiet --disable-pip-version-check 'pyspark==4.0.*'
+	@$(BIN)/python benchmarks/sedona.py
+	@touch $@
+
+soak: $(STAMP)  ## longer runs: more layers, many new random cases against the exact oracle, clusters and kills
+	@$(BIN)/python -m pytest -n 2 -m 'soak and not spark' --hypothesis-profile soak --timeout 3600
+	@$(BIN)/python -m pytest -m 'soak and spark' --durations 0 --timeout 3600
+
+test-oldest-spark: $(OLDEST)/.installed  ## the tests of Spark on the oldest PySpark that pyproject.toml allows
+	@$(OLDEST)/bin/python -m pytest tests/spark -W 'ignore:unclosed:ResourceWarning' --timeout 900
+
+# That PySpark leaves sockets open. All other packages are as in $(VENV).
+$(OLDEST)/.installed: $(STAMP)
+	@test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	@echo "installing PySpark $(OLDEST_SPARK) into $(OLDEST) (450 MB: this takes a minute or two)"
+	@$(BIN)/python -m pip freeze --disable-pip-version-check --exclude-editable --exclude pyspark --exclude py4j > $(OLDEST)/others.txt
+	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(OLDEST)/others.txt --editable '.[dev]' 'pyspark==$(OLDEST_SPARK)'
+	@touch $@
 
 lock: $(STAMP)  ## resolve the newest versions that pyproject.toml allows
 	@$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade --extra dev pyproject.toml --output-file $(LOCK)
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis demo reproduce-* benchmarks/results
+	rm -rf $(VENV) $(SEDONA) $(OLDEST) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis demo reproduce-* benchmarks/results

@@ -3,9 +3,10 @@
 import sys
 from pathlib import Path
 
+import geopandas
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+import shapely
 
 from contrada.cli import demo, main
 from contrada.errors import InvalidInput
@@ -39,6 +40,7 @@ def test_a_folder_that_cannot_be_made_is_refused(
     [
         (["--seed", "-1"], ["--seed -1", "0 or more"]),
         (["--master", "yarm"], ["--master yarm", "local[*]"]),
+        (["--conf", "spark.ui.enabled"], ["--conf spark.ui.enabled", "spark.NAME=VALUE"]),
     ],
 )
 def test_a_wrong_argument_is_refused_before_a_folder_is_made(
@@ -65,14 +67,19 @@ def test_a_package_that_is_missing_is_named_before_a_folder_is_made(
 
 
 def test_the_data_of_the_demo_appear_together_or_not_at_all(tmp_path: Path) -> None:
-    sites, events = pa.table({"id": ["a"]}), pa.table({"id": ["x", "y"]})
-    (tmp_path / "sites.parquet").write_text("from another day")
-    (tmp_path / "events.parquet").mkdir()
-    with pytest.raises(InvalidInput, match=r"events\.parquet: is a folder"):
+    point = shapely.to_wkb(shapely.Point(1, 2))
+    sites = pa.table({"id": ["a"], "geometry": [point]})
+    events = pa.table({"id": ["x", "y"], "geometry": [point, None]})
+    (tmp_path / demo.SITES).write_text("from another day")
+    (tmp_path / demo.EVENTS).mkdir()
+    with pytest.raises(InvalidInput, match=r"events\.geoparquet: is a folder"):
         demo.write_data(tmp_path, sites, events)
-    assert (tmp_path / "sites.parquet").read_text() == "from another day"
+    assert (tmp_path / demo.SITES).read_text() == "from another day"
     assert len(list(tmp_path.iterdir())) == 2
-    (tmp_path / "events.parquet").rmdir()
+    (tmp_path / demo.EVENTS).rmdir()
     demo.write_data(tmp_path, sites, events)
-    assert pq.read_table(tmp_path / "sites.parquet").equals(sites)
-    assert pq.read_table(tmp_path / "events.parquet").equals(events)
+    for name, table in ((demo.SITES, sites), (demo.EVENTS, events)):
+        written = geopandas.read_parquet(tmp_path / name)
+        assert written.crs == "OGC:CRS84"
+        assert written.id.to_list() == table["id"].to_pylist()
+        assert list(shapely.to_wkb(written.geometry.to_numpy())) == table["geometry"].to_pylist()

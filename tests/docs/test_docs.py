@@ -14,7 +14,7 @@ DOCUMENTS = sorted(
     path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 )
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_PATH = re.compile(r"`((?:src|tests|docs|benchmarks)/[\w./-]+)`")
+_PATH = re.compile(r"`((?:src|tests|docs|benchmarks|examples)/[\w./-]+)`")
 _LINK = re.compile(r"\]\((?!https?:)([\w./-]+)\)")
 _EXPECTED = re.compile(r"# ([\[{].*)$", re.MULTILINE)
 

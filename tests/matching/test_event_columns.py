@@ -309,6 +309,48 @@ def test_moments_inside_structs_and_lists_become_instants_too() -> None:
         assert as_values(lists.slice(1)) == [None, [], moments[2:]]
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.map_(pa.string(), pa.timestamp("us")),
+        pa.list_(pa.timestamp("us"), 1),
+        pa.list_view(pa.timestamp("us")),
+        pa.list_(pa.duration("s")),
+        pa.struct([("a", pa.duration("s"))]),
+    ],
+)
+def test_times_beyond_those_of_python_are_values_however_deep_they_lie(kind: pa.DataType) -> None:
+    far = {"map": [("a", 2**62)], "struct": {"a": 2**62}}.get(str(kind).partition("<")[0], [2**62])
+    null, value = as_values(pa.array([far, None, far], kind).slice(1))
+    assert null is None
+    (inner,) = value.values() if isinstance(value, dict) else value
+    assert inner == (
+        Instant(2**62 * 1000) if "timestamp" in str(kind) else np.timedelta64(2**62, "s")
+    )
+
+
+def test_a_map_is_a_mapping_of_the_keys_that_a_path_can_name() -> None:
+    maps = pa.array([[("a", 1)], None, [("b", 2), ("c.d", 3)], []], pa.map_(pa.string(), pa.int8()))
+    assert as_values(maps.slice(1)) == [None, {"b": 2, "c.d": 3}, {}]
+    by_struct = pa.map_(pa.struct([("x", pa.int8())]), pa.int8())
+    assert as_values(pa.array([[({"x": 1}, 1)]], by_struct)) == [{}]
+
+
+def test_a_value_of_a_map_is_found_by_path() -> None:
+    rows = [[("a", "x"), ("b.c", "y")], None, [("a", "z")], [("a", None)]]
+    maps = pa.array(rows, pa.map_(pa.string(), pa.string())).slice(1)
+    batch = EventBatch({"m": maps}, 3, {})
+    for name in ("m.a", "m.b.c", "m.d"):
+        column = batch.column(name)
+        assert column is not None
+        assert column.to_pylist() == [batch.row(row).value(name) for row in range(3)]
+
+
+def test_an_interval_of_months_is_no_array() -> None:
+    (value,) = as_values(pa.array([(1, 2, 3)], pa.month_day_nano_interval()))
+    assert value == {"months": 1, "days": 2, "ns": 3}
+
+
 def test_a_row_is_an_event_with_its_attributes_and_geometries() -> None:
     geometry = read_geometries(pa.array([Point(1, 2).wkb, BOW_TIE.wkb]))
     columns = {"n": pa.array([1, None]), "s": pa.array([{"t": "a"}, None])}

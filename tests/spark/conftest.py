@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark() -> Iterator["SparkSession"]:
     """The session of all Spark tests in this process, on two cores."""
-    session = contrada.spark.session("local[2]")
+    native = {"spark.sql.geospatial.enabled": "true"}  # as from Spark 4.2 without saying so
+    session = contrada.spark.session("local[2]", config=native)
     yield session
     session.stop()
 

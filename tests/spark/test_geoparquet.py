@@ -225,7 +225,9 @@ def test_events_in_another_crs_than_the_subscriptions_are_refused_before_anythin
     refuse_two_systems(stating(spark, "EPSG:4326"), stating(spark, "OGC:CRS84"))
     refuse_two_systems(stating(spark, None), zones)
     refuse_two_systems(zones, stating(spark, None))
-    native = spark.sql("SELECT 1 AS id, st_geomfromwkb(x'00', 3857) AS geometry WHERE false")
+    native = spark.sql(
+        "SELECT 1 AS id, st_setsrid(st_geomfromwkb(x'00'), 3857) AS geometry WHERE false"
+    )
     with pytest.raises(InvalidInput, match=r"subscriptions.* EPSG:2154, events.* EPSG:3857"):
         refuse_two_systems(native, zones)
 
@@ -287,6 +289,48 @@ def test_what_is_written_is_geoparquet_for_everybody(spark: SparkSession, tmp_pa
     ]
 
 
+@pytest.mark.parametrize(
+    ("plan", "output"),
+    [("broadcast", "pairs"), ("partitioned", "pairs"), ("partitioned", "counts")],
+)
+def test_a_kept_geometry_is_written_in_the_system_that_it_was_read_in(
+    spark: SparkSession, tmp_path: Path, plan: str, output: str
+) -> None:
+    events = contrada.spark.read_geoparquet(spark, points(tmp_path / "in.parquet"))
+    zones = spark.createDataFrame([("a", "POINT(1.5 0.5)")], "id string, geometry string")
+    found = contrada.spark.match(events, zones, plan=plan, output=output, keep=["geometry"])
+    assert stated_crs(found, "geometry") == "EPSG:2154"
+    contrada.spark.write_geoparquet(found, tmp_path / "out.parquet")
+    written = geopandas.read_parquet(tmp_path / "out.parquet")
+    assert written.crs == "EPSG:2154"
+    assert len(written) == (1 if output == "pairs" else 10)
+
+
+def test_sparks_own_geometries_are_kept_with_their_system(spark: SparkSession) -> None:
+    from pyspark.errors import AnalysisException
+
+    wkb = shapely.to_wkb(shapely.Point(1.5, 0.5), hex=True)
+    try:
+        events = spark.sql(
+            f"SELECT 1 AS id, st_setsrid(st_geomfromwkb(X'{wkb}'), 3857) AS geometry"
+        )
+    except AnalysisException as error:
+        pytest.skip(f"this Spark has no geometries: {error}"[:100])
+    zones = spark.createDataFrame([("a", "POINT(1.5 0.5)")], "id string, geometry string")
+    found = contrada.spark.match(events, zones, keep=["geometry"])
+    assert stated_crs(found, "geometry") == stated_crs(events, "geometry") == "EPSG:3857"
+
+
+def test_the_events_of_a_match_that_is_written_are_counted(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    events = contrada.spark.read_geoparquet(spark, points(tmp_path / "a.parquet"))
+    zones = spark.createDataFrame([("a", "POINT(6.5 0.5)")], "id string, geometry string")
+    answer = contrada.spark.match(events, zones, keep=["geometry"])
+    assert contrada.spark.write_geoparquet(answer, tmp_path / "out", crs="EPSG:2154") == 1
+    assert contrada.spark.counts(answer).evaluated == 10
+
+
 def test_a_folder_is_overwritten_where_asked_even_by_its_own_rows(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -296,7 +340,9 @@ def test_a_folder_is_overwritten_where_asked_even_by_its_own_rows(
     frame = contrada.spark.read_geoparquet(spark, path)
     with pytest.raises(InvalidInput, match=r'out: exists already; mode="overwrite"'):
         contrada.spark.write_geoparquet(frame, path)
-    native = frame.where("id < 3").selectExpr("id", "st_geomfromwkb(geometry, 3857) AS geometry")
+    native = frame.where("id < 3").selectExpr(
+        "id", "st_setsrid(st_geomfromwkb(geometry), 3857) AS geometry"
+    )
     assert contrada.spark.write_geoparquet(native, path, mode="overwrite") == 3
     seen = geopandas.read_parquet(path)
     assert (list(seen.id), seen.crs.to_epsg()) == ([0, 1, 2], 3857)
@@ -349,7 +395,10 @@ def test_frames_that_no_file_can_hold_are_refused(spark: SparkSession, tmp_path:
         (stream, "a stream cannot be written"),
         ([1], "a DataFrame is written, not list"),
         (frame.union(frame).toDF("geometry", "geometry"), "2 columns are named 'geometry'"),
-        (frame.selectExpr("*", "INTERVAL 1 MONTH AS span"), "out: a column cannot be written"),
+        (
+            frame.selectExpr("*", "INTERVAL 1 MONTH AS span"),
+            "out, column 'span': Spark cannot give interval month",
+        ),
     ]:
         with pytest.raises(InvalidInput, match=words):
             contrada.spark.write_geoparquet(wrong, tmp_path / "out")  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ import csv
 import json
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import geopandas
@@ -17,6 +18,8 @@ import pytest
 import shapely
 
 from contrada.cli import main, spark_match
+from contrada.cli.spark_start import shared_folder
+from contrada.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -115,6 +118,78 @@ def test_spark_writes_figures_geometry_and_map(
     assert frames[1].crs == "EPSG:2154"
 
 
+def test_spark_carries_columns_along_and_explains_its_plan(
+    tmp_path: Path,
+    zones: Path,
+    positions: geopandas.GeoDataFrame,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    positions.set_crs(2154).to_parquet(tmp_path / "p.parquet")
+    out = tmp_path / "pairs.geoparquet"
+    args = ["match", str(zones), str(tmp_path / "p.parquet"), "-o", str(out), *SPARK, "--explain"]
+    more = ["--keep", "speed", "--keep", "geometry", "--event-id", "key", "--plan", "partitioned"]
+    assert main([*args, *more, "--strict", "--conf", "spark.ui.enabled=false"]) == 0
+    said = capsys.readouterr().err
+    assert "plan: partitioned (it was asked for)" in said
+    assert "replication: " in said
+    found = geopandas.read_parquet(out)
+    assert list(found.columns) == ["event", "subscription", "speed", "geometry"]
+    speeds = positions.set_index("key").speed
+    assert found.speed.to_list() == speeds.loc[found.event].to_list()
+
+
+def test_spark_counts_the_matches_of_each_event(
+    tmp_path: Path,
+    zones: Path,
+    positions: geopandas.GeoDataFrame,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    positions.to_parquet(tmp_path / "p.parquet")
+    args = ["match", str(zones), str(tmp_path / "p.parquet"), "--event-id", "key", "--json"]
+    pairs, counts = tmp_path / "pairs.csv", tmp_path / "counts.csv"
+    assert main([*args, "-o", str(pairs)]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert main([*args, "-o", str(counts), "--counts", *SPARK]) == 0
+    counted = json.loads(capsys.readouterr().out)
+    assert counted["subscriptions_matched"] is None, "nobody enumerates them"
+    same = ["events", "matches", "events_matched", "subscriptions"]
+    assert [counted[name] for name in same] == [figures[name] for name in same]
+    found = pd.read_csv(counts).set_index("event").n
+    assert len(found) == len(positions)
+    expected = pd.read_csv(pairs).groupby("event").size()
+    assert found[found > 0].to_dict() == expected.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            [*SPARK, "--threads", "2"],
+            "--threads 2 does not go with --spark; try --spark 'local[2]'",
+        ),
+        ([*SPARK, "--counts", "--map", "m.html"], "--map does not go with --counts"),
+        ([*SPARK, "--keep", "sped"], "--keep sped: "),
+        ([*SPARK, "--conf", "ui=false"], "--conf ui=false: must be spark.NAME=VALUE"),
+        (["--evaluator", "area"], "--evaluator goes with --spark"),
+        (["--conf", "spark.ui.enabled=false"], "--conf goes with --spark"),
+        (["--strict"], "subscriptions speak of 'speed', which no event has"),
+        (["--strict", *SPARK], "subscriptions speak of 'speed', which no event has"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(
+    options: list[str],
+    words: str,
+    tmp_path: Path,
+    zones: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "events.csv").write_text("id,lon,lat\n1,1,1\n")
+    assert main(["match", str(zones), "events.csv", *options]) == 2
+    assert words in capsys.readouterr().err.splitlines()[-1]
+
+
 def test_spark_writes_the_geometry_of_text_as_a_geometry(tmp_path: Path) -> None:
     zones, events, out = (tmp_path / n for n in ("zones.csv", "events.csv", "pairs.geoparquet"))
     zones.write_text('id,filter\nhot,"degrees > 30"\n')
@@ -196,6 +271,23 @@ def test_a_master_other_than_the_running_one_is_refused(
     args = ["match", str(zones), str(tmp_path / "events.csv"), "--spark", "local[3]"]
     assert main(args) == 2
     assert '"local[2]" is running' in capsys.readouterr().err
+
+
+def cluster(staging: str | None) -> Any:
+    """What looks like the session of a cluster, to whom asks for its settings."""
+    settings = {"spark.master": "spark://host:7077", "spark.contrada.staging": staging}
+    return SimpleNamespace(
+        sparkContext=SimpleNamespace(master="spark://host:7077"),
+        conf=SimpleNamespace(get=lambda name, default: settings.get(name) or default),
+    )
+
+
+def test_on_a_cluster_files_are_passed_on_through_the_staging_folder() -> None:
+    assert shared_folder(cluster("file:///shared/a%20b")) == "/shared/a b"
+    with pytest.raises(InvalidInput, match=r"staging is s3://bucket/x, .* set it to file:///"):
+        shared_folder(cluster("s3://bucket/x"))
+    with pytest.raises(InvalidInput, match=r"staging is not set: .* all machines of spark://host"):
+        shared_folder(cluster(None))
 
 
 def test_parquet_that_spark_itself_cannot_read_is_read_all_the_same(tmp_path: Path) -> None:

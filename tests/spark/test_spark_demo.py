@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import geopandas
 import pyarrow.parquet as pq
 import pytest
+import shapely
 
 from contrada.cli import main
 
@@ -26,13 +28,31 @@ def test_the_demo_ends_stdout_with_one_json_object_and_leaves_the_session_runnin
     said = capsys.readouterr()
     (line,) = said.out.splitlines()
     figures = json.loads(line)
-    assert figures["subscriptions"] == pq.read_metadata(folder / "sites.parquet").num_rows
-    assert figures["events"] == pq.read_metadata(folder / "events.parquet").num_rows
-    assert figures["matches"] == pq.read_table(folder / "matches.parquet").num_rows > 0
+    assert figures["subscriptions"] == pq.read_metadata(folder / "sites.geoparquet").num_rows
+    events = pq.read_metadata(folder / "events.geoparquet").num_rows
+    assert figures["events"] == events
+    assert f"{events:,} came in, {events:,} were evaluated, 0 set aside" in said.err
     assert figures["matches"] > figures["events_matched"] > figures["subscriptions_matched"] > 0
-    assert figures["output"] == str(folder / "matches.parquet")
+    assert figures["output"] == str(folder / "matches.geoparquet")
+    assert "plan: broadcast (the subscriptions are " in said.err
     assert figures["map"] == str(folder / "map.html")
     assert figures["image"] == str(folder / "map.png")
     assert (folder / "map.html").stat().st_size > (folder / "map.png").stat().st_size > 10_000
     assert f"{figures['matches']:,}" in said.err
     assert spark.range(3).count() == 3
+    check_matches(folder, figures["matches"])
+
+
+def check_matches(folder: Path, count: int) -> None:
+    """The three files are GeoParquet for others too, and a match is true by Shapely."""
+    sites, events, matches = (
+        geopandas.read_parquet(folder / f"{name}.geoparquet")
+        for name in ("sites", "events", "matches")
+    )
+    assert sites.crs == events.crs == matches.crs == "OGC:CRS84"
+    assert len(matches) == count
+    assert set(matches.kind) == {"storm", "vehicle"}
+    where = sites.set_index("id").geometry.loc[matches.subscription].to_numpy()
+    assert shapely.intersects(where, matches.geometry.to_numpy()).all()
+    carried = events.set_index("id").geometry.loc[matches.event].to_numpy()
+    assert shapely.equals(carried, matches.geometry.to_numpy()).all()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import shapely
 
@@ -13,6 +15,7 @@ from contrada.errors import InvalidInput, NotBuilt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -74,7 +77,6 @@ def nothing_runs(spark: SparkSession) -> Callable[[], bool]:
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"evaluator": "area"}, NotBuilt, "evaluator 'area' is not built yet; .*exact"),
         ({"plan": "magic"}, InvalidInput, "plan 'magic' is unknown; .*auto, broadcast"),
         ({"evaluator": "rough"}, InvalidInput, "evaluator 'rough' is unknown"),
         ({"output": "rows"}, InvalidInput, "output 'rows' is unknown; there are pairs, counts"),
@@ -264,6 +266,34 @@ def test_quarantine_gives_each_bad_event_back_once_and_leaves_the_others_alone(
         assert (row.subscription, row.subscriber, row.version) == (None, None, None)
         assert (row.note, row.error.code, row.error.place) == (notes[id_], code, place)
         assert reason in row.error.message
+
+
+@pytest.mark.parametrize("plan", ["broadcast", "partitioned"])
+def test_quarantine_names_the_file_that_a_bad_event_is_read_from(
+    spark: SparkSession, zone: DataFrame, tmp_path: Path, plan: str
+) -> None:
+    for number, wkb in enumerate((POINT, POINT, BOW_TIE)):
+        table = pa.table({"id": [number], "geometry": pa.array([wkb], pa.binary())})
+        pq.write_table(table, tmp_path / f"part {number}.parquet")
+    events = spark.read.parquet(str(tmp_path))
+    place = f"in {tmp_path.as_uri()}/part%202.parquet, column 'geometry'"
+    answer = contrada.spark.match(events, zone, plan=plan, quarantine=True)
+    assert answer.columns[-1] == "error"
+    found = {row.event: row.error and row.error.place for row in answer.collect()}
+    assert found == {0: None, 1: None, 2: place}
+
+
+def test_quarantine_names_no_file_where_events_do_not_come_straight_from_one(
+    spark: SparkSession, zone: DataFrame, tmp_path: Path
+) -> None:
+    table = pa.table({"id": [2], "geometry": pa.array([BOW_TIE], pa.binary())})
+    pq.write_table(table, tmp_path / "a.parquet")
+    pq.write_table(table.select(["id"]), tmp_path / "b.parquet")
+    events = spark.read.parquet(str(tmp_path / "a.parquet"))
+    others = spark.read.parquet(str(tmp_path / "b.parquet"))
+    for frame in (events.repartition(2), events.join(others, "id")):
+        (row,) = contrada.spark.match(frame, zone, quarantine=True).collect()
+        assert (row.event, row.error.place) == (2, "column 'geometry'")
 
 
 def test_quarantine_of_counts_has_no_count_for_a_bad_event(

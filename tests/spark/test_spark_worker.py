@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +21,7 @@ from contrada.model.relation import find_relation
 from contrada.model.subscription import Subscription
 from contrada.spark import answering, worker
 from contrada.spark.answering import TALLY, AnswerShape
+from contrada.spark.evaluators import EXACT
 from contrada.spark.staging import StagedSet, fetch
 from contrada.spark.subscribing import write_part
 from contrada.spark.worker import EventColumns, MatchTask, Versions
@@ -108,8 +112,8 @@ def test_a_worker_keeps_the_last_two_sets_of_subscriptions(
     tasks = [make_task(zones) for zones in (1, 2, 3)]
     for task in tasks:
         found = sum(len(batch) for batch in answers_of(task, make_events(2)))
-        assert found == 2 * len(worker._open_sets[task.staged.digest])
-    assert list(worker._open_sets) == [tasks[1].staged.digest, tasks[2].staged.digest]
+        assert found == 2 * len(worker._open_sets[task.staged.digest, EXACT])
+    assert list(worker._open_sets) == [(task.staged.digest, EXACT) for task in tasks[1:]]
 
 
 def test_a_task_says_what_it_has_done() -> None:
@@ -169,3 +173,50 @@ def test_batches_that_are_slices_are_read_from_their_own_start() -> None:
     events = make_events(9, bad=frozenset({0, 1}))
     answers = answers_of(make_task(zones=1), events.slice(2, 5))
     assert pa.Table.from_batches(answers)["event"].to_pylist() == [2, 3, 4, 5, 6]
+
+
+READ_ONLY_HOME = """
+import contrada.spark
+spark = contrada.spark.session("local[1]")
+events = spark.createDataFrame([(1, "POINT(1 1)")], "id int, geometry string")
+zones = spark.createDataFrame([("a", "POINT(1 1)")], "id string, geometry string")
+print(contrada.spark.match(events, zones, plan="partitioned").collect())
+spark.stop()
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_match_runs_where_home_is_read_only(tmp_path: Path) -> None:
+    environment = {**os.environ, "HOME": "/dev/null", "TMPDIR": str(tmp_path)}
+    for name in ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR"):
+        environment.pop(name, None)
+    done = subprocess.run(
+        [sys.executable, "-c", READ_ONLY_HOME],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "event=1, subscription='a'" in done.stdout
+    (cache,) = tmp_path.glob("contrada-*[0-9]")
+    assert cache.stat().st_mode & 0o777 == 0o700
+    assert list(cache.glob("kernels-*/*/*.nbc"))
+    assert list(cache.glob("snapshots/*.contrada"))
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_task_has_one_thread(spark: SparkSession) -> None:
+    def tell(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import os
+
+        for _ in batches:
+            pass
+        found = {"arrow": [pa.cpu_count()], "others": [os.environ.get("OMP_NUM_THREADS")]}
+        yield pa.RecordBatch.from_pydict(found)
+
+    frame = spark.range(1).coalesce(1).mapInArrow(tell, "arrow long, others string")
+    assert [tuple(row) for row in frame.collect()] == [(1, "1")]

@@ -3,22 +3,34 @@
 import argparse
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from textwrap import indent
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import shapely
 from numpy.typing import NDArray
 
 from contrada.cli.demo_data import generate
-from contrada.cli.progress import require_tqdm, say, spark_jobs
+from contrada.cli.match import add_conf
+from contrada.cli.progress import require_tqdm, say, spark_jobs, waiting
 from contrada.cli.report import Report
-from contrada.cli.spark_match import check_master, our_log
+from contrada.cli.spark_start import check_master, our_errors, our_log, read_conf, start
 from contrada.errors import InvalidInput
 from contrada.files import open_output
+from contrada.model.event import GEOMETRY
 from contrada.pictures import Layer, draw_map
 from contrada.pictures.plate import require_matplotlib
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SITES, EVENTS, MATCHES = "sites.geoparquet", "events.geoparquet", "matches.geoparquet"
+_CRS = "OGC:CRS84"
+_TASKS = 8  # of the matching, so that all cores have some and the bar has steps
 
 
 def add_parser(commands: Any) -> None:
@@ -31,6 +43,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--folder", default="demo", help="where files go (default: demo)")
     parser.add_argument("--master", default="local[*]", help="Spark master (default: local[*])")
+    add_conf(parser)
     parser.add_argument("--seed", type=int, default=1, help="of the generated data (default: 1)")
     parser.add_argument("--json", action="store_true", help="end stdout with one JSON object")
     parser.set_defaults(run=run)
@@ -38,8 +51,6 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Generate, match, draw and report."""
-    import contrada.spark
-
     started = time.monotonic()
     check(options)
     folder = make_folder(options.folder)
@@ -47,21 +58,19 @@ def run(options: argparse.Namespace) -> None:
     sites, events = generate(np.random.default_rng(options.seed))
     write_data(folder, sites, events)
     say(f"2/4  starting Spark on {options.master}")
-    spark = contrada.spark.session(options.master)
-    say("3/4  matching")
-    answer = contrada.spark.match(
-        spark.read.parquet(str(folder / "events.parquet")),
-        spark.read.parquet(str(folder / "sites.parquet")),
-        keep=["kind"],
-    )
-    with our_log(), spark_jobs(spark, "     matching"):
-        answer.write.mode("overwrite").parquet(str(folder / "matches.parquet"))
-    pairs = spark.read.parquet(str(folder / "matches.parquet")).toArrow()
+    with our_errors(), our_log():
+        spark = start(options.master, read_conf(options.conf), "     starting")
+        say("3/4  matching")
+        report = match(spark, folder)
     say("4/4  drawing")
-    report = _report(sites, events, pairs)
-    report.files["output"] = str(folder / "matches.parquet")
+    pairs = pq.read_table(folder / MATCHES, columns=["event", "subscription"])
+    report.subscriptions = sites.num_rows
+    report.events_matched = len(pairs["event"].unique())
+    report.subscriptions_matched = len(pairs["subscription"].unique())
+    report.files["output"] = str(folder / MATCHES)
     for name, path in (("map", folder / "map.html"), ("image", folder / "map.png")):
-        draw(path, sites, events, pairs, report)
+        with waiting(f"     {path}"):
+            draw(path, sites, events, pairs, report)
         report.files[name] = str(path)
     report.seconds = time.monotonic() - started
     print(report, file=sys.stderr if options.json else sys.stdout)
@@ -69,11 +78,32 @@ def run(options: argparse.Namespace) -> None:
         print(report.as_json())
 
 
+def match(spark: "SparkSession", folder: Path) -> Report:
+    """Match the events in a folder on Spark, from GeoParquet to GeoParquet, and count them."""
+    import contrada.spark
+
+    sites = contrada.spark.read_geoparquet(spark, folder / SITES)
+    events = contrada.spark.read_geoparquet(spark, folder / EVENTS).repartition(_TASKS)
+    with spark_jobs(spark, "     planning"):
+        plan = contrada.spark.explain(events, sites)
+        answer = contrada.spark.match(events, sites, keep=["time", "kind", "geometry"])
+    say(indent(str(plan), " " * 5))
+    with spark_jobs(spark, "     matching"):
+        matches = contrada.spark.write_geoparquet(answer, folder / MATCHES, mode="overwrite")
+    counts = contrada.spark.counts(answer)  # raises if an event is not accounted for
+    say(
+        f"     events: {counts.events:,} came in, {counts.evaluated:,} were evaluated, "
+        f"{counts.set_aside:,} set aside"
+    )
+    return Report(events=counts.events, events_left_out=counts.set_aside, matches=matches)
+
+
 def check(options: argparse.Namespace) -> None:
     """Refuse what cannot work, before anything is written."""
     if options.seed < 0:
         raise InvalidInput(f"--seed {options.seed}: must be 0 or more")
     check_master("--master", options.master)
+    read_conf(options.conf)
     require_tqdm()
     require_matplotlib()
 
@@ -89,23 +119,17 @@ def make_folder(path: str) -> Path:
 
 
 def write_data(folder: Path, sites: pa.Table, events: pa.Table) -> None:
-    """Write both tables, whole or not at all."""
-    with (
-        open_output(folder / "sites.parquet", sites.schema) as sites_file,
-        open_output(folder / "events.parquet", events.schema) as events_file,
-    ):
-        sites_file.write(sites)
-        events_file.write(events)
-
-
-def _report(sites: pa.Table, events: pa.Table, pairs: pa.Table) -> Report:
-    return Report(
-        subscriptions=sites.num_rows,
-        events=events.num_rows,
-        matches=pairs.num_rows,
-        events_matched=len(pairs["event"].unique()),
-        subscriptions_matched=len(pairs["subscription"].unique()),
-    )
+    """Write both tables as GeoParquet, whole or not at all."""
+    tables = {SITES: sites, EVENTS: events}
+    with ExitStack() as stack:
+        files = [
+            stack.enter_context(
+                open_output(folder / name, table.schema, geometry_column=GEOMETRY, crs=_CRS)
+            )
+            for name, table in tables.items()
+        ]
+        for file, table in zip(files, tables.values(), strict=True):
+            file.write(table)
 
 
 def draw(path: Path, sites: pa.Table, events: pa.Table, pairs: pa.Table, report: Report) -> None:

@@ -51,20 +51,52 @@ def add_parser(commands: Any) -> None:
         "or - for CSV on stdout",
     )
     parser.add_argument("--engine", default="strtree", help=f"{', '.join(ENGINES)}")
-    parser.add_argument("--spark", metavar="MASTER", help="run on Spark, e.g. 'local[*]'")
-    parser.add_argument(
-        "--plan",
-        choices=("auto", "broadcast", "partitioned"),
-        help="with --spark: subscriptions to every worker, or to their part of the map",
-    )
     parser.add_argument("--id", metavar="COLUMN", help="column of subscription ids (default: id)")
     parser.add_argument("--event-id", metavar="COLUMN", help="column of event ids (default: id)")
     parser.add_argument("--threads", type=int, metavar="N", help="default: one for each core")
     parser.add_argument("--repair", action="store_true", help="mend invalid geometries")
+    parser.add_argument(
+        "--strict", action="store_true", help="refuse constraints on columns that no event has"
+    )
     parser.add_argument("--quarantine", metavar="FILE", help="write bad event rows here and go on")
     parser.add_argument("--map", metavar="FILE", help="draw the result: .html (offline) or .png")
     parser.add_argument("--json", action="store_true", help="end stdout with one JSON object")
+    parser.add_argument("--spark", metavar="MASTER", help="run on Spark, e.g. 'local[*]'")
+    _add_spark_options(parser.add_argument_group("with --spark"))
     parser.set_defaults(run=run)
+
+
+def _add_spark_options(group: Any) -> None:
+    group.add_argument(
+        "--plan",
+        choices=("auto", "broadcast", "partitioned"),
+        help="subscriptions to every worker, or to their part of the map",
+    )
+    group.add_argument(
+        "--evaluator", choices=("exact", "area"), help="area: the AHS paper's approximate answer"
+    )
+    group.add_argument(
+        "--keep",
+        action="append",
+        metavar="COLUMN",
+        help="a column of the events to write beside the pairs; may be given several times",
+    )
+    group.add_argument(
+        "--counts", action="store_true", help="write each event with its number of matches, n"
+    )
+    group.add_argument("--explain", action="store_true", help="say which plan is taken and why")
+    add_conf(group)
+
+
+def add_conf(parser: Any) -> None:
+    """Let the user set what Spark has settings for."""
+    parser.add_argument(
+        "--conf",
+        action="append",
+        metavar="KEY=VALUE",
+        help="a setting of Spark, e.g. spark.contrada.staging=file:///shared; may be given "
+        "several times",
+    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -74,8 +106,7 @@ def run(options: argparse.Namespace) -> None:
         raise InvalidInput(f"--threads {options.threads}: must be at least 1")
     require_tqdm()
     check_outputs(options)
-    if options.plan is not None and options.spark is None:
-        raise InvalidInput(f"--plan {options.plan} goes with --spark")
+    _check_together(options)
     if options.spark is not None:
         from contrada.cli.spark_match import match_on_spark
 
@@ -87,6 +118,21 @@ def run(options: argparse.Namespace) -> None:
     print(report, file=sys.stderr if to_stdout or options.json else sys.stdout)
     if options.json:
         print(report.as_json())
+
+
+def _check_together(options: argparse.Namespace) -> None:
+    """Refuse options that mean nothing beside the others."""
+    if options.spark is None:
+        for name in ("plan", "evaluator", "keep", "counts", "explain", "conf"):
+            if getattr(options, name):
+                raise InvalidInput(f"--{name} goes with --spark")
+    elif options.threads is not None:
+        raise InvalidInput(
+            f"--threads {options.threads} does not go with --spark; "
+            f"try --spark 'local[{options.threads}]'"
+        )
+    if options.counts and options.map is not None:
+        raise InvalidInput("--map does not go with --counts, which finds no pairs to draw")
 
 
 def match_here(options: argparse.Namespace) -> Report:
@@ -136,20 +182,23 @@ def load(options: argparse.Namespace) -> tuple[Matcher, Rows]:
         )
     with saying(f"reading subscriptions from {options.subscriptions}"):
         matcher.add_many(options.subscriptions, id=options.id, repair=options.repair)
-    _note_unknown(matcher, rows)
+    _note_unknown(matcher, rows, options.strict)
     return matcher, rows
 
 
-def _note_unknown(matcher: Matcher, rows: Rows) -> None:
-    """Say which attributes no event can have: likely a name that is misspelt."""
+def _note_unknown(matcher: Matcher, rows: Rows, strict: bool) -> None:
+    """Say which attributes no event can have, or refuse them: likely a name that is misspelt."""
     known = {*rows.schema.names, *([GEOMETRY] if rows.geometry_columns else [])}
     names = sorted(matcher.freeze().attributes)
     unknown = [repr(name) for name in names if known.isdisjoint(paths_of(name))]
     if unknown:
-        say(
-            f"note: subscriptions speak of {', '.join(unknown)}, which no event has; "
+        message = (
+            f"subscriptions speak of {', '.join(unknown)}, which no event has; "
             f"{rows.name} has {', '.join(rows.schema.names)}"
         )
+        if strict:
+            raise InvalidInput(message)
+        say(f"note: {message}")
 
 
 def fill(report: Report, matcher: Matcher, options: argparse.Namespace) -> None:

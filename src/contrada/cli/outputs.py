@@ -65,14 +65,23 @@ def wants_geometry(path: str | None) -> bool:
 
 def open_pairs(stack: ExitStack, path: str | None, schema: pa.Schema, crs: str | None) -> Write:
     """Open the output for pairs; give the function that writes a batch of them."""
-    if path is None:
-        return lambda _: None
-    plain = pa.schema(
+    return open_answer(stack, path, plain_schema(schema), crs)
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Give the schema of pairs as they are written, of that as which they are found."""
+    return pa.schema(
         [
             pa.field("event", schema.field("event").type),
             pa.field("subscription", schema.field("subscription").type.value_type),
         ]
     )
+
+
+def open_answer(stack: ExitStack, path: str | None, plain: pa.Schema, crs: str | None) -> Write:
+    """Open the output for rows of a schema, to which a geometry is added where it has one."""
+    if path is None:
+        return lambda _: None
     if path == STDOUT:
         writer = CsvWriter(sys.stdout.buffer, plain, None, path)
         return lambda batch: writer.write(pa.table(batch))

@@ -61,6 +61,29 @@ def saying(line: str) -> Iterator[None]:
 
 
 @contextmanager
+def waiting(label: str) -> Iterator[None]:
+    """Show how long something takes of which nobody knows how far it is."""
+    done = threading.Event()
+    watcher = threading.Thread(target=_tick, args=(label, done), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _tick(label: str, done: threading.Event) -> None:
+    with bar(label, None) as shown:
+        shown.bar_format = "{desc}: {elapsed}"
+        while not done.wait(_POLL_S):
+            if sys.stderr.isatty():
+                shown.refresh()
+        if sys.stderr.isatty():
+            shown.clear()
+
+
+@contextmanager
 def spark_jobs(spark: "SparkSession", label: str) -> Iterator[None]:
     """Show the tasks of the Spark jobs that run meanwhile."""
     done = threading.Event()
@@ -78,6 +101,7 @@ def _watch(spark: "SparkSession", label: str, done: threading.Event) -> None:
     finished: dict[int, int] = {}
     totals: dict[int, int] = {}
     with bar(label, None, "tasks") as shown:
+        shown.unit_scale = False
         while not done.wait(_POLL_S):
             for stage in tracker.getActiveStageIds():
                 info = tracker.getStageInfo(stage)

@@ -13,7 +13,7 @@ class Report:
     events: int = 0
     matches: int = 0
     events_matched: int = 0
-    subscriptions_matched: int = 0
+    subscriptions_matched: int | None = 0
     subscriptions_mended: int = 0
     subscriptions_left_out: int = 0
     events_mended: int | None = 0
@@ -36,7 +36,7 @@ class Report:
             **{
                 name.replace("_", " "): f"{count:,}"
                 for name, count in self.figures().items()
-                if count or not name.endswith(("mended", "left_out"))
+                if count or (count is not None and not name.endswith(("mended", "left_out")))
             },
             "seconds": f"{self.seconds:.1f}",
         }

@@ -53,7 +53,7 @@ def _run_crtree(order: Order, reporter: Reporter) -> None:
 
 
 def _run_ahs(order: Order, reporter: Reporter) -> None:
-    from contrada.cli.spark_match import our_errors, our_log
+    from contrada.cli.spark_start import our_errors, our_log
     from contrada.reproduce.ahs.experiments import reproduce
     from contrada.reproduce.ahs.plan import FULL, QUICK
 
@@ -144,7 +144,7 @@ def _check_data(options: argparse.Namespace, paper: Paper) -> Path:
 
 
 def _check_spark(options: argparse.Namespace, paper: Paper) -> None:
-    from contrada.cli.spark_match import check_master
+    from contrada.cli.spark_start import check_master
 
     if options.spark is None:
         return

@@ -1,14 +1,12 @@
 """`contrada match --spark`: the same command on Spark."""
 
 import argparse
-import logging
-import re
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +17,9 @@ from contrada.cli.drawing import MapSketch
 from contrada.cli.match import draw, fill, load
 from contrada.cli.outputs import (
     BadRow,
+    open_answer,
     open_bad_rows,
-    open_pairs,
+    plain_schema,
     primary_geometry,
     wants_geometry,
     with_geometry,
@@ -28,7 +27,16 @@ from contrada.cli.outputs import (
 from contrada.cli.progress import say, spark_jobs
 from contrada.cli.report import Report
 from contrada.cli.spark_source import ROW, Source
-from contrada.errors import ContradaError, InvalidInput
+from contrada.cli.spark_start import (
+    check_master,
+    our_errors,
+    our_log,
+    read_conf,
+    shared_folder,
+    start,
+    without_copy,
+)
+from contrada.errors import InvalidInput
 from contrada.files import Rows, read_rows
 from contrada.matcher import Matcher
 from contrada.matching.columns import read_geometries
@@ -36,51 +44,78 @@ from contrada.matching.engines import DEFAULT_ENGINE
 from contrada.model.event import GEOMETRY, paths_of
 from contrada.model.subscription import Id
 
-_OUR_ERROR = re.compile(r"^contrada\.errors\.\w+: (.*)", re.MULTILINE)
-_MASTER = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from contrada.spark import EventCounts
+
+_MATCHES = "matches"
 _ANSWER_ROWS, _ANSWER_ROWS_WITH_GEOMETRY = 65_536, 1_024
 
 
 def match_on_spark(options: argparse.Namespace) -> Report:
     """Match through `contrada.spark.match`; the answer goes to the same files as without Spark."""
-    import contrada.spark
     from contrada.spark.frames import SUBSCRIPTION_COLUMNS
 
     if options.engine != DEFAULT_ENGINE:
         raise InvalidInput(f"--engine {options.engine} does not go with --spark")
     check_master("--spark", options.spark)
+    config = read_conf(options.conf)
     matcher, events = load(options)
     schema = _plan_answer(matcher, events, options)
     read = {path for name in matcher.freeze().attributes for path in paths_of(name)}
-    source = Source(events, options.events, options.event_id, read)
+    source = Source(events, options.events, options.event_id, read | set(options.keep or ()))
     subscriptions = read_rows(options.subscriptions)
     fences = Source(subscriptions, options.subscriptions, options.id, SUBSCRIPTION_COLUMNS)
-    say(f"starting Spark on {options.spark}")
-    with tempfile.TemporaryDirectory(prefix="contrada-") as folder, our_errors(), our_log():
-        spark = contrada.spark.session(options.spark)
-        copies = Path(folder)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # `load` has said it already
-            answer = contrada.spark.match(
-                source.frame(spark, copies / "events.parquet"),
-                fences.frame(spark, copies / "subscriptions.parquet"),
-                quarantine=options.repair or options.quarantine is not None,
-                repair=options.repair,
-                plan=options.plan or "auto",
-                keep=_kept(options),
-                event_id=source.id_column,
-                subscription_id=fences.id_column,
+    with our_errors(), our_log():
+        say(f"starting Spark on {options.spark}")
+        spark = start(options.spark, config, "starting Spark")
+        with tempfile.TemporaryDirectory(prefix="contrada-", dir=shared_folder(spark)) as folder:
+            counts = _run(spark, options, source, fences, Path(folder))
+            report = Report(
+                events=counts.events,
+                events_left_out=counts.set_aside,
+                events_mended=None if options.repair else 0,
             )
-        with spark_jobs(spark, "matching on Spark"):
-            answer.write.parquet(str(copies / "matches"))
-        contrada.spark.counts(answer)  # raises if a row is not accounted for
-        return _collect(options, matcher, source, copies / "matches", schema)
+            _collect(options, matcher, source, Path(folder) / _MATCHES, schema, report)
+    return report
 
 
-def check_master(option: str, master: str) -> None:
-    """Refuse what cannot be a master of Spark, at which Spark itself would print a traceback."""
-    if not _MASTER.fullmatch(master):
-        raise InvalidInput(f"{option} {master} is no master of Spark; try 'local[*]'")
+def _run(
+    spark: "SparkSession",
+    options: argparse.Namespace,
+    source: Source,
+    fences: Source,
+    folder: Path,
+) -> "EventCounts":
+    """Let Spark write the answer into a folder; give its counts, which must come out even."""
+    import contrada.spark
+
+    frames = (
+        source.frame(spark, folder / "events.parquet"),
+        fences.frame(spark, folder / "subscriptions.parquet"),
+    )
+    wanted: dict[str, Any] = {
+        "quarantine": options.repair or options.quarantine is not None,
+        "repair": options.repair,
+        "plan": options.plan or "auto",
+        "evaluator": options.evaluator or "exact",
+        "keep": _kept(options),
+        "output": "counts" if options.counts else "pairs",
+        "event_id": source.id_column,
+        "subscription_id": fences.id_column,
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # `load` has said it already
+        if options.explain:
+            with spark_jobs(spark, "planning on Spark"):
+                plan = contrada.spark.explain(*frames, **wanted)
+            say(str(plan))
+        with spark_jobs(spark, "reading subscriptions on Spark"):
+            answer = contrada.spark.match(*frames, **wanted)
+    with spark_jobs(spark, "matching on Spark"):
+        answer.write.parquet(str(folder / _MATCHES))
+    return contrada.spark.counts(answer)
 
 
 def _plan_answer(matcher: Matcher, events: Rows, options: argparse.Namespace) -> pa.Schema:
@@ -88,72 +123,68 @@ def _plan_answer(matcher: Matcher, events: Rows, options: argparse.Namespace) ->
 
     It plans a run in this process, which is as strict as Spark's, and does not start it.
     """
-    return matcher.run(events, options.event_id).schema
+    for name in options.keep or ():
+        if name not in events.schema.names:
+            raise InvalidInput(f"--keep {name}: {events.name} has {', '.join(events.schema.names)}")
+    return plain_schema(matcher.run(events, options.event_id).schema)
 
 
 def _kept(options: argparse.Namespace) -> list[str]:
-    kept = [GEOMETRY] if wants_geometry(options.output) else []
-    return kept if options.quarantine is None else [*kept, ROW]
-
-
-@contextmanager
-def our_errors() -> Iterator[None]:
-    """Turn the traceback of a Spark worker back into the one line that the user needs."""
-    try:
-        yield
-    except Exception as error:
-        found = _OUR_ERROR.findall(str(error))
-        if not found or isinstance(error, ContradaError):
-            raise
-        raise InvalidInput(found[-1]) from None
-
-
-@contextmanager
-def our_log() -> Iterator[None]:
-    """Show what we log and nothing else: Py4J logs an interrupt with several tracebacks."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("contrada: %(message)s"))
-    handler.addFilter(logging.Filter("contrada"))
-    logging.getLogger().addHandler(handler)
-    try:
-        yield
-    finally:
-        logging.getLogger().removeHandler(handler)
+    """Name the columns of events that Spark carries along, each once."""
+    kept = list(options.keep or ())
+    kept += [GEOMETRY] if wants_geometry(options.output) else []
+    kept += [] if options.quarantine is None else [ROW]
+    return list(dict.fromkeys(kept))
 
 
 def _collect(
-    options: argparse.Namespace, matcher: Matcher, source: Source, matches: Path, schema: pa.Schema
-) -> Report:
+    options: argparse.Namespace,
+    matcher: Matcher,
+    source: Source,
+    matches: Path,
+    schema: pa.Schema,
+    report: Report,
+) -> None:
     """Write the answer of Spark to the files that were asked for, and count it."""
-    report = Report()
     sketch = _sketch(options, source) if options.map else None
+    schema = _written_schema(options, matches, schema)
+    is_counted = "n" in schema.names
     matched_ids: set[Id] = set()
     matched_events = []
     with ExitStack() as stack:
-        write = open_pairs(stack, options.output, schema, source.rows.crs or matcher.crs)
+        write = open_answer(stack, options.output, schema, source.rows.crs or matcher.crs)
         write_bad = open_bad_rows(stack, options.quarantine)
         for batch in _read_answer(matches, wants_geometry(options.output)):
-            is_pair = batch.column("subscription").is_valid()
-            pairs, bad = batch.filter(is_pair), batch.filter(pc.invert(is_pair))
-            for piece in _pieces(pairs, options.output):
+            is_good = batch.column(schema.names[1]).is_valid()
+            good, bad = batch.filter(is_good), batch.filter(pc.invert(is_good))
+            for piece in _pieces(good, schema.names, options.output):
                 write(piece)
             if options.quarantine is not None:
                 write_bad([_describe(row) for row in bad.to_pylist()])
-            report.events_left_out += bad.num_rows
-            report.matches += pairs.num_rows
-            matched_events.append(pairs.column("event").unique())
-            matched_ids.update(pairs.column("subscription").unique().to_pylist())
+            if is_counted:
+                report.matches += pc.sum(good.column("n")).as_py() or 0
+                good = good.filter(pc.greater(good.column("n"), 0))
+            else:
+                report.matches += good.num_rows
+                matched_ids.update(good.column("subscription").unique().to_pylist())
+            matched_events.append(good.column("event").unique())
             if sketch is not None:
-                sketch.add_pairs(pairs.column("event"), pairs.column("subscription"))
-        report.events = _count_events(source)
-        report.events_mended = None if options.repair else 0
+                sketch.add_pairs(good.column("event"), good.column("subscription"))
         every = pa.chunked_array(matched_events, schema.field("event").type)
         report.events_matched = len(every.unique())
-        report.subscriptions_matched = len(matched_ids)
+        report.subscriptions_matched = None if is_counted else len(matched_ids)
         fill(report, matcher, options)
         if sketch is not None:
             draw(sketch, matcher, matched_ids, report, options)
-    return report
+
+
+def _written_schema(options: argparse.Namespace, matches: Path, pairs: pa.Schema) -> pa.Schema:
+    """Give the schema of what is written: pairs or counts, and what is kept, as Spark has it."""
+    found = pyarrow.parquet.read_schema(min(matches.glob("*.parquet")))
+    added = {GEOMETRY} if wants_geometry(options.output) else set()
+    names = [name for name in dict.fromkeys(options.keep or ()) if name not in added]
+    first = [pairs.field("event"), found.field("n") if options.counts else pairs.field(1)]
+    return pa.schema([*first, *(found.field(name).remove_metadata() for name in names)])
 
 
 def _read_answer(matches: Path, with_geometry: bool) -> Iterator[pa.RecordBatch]:
@@ -164,22 +195,18 @@ def _read_answer(matches: Path, with_geometry: bool) -> Iterator[pa.RecordBatch]
             yield from file.iter_batches(rows_max)
 
 
-def _pieces(pairs: pa.RecordBatch, output: str | None) -> Iterable[pa.RecordBatch]:
-    plain = pairs.select(["event", "subscription"])
+def _pieces(
+    answer: pa.RecordBatch, names: list[str], output: str | None
+) -> Iterable[pa.RecordBatch]:
+    plain = answer.select(names)
     if not wants_geometry(output):
         return [plain]
-    return with_geometry(plain, pairs.column(GEOMETRY), np.arange(len(pairs)))
-
-
-def _count_events(source: Source) -> int:
-    if source.rows.count is not None:
-        return source.rows.count
-    return sum(batch.num_rows for batch in source.rows.batches())
+    return with_geometry(plain, answer.column(GEOMETRY), np.arange(len(answer)))
 
 
 def _describe(row: dict[str, Any]) -> BadRow:
     error, id_ = row["error"], row["event"]
-    reason = f"{error['place']}: {error['message']}"
+    reason = without_copy(f"{error['place']}: {error['message']}")
     return row[ROW], None if id_ is None else str(id_), reason
 
 

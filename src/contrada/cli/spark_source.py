@@ -12,6 +12,7 @@ import pyarrow.parquet
 
 from contrada.cli.outputs import primary_geometry
 from contrada.cli.progress import bar
+from contrada.cli.spark_start import is_one_machine
 from contrada.errors import InvalidInput
 from contrada.files import Rows
 from contrada.matcher.run import choose_id_column
@@ -45,7 +46,7 @@ class Source:
         """Give the rows as a DataFrame; `copy` is where a copy may go."""
         from pyspark.sql import functions
 
-        if self._is_plain_parquet():
+        if is_one_machine(spark) and self._is_plain_parquet():
             # Spark reads a path as a pattern, and not every name; a link has a plain one.
             copy.symlink_to(self._path.resolve())
             frame = spark.read.parquet(str(copy))

@@ -1,21 +1,24 @@
 """`@kernel`: how every kernel is compiled, and where the machine code is kept.
 
 Numba's cache does not notice edits in another file and would serve the old answer, so the cache
-folder is named by a hash of all kernel sources, the Numba version and the processor. A folder that
-cannot be written to means compiling anew in each process.
+folder is named by a hash of all kernel sources, the Numba version and the processor. Where many
+processes need a kernel that nobody has compiled yet, one compiles it while the others wait, and
+then load it. Where no folder can be written to, each process compiles anew.
 """
 
 import hashlib
-import os
 import platform
-import tempfile
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numba
 import numba.core.config
+from numba.core.compiler_lock import global_compiler_lock
+
+from contrada.machine import cache_folders, locked
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -26,14 +29,36 @@ config: Any = numba.core.config
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function without the GIL, cached, with exact floating-point arithmetic."""
     before = config.CACHE_DIR
-    config.CACHE_DIR = before or _cache_folder()
+    folder = config.CACHE_DIR = before or _cache_folder()
     try:
-        compiled: Callable[Parameters, Result] = numba.njit(
-            nogil=True, cache=bool(config.CACHE_DIR), fastmath=False
-        )(function)
+        compiled: Any = numba.njit(nogil=True, cache=bool(folder), fastmath=False)(function)
     finally:
         config.CACHE_DIR = before
-    return compiled
+    if folder and hasattr(compiled, "compile"):  # a plain function where Numba is switched off
+        lock = Path(folder) / f"{function.__module__}.{function.__qualname__}.lock"
+        compiled.compile = _one_at_a_time(compiled.compile, lock)
+    result: Callable[Parameters, Result] = compiled
+    return result
+
+
+def _one_at_a_time(compile_: Callable[[Any], Any], lock: Path) -> Callable[[Any], Any]:
+    """Let one process compile a kernel; Numba itself loads what another has saved meanwhile.
+
+    A kernel is compiled within those that call it, so that locks are taken in the order of calls,
+    which has no cycle; one that calls itself takes its lock once.
+    """
+    is_locked = False
+
+    def compile_alone(signature: Any) -> Any:
+        nonlocal is_locked
+        with global_compiler_lock, nullcontext() if is_locked else locked(lock):
+            was_locked, is_locked = is_locked, True
+            try:
+                return compile_(signature)
+            finally:
+                is_locked = was_locked
+
+    return compile_alone
 
 
 @lru_cache(maxsize=1)
@@ -43,14 +68,5 @@ def _cache_folder() -> str:
     for source in sorted(Path(__file__).parent.glob("*.py")):
         content.update(source.read_bytes())
     content.update(f"{numba.__version__} {platform.machine()} {platform.processor()}".encode())
-    name = f"contrada/kernels-{content.hexdigest()[:16]}"
-    roots = [os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", tempfile.gettempdir()]
-    for root in roots:
-        folder = Path(root) / name
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(folder, os.W_OK):
-            return str(folder)
-    return ""
+    folders = cache_folders(f"kernels-{content.hexdigest()[:16]}")
+    return str(next(folders, ""))

@@ -4,6 +4,7 @@ Each distinct cell is stored once, with the shapes in whose lists it is. An even
 matched with all of them in a single process (section 3.2), at a cost that follows what it touches.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -84,11 +85,13 @@ def index_cells(
     needs_boundary: NDArray[np.bool_] | None = None,
     deduplicate: bool = True,
     prefix: Prefix = WHOLE,
+    cut: Callable[[CellLists], CellLists] = lambda lists: lists,
 ) -> CellIndex:
     """Aggregate the cells of geometries below a prefix.
 
     The boundary of a shape is left out if none of its items needs it. Without `deduplicate` each
-    item has a shape of its own, as in the paper.
+    item has a shape of its own, as in the paper. Of the cells only those are indexed that `cut`
+    leaves; the areas are those of all.
     """
     shape_of, firsts = _number_shapes(geometries, deduplicate)
     lists = grid.decompose(geometries[firsts], prefix)
@@ -96,7 +99,7 @@ def index_cells(
     if needs_boundary is not None:
         is_needed = np.bincount(shape_of, needs_boundary, len(firsts)) > 0
     items, item_starts = group_by(shape_of, len(firsts))
-    return _aggregate(lists, is_needed, items, item_starts)
+    return _aggregate(cut(lists), lists.areas(), is_needed, items, item_starts)
 
 
 def _number_shapes(geometries: Geometries, deduplicate: bool) -> tuple[Ids, Ids]:
@@ -116,9 +119,13 @@ def _number_shapes(geometries: Geometries, deduplicate: bool) -> tuple[Ids, Ids]
 
 
 def _aggregate(
-    lists: CellLists, needs_boundary: NDArray[np.bool_], items: Ids, item_starts: Ids
+    lists: CellLists,
+    areas: Ids,
+    needs_boundary: NDArray[np.bool_],
+    items: Ids,
+    item_starts: Ids,
 ) -> CellIndex:
-    shapes = np.repeat(np.arange(len(lists), dtype=np.int32), np.diff(lists.list_starts))
+    shapes = lists.owners().astype(np.int32)
     is_kept = (lists.kinds == INTERIOR) | needs_boundary[shapes]
     keys, shapes = lists.keys[is_kept], shapes[is_kept]
     order = np.argsort(keys & ~1, kind="stable")
@@ -130,7 +137,7 @@ def _aggregate(
         np.append(firsts, len(keys)).astype(np.int64),
         shapes[order],
         (keys[order] & 1).astype(np.uint8),
-        lists.areas(),
+        areas,
         item_starts,
         items,
     )

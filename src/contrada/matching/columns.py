@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -292,7 +292,7 @@ class _Row(Mapping[str, Any]):
 
 
 def find_column(columns: Mapping[str, pa.Array], name: str) -> pa.Array | None:
-    """Find a column by name, or a field of a struct by dotted path."""
+    """Find a column by name, or a field of a struct or the value of a map by dotted path."""
     if name in columns:
         return columns[name]
     dot = name.find(".")
@@ -303,10 +303,26 @@ def find_column(columns: Mapping[str, pa.Array], name: str) -> pa.Array | None:
             inner = find_column(fields, name[dot + 1 :])
             if inner is not None:
                 return pc.if_else(outer.is_valid(), inner, None)
+        if outer is not None and _is_plain_map(outer.type):
+            return pc.map_lookup(outer, pa.scalar(name[dot + 1 :], outer.type.key_type), "last")
         dot = name.find(".", dot + 1)
     return None
 
 
+def _is_plain_map(kind: pa.DataType) -> bool:
+    """Tell whether keys are texts, and values such as no path leads into."""
+    if not pa.types.is_map(kind) or pa.types.is_nested(kind.item_type):
+        return False
+    return bool(pa.types.is_string(kind.key_type) or pa.types.is_large_string(kind.key_type))
+
+
+_LIST_TYPES = (
+    pa.types.is_list,
+    pa.types.is_large_list,
+    pa.types.is_fixed_size_list,
+    pa.types.is_list_view,
+    pa.types.is_large_list_view,
+)
 _TICKS_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
@@ -322,11 +338,15 @@ def as_values(array: pa.Array) -> list[Any]:
         return [None if tick is None else Instant(tick * size) for tick in ticks]
     if pa.types.is_struct(array.type):
         return _as_mappings(array)
-    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
-        return _as_lists(array)
-    values: list[Any] = array.to_pylist()
     if pa.types.is_map(array.type):
-        return [None if value is None else dict(value) for value in values]
+        return _as_mappings_by_key(array)
+    if any(is_list(array.type) for is_list in _LIST_TYPES):
+        return _as_lists(array)
+    if pa.types.is_duration(array.type):
+        return _as_durations(array)
+    values: list[Any] = array.to_pylist()
+    if pa.types.is_interval(array.type):  # a tuple, but no array
+        return [None if v is None else {"months": v[0], "days": v[1], "ns": v[2]} for v in values]
     return values
 
 
@@ -335,6 +355,28 @@ def _as_mappings(array: pa.Array) -> list[Any]:
     fields = [as_values(array.field(i)) for i in range(len(names))]
     rows = zip(array.is_valid().to_pylist(), *fields, strict=True)
     return [dict(zip(names, row, strict=True)) if is_valid else None for is_valid, *row in rows]
+
+
+def _as_mappings_by_key(array: pa.MapArray) -> list[Any]:
+    """Give maps as mappings of what a path can reach: the entries whose keys are texts."""
+    offsets = array.offsets.to_pylist()
+    entries = slice(offsets[0], offsets[-1])
+    keys, values = as_values(array.keys[entries]), as_values(array.items[entries])
+    rows: list[Any] = []
+    for is_valid, (start, end) in zip(array.is_valid().to_pylist(), pairwise(offsets), strict=True):
+        at = slice(start - offsets[0], end - offsets[0])
+        pairs = zip(keys[at], values[at], strict=True)
+        rows.append({k: v for k, v in pairs if isinstance(k, str)} if is_valid else None)
+    return rows
+
+
+def _as_durations(array: pa.Array) -> list[Any]:
+    """Give durations as NumPy's: Python's own end at a billion days."""
+    durations = array.to_numpy(zero_copy_only=False)
+    is_valid = array.is_valid().to_pylist()
+    return [
+        value if is_there else None for value, is_there in zip(durations, is_valid, strict=True)
+    ]
 
 
 def _as_lists(array: pa.Array) -> list[Any]:

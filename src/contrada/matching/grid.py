@@ -52,6 +52,15 @@ class CellLists:
         """Give the keys of one geometry."""
         return self.keys[self.list_starts[number] : self.list_starts[number + 1]]
 
+    def owners(self) -> Ids:
+        """Give the number of the geometry that each cell is of."""
+        return np.repeat(np.arange(len(self)), np.diff(self.list_starts))
+
+    def keep(self, is_kept: NDArray[np.bool_]) -> "CellLists":
+        """Give the lists with some of their cells only."""
+        counts = np.concatenate([[0], np.cumsum(is_kept)])
+        return CellLists(self.level, self.keys[is_kept], counts[self.list_starts])
+
     @property
     def starts(self) -> Ids:
         """Give where each cell starts on the Morton curve of the finest level."""

@@ -7,7 +7,7 @@ Morton curve of the table's level.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 
 import numpy as np
@@ -43,14 +43,32 @@ class LookupTable:
 
     def select(self, cells: CellLists) -> "PrefixLists":
         """Select the prefixes that each geometry touches, from its cells (Algorithm 1)."""
+        which, prefixes = self._overlay(cells)
+        return make_prefix_lists(cells.owners()[which], prefixes, len(cells))
+
+    def cut(self, cells: CellLists) -> tuple[CellLists, Ids]:
+        """Cut cells so that each lies in one prefix; give also the prefix of each."""
+        which, prefixes = self._overlay(cells)
+        levels = self.levels[prefixes]
+        pieces = self.starts[prefixes] << 6 | levels << 1 | cells.kinds[which]
+        keys = np.where(cells.levels[which] < levels, pieces, cells.keys[which])
+        list_starts = np.searchsorted(which, cells.list_starts).astype(np.int64)
+        return CellLists(cells.level, keys, list_starts), prefixes
+
+    def _overlay(self, cells: CellLists) -> tuple[Ids, Ids]:
+        """List which cells lie, perhaps in part, in which prefixes, in the order of the cells."""
         first = np.searchsorted(self.starts, cells.starts, side="right") - 1
         last = np.searchsorted(self.starts, cells.starts + cells.sizes, side="left")
-        geometry_of = np.repeat(np.arange(len(cells)), np.diff(cells.list_starts))
         which = np.repeat(np.arange(len(first)), last - first)
         offset = np.arange(len(which)) - np.repeat(
             np.cumsum(last - first) - (last - first), last - first
         )
-        return make_prefix_lists(geometry_of[which], first[which] + offset, len(cells))
+        return which, first[which] + offset
+
+    def refined(self, level: int) -> "LookupTable":
+        """Give the same prefixes in a table that knows finer cells."""
+        starts = self.starts << 2 * (level - self.level)
+        return replace(self, level=level, starts=starts)
 
 
 @dataclass(frozen=True, slots=True)

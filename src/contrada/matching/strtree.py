@@ -47,6 +47,8 @@ class StrtreeIndex:
     def __init__(self, subscriptions: Sequence[Subscription]) -> None:
         """Choose an anchor for each filter and build the trees."""
         self._table = make_table(subscriptions)
+        self._sizes = self._table.sizes()
+        self._has_one_each = len(self._table.owner) == len(np.unique(self._table.owner))
         anchors = _choose_anchors(self._table)
         self._anchor_of = anchors
         self._unanchored = np.flatnonzero(anchors < 0)
@@ -79,7 +81,7 @@ class StrtreeIndex:
         rows = np.concatenate([f[0] for f in found]) if found else np.zeros(0, np.int64)
         filters = np.concatenate([f[1] for f in found]) if found else np.zeros(0, np.int64)
         positions = self._table.owner[filters]
-        if len(self._table.owner) == len(np.unique(self._table.owner)):
+        if self._has_one_each:
             return rows, positions
         pairs = np.unique(np.stack([rows, positions], axis=1), axis=0)
         return pairs[:, 0], pairs[:, 1]
@@ -127,8 +129,7 @@ class StrtreeIndex:
         step = 0
         pending = np.arange(len(rows), dtype=np.int64)
         alive = np.ones(len(rows), bool)
-        sizes = self._table.sizes()
-        while (pending := pending[(sizes[filters[pending]] > step) & alive[pending]]).size:
+        while (pending := pending[(self._sizes[filters[pending]] > step) & alive[pending]]).size:
             chosen = filters[pending]
             constraints = self._table.members[self._table.starts[chosen] + step]
             to_check = np.flatnonzero(constraints != self._anchor_of[chosen])

@@ -17,7 +17,7 @@ from contrada.matching.table import Ids
 from contrada.model.geometry import Fault
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import DataType, StructField, StructType
 
 ROWS_MAX = 65_536
 TALLY = "__tally"  # the column of what a task has done; it never leaves `match`
@@ -57,8 +57,16 @@ class AnswerShape:
             pa.array(subscriptions.subscribers_by_rank, _id_type(self.has_whole_subscribers)),
         )
 
-    def schema(self, event_type: "DataType", kept: "Sequence[DataType]") -> "StructType":
-        """Describe the answer to Spark, the tally of a task included."""
+    @property
+    def id_type(self) -> pa.DataType:
+        """Give the type of subscriptions' ids."""
+        return _id_type(self.has_whole_ids)
+
+    def schema(self, event_type: "DataType", kept: "Sequence[StructField]") -> "StructType":
+        """Describe the answer to Spark, the tally of a task included.
+
+        What a kept column states of itself it states in the answer too, such as its `crs`.
+        """
         from pyspark.sql import types
 
         field = types.StructField
@@ -72,7 +80,7 @@ class AnswerShape:
                 field("subscriber", kinds[self.has_whole_subscribers]),
                 field("version", types.StringType()),
             ]
-        fields += [field(name, kind) for name, kind in zip(self.keep, kept, strict=True)]
+        fields += [field(item.name, item.dataType, metadata=item.metadata) for item in kept]
         if self.quarantine:
             texts = [field(name, types.StringType()) for name in _ERROR_FIELDS]
             fields.append(field("error", types.StructType(texts)))
@@ -100,6 +108,10 @@ class AnswerShape:
                 "version": pa.nulls(len(rows), pa.string()),
             }
             yield self._batch(batch, matched, rows, columns)
+
+    def blank(self, batch: pa.RecordBatch, matched: MatchedBatch, rows: Ids) -> pa.RecordBatch:
+        """Give rows that say which event it is, and nothing about it."""
+        return self._batch(batch, matched, rows, self._nothing(len(rows)))
 
     def bad(
         self, batch: pa.RecordBatch, matched: MatchedBatch, rows: Ids

@@ -12,6 +12,7 @@ from contrada.errors import InvalidInput
 from contrada.matching.lookup import LookupTable
 from contrada.model.geometry import as_array
 from contrada.pictures import Layer, draw_map
+from contrada.spark.covering import RowGroups, stated_row_groups
 from contrada.spark.match import match, plan_match
 from contrada.spark.partitioned import Partitions
 
@@ -30,7 +31,8 @@ _OPTIONS: dict[str, Any] = {
 class PlanExplanation:
     """The plan of a match, and what it rests on.
 
-    `partitions` is None for the plan "broadcast", which has none.
+    `partitions` is None for the plan "broadcast", which has none; `row_groups` is None where the
+    events were not read by `read_geoparquet` with a `bbox`.
     """
 
     plan: str
@@ -40,6 +42,7 @@ class PlanExplanation:
     broad: int
     columns: tuple[str, ...]
     partitions: Partitions | None
+    row_groups: RowGroups | None
 
     def __str__(self) -> str:
         staged = f"{self.subscriptions:,}, {self.size_bytes:,} bytes staged"
@@ -48,6 +51,8 @@ class PlanExplanation:
             f"subscriptions: {staged}; {self.broad:,} may be satisfied anywhere",
             f"columns of events that travel: {', '.join(self.columns)}",
         ]
+        if self.row_groups is not None:
+            lines.append(f"row groups of events: {self.row_groups}")
         return "\n".join([*lines, *(_describe(self.partitions) if self.partitions else ())])
 
     def draw(self, path: str | Path) -> None:
@@ -82,6 +87,7 @@ def explain(events: "DataFrame", subscriptions: "DataFrame", **options: Any) -> 
         job.subscribed.broad,
         job.columns.names,
         job.partition() if job.plan.name == "partitioned" else None,
+        stated_row_groups(events),
     )
 
 

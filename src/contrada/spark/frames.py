@@ -11,35 +11,54 @@ from typing import TYPE_CHECKING
 
 from contrada.errors import InvalidInput
 from contrada.model.event import GEOMETRY, paths_of
-from contrada.spark.crs import column_of
+from contrada.spark.crs import column_of, state_crs, stated_crs
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
 
 SUBSCRIPTION_COLUMNS = ("filter", "geometry", "relation", "where", "attribute", "subscriber")
+FILE = "__file"  # the column of files that bad events come from; it never leaves `match`
 _DEFAULT_ID = "id"
 
 
 def identify(events: "DataFrame", event_id: str) -> "DataFrame":
     """Give events that have a column of ids: the named one, or for Parquet the file and the row."""
-    from pyspark.errors import AnalysisException
     from pyspark.sql import functions
 
     if event_id in events.columns or event_id != _DEFAULT_ID:
         check_id(events, event_id, "events", "event_id")
         return events
     place = functions.concat_ws("#", "_metadata.file_path", "_metadata.row_index")
-    try:
-        with _quiet("DataFrameQueryContextLogger"):
-            identified = events.withColumn(event_id, place)
-            identified.schema  # noqa: B018  the columns are looked up only now
-    except AnalysisException:
+    identified = _try_column(events, event_id, place)
+    if identified is None:
         raise InvalidInput(
             f"events have no column {event_id!r} for the id (event_id=…), and are not read from "
             f"Parquet, whose files and rows have a number; they have {', '.join(events.columns)}"
-        ) from None
+        )
     return identified
+
+
+def with_file(events: "DataFrame") -> "DataFrame":
+    """Add the file that each row comes from, where it comes straight from one."""
+    from pyspark.sql import functions
+
+    file = functions.nullif(functions.input_file_name(), functions.lit(""))
+    named = _try_column(events, FILE, file)
+    return events if named is None else named
+
+
+def _try_column(frame: "DataFrame", name: str, column: "Column") -> "DataFrame | None":
+    """Add a column; None where the source of the rows cannot give it."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        with _quiet("DataFrameQueryContextLogger"):
+            wider = frame.withColumn(name, column)
+            wider.schema  # noqa: B018  the columns are looked up only now
+    except AnalysisException:
+        return None
+    return wider
 
 
 @contextmanager
@@ -75,17 +94,71 @@ def subscription_columns(subscriptions: "DataFrame", subscription_id: str) -> li
     return list(dict.fromkeys(wanted))
 
 
-def with_wkb(frame: "DataFrame", names: Sequence[str]) -> "DataFrame":
-    """Select columns; Spark's own geometries become WKB."""
-    from pyspark.sql import functions
+def with_wkb(frame: "DataFrame", names: Sequence[str], whose: str) -> "DataFrame":
+    """Select columns for Python: Spark's own geometries become WKB and state their system.
 
-    columns = []
+    A column of a type that Spark cannot give to Python, or take back, is refused.
+    """
+    systems = {}
     for name in names:
-        column = column_of(name)
-        kind = frame.schema[name].dataType.typeName()
-        is_native = kind.startswith(("geometry", "geography"))
-        columns.append(functions.call_function("st_asbinary", column) if is_native else column)
-    return frame.select(*(c.alias(n) for c, n in zip(columns, names, strict=True)))
+        kind = frame.schema[name].dataType
+        if not _can_travel(kind):
+            raise InvalidInput(
+                f"{whose}, column {name!r}: Spark cannot give {kind.simpleString()} to Python; "
+                "cast it to another type, or leave it out"
+            )
+        if _is_native(kind):
+            systems[name] = stated_crs(frame, name)
+    columns = [_as_wkb(column_of(name), frame.schema[name].dataType) for name in names]
+    plain = frame.select(*(c.alias(n) for c, n in zip(columns, names, strict=True)))
+    return state_crs(plain, systems) if systems else plain
+
+
+def _can_travel(kind: "DataType") -> bool:
+    """Tell whether Spark writes a type for a Python worker and reads it back."""
+    from pyspark.sql import types
+
+    match kind:
+        case types.StructType():
+            inner = [field.dataType for field in kind]
+            return len(set(kind.names)) == len(inner) and all(map(_can_travel, inner))
+        case types.ArrayType():
+            is_void = isinstance(kind.elementType, types.NullType)
+            return kind.containsNull if is_void else _can_travel(kind.elementType)
+        case types.MapType():
+            return _can_travel(types.ArrayType(kind.keyType, False)) and _can_travel(
+                types.ArrayType(kind.valueType, kind.valueContainsNull)
+            )
+        case types.YearMonthIntervalType() | types.CalendarIntervalType():
+            return False
+        case types.CharType() | types.VarcharType():  # strings, unless Spark is told to keep them
+            return False
+    return True
+
+
+def _is_native(kind: "DataType") -> bool:
+    return kind.typeName().startswith(("geometry", "geography"))
+
+
+def _as_wkb(column: "Column", kind: "DataType") -> "Column":
+    """Turn a column of Spark's geometries into WKB, and those that a struct holds."""
+    from pyspark.sql import functions
+    from pyspark.sql.types import StructType
+
+    if _is_native(kind):
+        return functions.call_function("st_asbinary", column)
+    if not isinstance(kind, StructType) or not any(_holds_native(f.dataType) for f in kind):
+        return column
+    fields = [_as_wkb(column.getField(f.name), f.dataType).alias(f.name) for f in kind]
+    return functions.when(column.isNotNull(), functions.struct(*fields))
+
+
+def _holds_native(kind: "DataType") -> bool:
+    from pyspark.sql.types import StructType
+
+    if isinstance(kind, StructType):
+        return any(_holds_native(field.dataType) for field in kind)
+    return _is_native(kind)
 
 
 def referenced_columns(events: "DataFrame", attributes: Collection[str], strict: bool) -> list[str]:
@@ -109,12 +182,14 @@ def referenced_columns(events: "DataFrame", attributes: Collection[str], strict:
 
 
 def _has_path(struct: "StructType", name: str) -> bool:
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import MapType, StructType
 
     if name in struct.names:
         return True
     for path in paths_of(name)[:-1]:
         inner = struct[path].dataType if path in struct.names else None
+        if isinstance(inner, MapType):  # whose keys the schema does not tell
+            return True
         if isinstance(inner, StructType) and _has_path(inner, name[len(path) + 1 :]):
             return True
     return False

@@ -6,12 +6,12 @@ metadata of every file, which the driver reads through pyarrow.
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import repeat
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -25,32 +25,35 @@ from contrada.files.geometry_columns import (
 )
 from contrada.matching.grid import Box
 from contrada.model.event import GEOMETRY
+from contrada.spark.covering import (
+    Covering,
+    RowGroups,
+    add_up,
+    count_row_groups,
+    find_covering,
+    meets,
+    state_row_groups,
+)
 from contrada.spark.crs import column_of, state_crs
 from contrada.spark.uris import open_uri
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-_SIDES = ("xmin", "ymin", "xmax", "ymax")
 _FOOTERS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Covering:
-    """The column with the box of every geometry: its name, those of its fields, and their width."""
-
-    column: str
-    sides: tuple[str, ...]
-    is_single: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Footer:
-    """What one file says of its geometries, the primary column first."""
+    """What one file says of its geometries, the primary column first.
+
+    `row_groups` are counted where a box is asked for.
+    """
 
     uri: str
     columns: tuple[GeometryColumn, ...]
     covering: Covering | None
+    row_groups: RowGroups | None
 
     @property
     def crs(self) -> str | None:
@@ -71,21 +74,31 @@ def read_geoparquet(
 
     `bbox` (west, south, east, north; west beyond east crosses the 180° meridian) only prunes: rows
     whose box in the covering column does not meet it are left out, by whole row groups if the
-    statistics allow. Without a covering in every file, all rows come.
+    statistics allow; `explain` tells how many. Without a covering in every file, all rows come.
     """
     names = _names(paths)
     box = None if bbox is None else _check_box(bbox)
-    footers = _read_footers(_list_files(spark, names))
+    footers = _read_footers(_list_files(spark, names), box)
     for footer in footers[1:]:
         _refuse_difference(footers[0], footer)
     frame = spark.read.parquet(*names)
-    covering = footers[0].covering
-    if box is not None and covering and all(footer.covering == covering for footer in footers):
-        frame = frame.where(_meets(covering, box))
+    covering = _common_covering(footers)
+    if box is not None and covering is not None:
+        frame = frame.where(meets(covering, box))
     frame = state_crs(frame, {column.name: column.crs for column in footers[0].columns})
+    primary = footers[0].columns[0].name
+    if box is not None:
+        groups = add_up((f.row_groups for f in footers if f.row_groups), covering is not None)
+        frame = state_row_groups(frame, primary, groups)
     if GEOMETRY not in frame.columns:
-        frame = frame.withColumn(GEOMETRY, column_of(footers[0].columns[0].name))
+        frame = frame.withColumn(GEOMETRY, column_of(primary))
     return frame
+
+
+def _common_covering(footers: Sequence[Footer]) -> Covering | None:
+    """Give the covering that all files have; None where one of them has another or none."""
+    covering = footers[0].covering
+    return covering if all(footer.covering == covering for footer in footers) else None
 
 
 def _names(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
@@ -115,17 +128,18 @@ def _list_files(spark: "SparkSession", names: list[str]) -> list[str]:
     return sorted(files)
 
 
-def _read_footers(uris: list[str]) -> list[Footer]:
+def _read_footers(uris: list[str], box: Box | None) -> list[Footer]:
     with ThreadPoolExecutor(min(_FOOTERS_AT_ONCE, len(uris))) as pool:
-        return list(pool.map(_read_footer, uris))
+        return list(pool.map(_read_footer, uris, repeat(box)))
 
 
-def _read_footer(uri: str) -> Footer:
+def _read_footer(uri: str, box: Box | None) -> Footer:
     filesystem, path = open_uri(uri)
     try:
         with filesystem.open_input_file(path) as source, pq.ParquetFile(source) as file:
+            metadata = file.metadata
             # The footer's own metadata: a writer may add to it after the schema is written.
-            schema = file.schema_arrow.with_metadata(file.metadata.metadata or {})
+            schema = file.schema_arrow.with_metadata(metadata.metadata or {})
     except (pa.ArrowException, OSError) as fault:
         raise InvalidInput(f"{uri}: not a Parquet file: {fault}") from fault
     geo = geoparquet_metadata(schema, uri)
@@ -146,30 +160,9 @@ def _read_footer(uri: str) -> Footer:
                 f"{uri}: column {column.name!r} has geometries in the encoding "
                 f'"{column.encoding}"; on Spark only WKB is read'
             )
-    return Footer(uri, tuple(columns), _find_covering(schema, geo["columns"][primary]))
-
-
-def _find_covering(schema: pa.Schema, stated: Mapping[str, Any]) -> Covering | None:
-    """Find the covering of the primary column; one that is not as it should be prunes nothing.
-
-    Boxes are planar here. A file whose own box wraps at the 180° meridian may have rows whose
-    boxes do, and none of them is used.
-    """
-    try:
-        if _wraps(stated.get("bbox")):
-            return None
-        paths = stated["covering"]["bbox"]
-        (column,) = {paths[side][0] for side in _SIDES}
-        names = tuple(str(paths[side][1]) for side in _SIDES)
-        kinds = {schema.field(column).type.field(name).type for name in names}
-        (is_single,) = {{pa.float32(): True, pa.float64(): False}[kind] for kind in kinds}
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-        return None
-    return Covering(column, names, is_single)
-
-
-def _wraps(bbox: Sequence[float] | None) -> bool:
-    return bbox is not None and bbox[0] > bbox[len(bbox) // 2]
+    covering = find_covering(schema, geo["columns"][primary])
+    groups = None if box is None else count_row_groups(metadata, covering, box, uri)
+    return Footer(uri, tuple(columns), covering, groups)
 
 
 def _refuse_difference(first: Footer, other: Footer) -> None:
@@ -189,27 +182,3 @@ def _refuse_difference(first: Footer, other: Footer) -> None:
 
 def _show(crs: str | None) -> str:
     return "an unknown coordinate system" if crs is None else f"{crs:.60}"
-
-
-def _meets(covering: Covering, box: Box) -> "Column":
-    """Tell which rows have a box that meets another; each comparison is one that Parquet knows."""
-    from pyspark.sql import functions
-
-    west, south, east, north = map(functions.lit, box)
-    if covering.is_single:
-        west, south, east, north = (
-            functions.lit(_widened(side, outward)).cast("float")
-            for side, outward in zip(box, (-math.inf, -math.inf, math.inf, math.inf), strict=True)
-        )
-    sides = (column_of(covering.column).getField(name) for name in covering.sides)
-    xmin, ymin, xmax, ymax = sides
-    starts_before, ends_after = xmin <= east, xmax >= west
-    wraps = box[0] > box[2]
-    along_x = (starts_before | ends_after) if wraps else (starts_before & ends_after)
-    return along_x & (ymin <= north) & (ymax >= south)
-
-
-def _widened(side: float, outward: float) -> float:
-    """Give the next number of single precision, as if a writer had rounded towards us."""
-    with np.errstate(over="ignore"):
-        return float(np.nextafter(np.float32(side), np.float32(outward)))

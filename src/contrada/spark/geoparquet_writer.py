@@ -96,7 +96,7 @@ def write_geoparquet(
     name = os.fspath(path)
     _check(frame, geometry, mode)
     system = _choose_crs(frame, geometry, crs, name)
-    plain = with_wkb(frame, frame.columns)
+    plain = with_wkb(frame, frame.columns, name)
     schema = _arrow_schema(plain, geometry, system, name)
     draft = DraftFolder.begin(as_uri(name), replace=mode == "overwrite")
     try:
@@ -146,8 +146,10 @@ def _arrow_schema(frame: "DataFrame", geometry: str, crs: str | None, name: str)
     """Find the schema of the files; refuse a type that they cannot have, before anything runs."""
     from pyspark.errors import PySparkException
 
+    # Not of the frame itself: an action on the answer of a match ends its counts.
+    empty = frame.sparkSession.createDataFrame([], frame.schema).limit(0)
     try:
-        schema = pa.schema([field.remove_metadata() for field in frame.limit(0).toArrow().schema])
+        schema = pa.schema([field.remove_metadata() for field in empty.toArrow().schema])
         GeoParquetWriter(io.BytesIO(), schema, geometry, crs, name).abandon()
     except (PySparkException, pa.ArrowException) as fault:
         raise InvalidInput(f"{name}: a column cannot be written: {fault}") from fault

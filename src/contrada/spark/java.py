@@ -8,6 +8,9 @@ becomes the Java that was found:
   start; any other prints a warning at each start. Only the linear algebra of MLlib uses it.
 - `--add-opens` of a package that Java 25 no longer has: a warning at each start.
 
+and adds one that only newer launchers know: without `--sun-misc-unsafe-memory-access=allow` Arrow
+finds no memory on Java 24 and newer.
+
 This module knows nothing of sessions, and changes neither the environment nor any Java.
 """
 
@@ -26,6 +29,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from contrada.errors import InvalidInput, MissingPackage
+from contrada.machine import cache_folders
 
 VERSION_MIN = 17
 
@@ -127,6 +131,7 @@ def _script(java: Java) -> bytes:
     dropped = ["--add-modules=jdk.incubator.vector"]
     if java.version >= 25:
         dropped.append("--add-opens=java.base/sun.security.action=ALL-UNNAMED")
+    added = "--sun-misc-unsafe-memory-access=allow " if java.version >= 24 else ""
     return os.fsencode(f"""\
 #!/bin/sh
 # Java {java.version}, without the options of Spark's launcher that do not suit it.
@@ -137,15 +142,13 @@ for argument do
         *) set -- "$@" "$argument" ;;
     esac
 done
-exec {shlex.quote(str(java.program))} "$@"
+exec {shlex.quote(str(java.program))} {added}"$@"
 """)
 
 
 def _parents() -> Iterator[Path]:
     """List the folders that may hold a launcher; the last is made for this process alone."""
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
-    if Path(cache).is_absolute():
-        yield Path(cache) / "contrada"
+    yield from cache_folders()
     temporary = tempfile.mkdtemp(prefix="contrada-java-")
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
     yield Path(temporary)

@@ -5,15 +5,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from contrada.spark.answering import AnswerShape
+from contrada.spark.areas import AreaTask, AreaVisit, DetermineTask, partial_schema
 from contrada.spark.counting import observed
 from contrada.spark.partitioned import Partitions, partition
-from contrada.spark.routing import ROUTE, TURN, PartitionTask, RouteTask
+from contrada.spark.routing import ROUTE, TURN, RouteTask
 from contrada.spark.subscribing import Subscribed
+from contrada.spark.visiting import PartitionTask, Visit
 from contrada.spark.worker import EventColumns, MatchTask, Versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import DataType
+    from pyspark.sql.types import DataType, StructField, StructType
 
 BROADCAST_BYTES_MAX = 512 * 2**20
 
@@ -42,14 +44,15 @@ def choose_plan(wanted: str, subscribed: Subscribed) -> Plan:
 class Job:
     """Events with numbered columns, and staged subscriptions.
 
-    `types` are those of the answer's column `event` and of the columns that are kept.
+    `event_type` is that of the answer's column `event`; `kept` are the columns that it keeps.
     """
 
     events: "DataFrame"
     subscribed: Subscribed
     columns: EventColumns
     shape: AnswerShape
-    types: "Sequence[DataType]"
+    event_type: "DataType"
+    kept: "Sequence[StructField]"
     plan: Plan
 
     def run(self) -> "DataFrame":
@@ -67,40 +70,67 @@ class Job:
     def run_broadcast(self) -> "DataFrame":
         """Match every event against all subscriptions, wherever it is read."""
         task = MatchTask(Versions.here(), self.subscribed.staged, self.columns, self.shape)
-        schema = self.shape.schema(self.types[0], self.types[1:])
+        schema = self.shape.schema(self.event_type, self.kept)
         return observed(self.events, lambda events: events.mapInArrow(task, schema))
 
     def run_partitioned(self, found: Partitions) -> "DataFrame":
         """Bring events to the subscriptions in their part of the universe."""
         from pyspark.sql import types
 
-        shape = self.shape
-        kept = list(self.types[1:])
-        if shape.wants_counts:
-            shape, kept = replace(shape, keep=(*shape.keep, TURN)), [*kept, types.LongType()]
+        is_area = self.columns.evaluator.grid is not None
+        shape, kept = self.shape, list(self.kept)
+        if shape.wants_counts or is_area:
+            shape = replace(shape, keep=(*shape.keep, TURN))
+            kept.append(types.StructField(TURN, types.LongType()))
         routing = RouteTask(Versions.here(), found.table, self.columns, self.subscribed.anchored)
         matching = PartitionTask(
-            Versions.here(), found.table, found.segments, found.residual, self.columns, shape
+            Versions.here(),
+            found.table,
+            found.segments,
+            found.residual,
+            self.columns,
+            shape,
+            AreaVisit if is_area else Visit,
         )
         route = [
             types.StructField(name, kind) for name, kind in zip(ROUTE, _route_types(), strict=True)
         ]
         routed = types.StructType([*route, *self.events.schema.fields])
-        schema = shape.schema(self.types[0], kept)
+        schema = shape.schema(self.event_type, kept)
 
         def run(events: "DataFrame") -> "DataFrame":
             copies = events.mapInArrow(routing, routed)
             dealt = copies.repartitionById(found.table.partition_count, ROUTE[0])
+            if is_area:
+                return self._determine(dealt, AreaTask(matching), schema)
             return dealt.mapInArrow(matching, schema)
 
         return observed(self.events, run, self._sum_up if shape.wants_counts else lambda a: a)
+
+    def _determine(
+        self, dealt: "DataFrame", matching: AreaTask, schema: "StructType"
+    ) -> "DataFrame":
+        """Bring partial answers together by event, and decide over their sums."""
+        from pyspark.sql import types
+
+        wants_counts = self.shape.wants_counts
+        partial = dealt.mapInArrow(matching, partial_schema(schema, self.shape))
+        fields = [field for field in schema.fields if wants_counts or field.name != TURN]
+        task = DetermineTask(tuple(field.name for field in fields), wants_counts)
+        count = matching.within.table.partition_count
+        return partial.repartition(count, TURN).mapInArrow(task, types.StructType(fields))
 
     def _sum_up(self, answer: "DataFrame") -> "DataFrame":
         """Add up the counts that partitions have of one event."""
         from pyspark.sql import functions
 
         names = [name for name in answer.columns if name not in ("n", TURN)]
-        firsts = [functions.first(name, ignorenulls=True).alias(name) for name in names]
+        firsts = [
+            functions.first(name, ignorenulls=True).alias(
+                name, metadata=answer.schema[name].metadata
+            )
+            for name in names
+        ]
         summed = answer.groupBy(TURN).agg(functions.sum("n").alias("n"), *firsts)
         return summed.select(*(name for name in answer.columns if name != TURN))
 

@@ -1,47 +1,23 @@
-"""What the Python workers of one machine share: a cache folder of bounded size, and locks."""
+"""The cache folder that the Python workers of one machine share, of bounded size."""
 
-import fcntl
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from contrada.errors import InvalidInput
+from contrada.machine import cache_folders
 
 _BYTES_MAX = "CONTRADA_CACHE_BYTES_MAX"
 _BYTES_MAX_DEFAULT = 8 * 2**30
 
 
 def cache_folder(name: str) -> Path:
-    """Give a folder that all workers of a machine share; a temporary one if home is read-only."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    for parent in (
-        Path(cache) / "contrada",
-        Path(tempfile.gettempdir()) / f"contrada-{os.getuid()}",
-    ):
-        folder = parent / name
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(folder, os.W_OK):
-            return folder
+    """Give a folder that all workers of a machine share."""
+    for folder in cache_folders(name):
+        return folder
     raise InvalidInput(
-        f"neither {cache} nor {tempfile.gettempdir()} can be written to: "
+        "neither the user's cache nor the temporary folder can be written to: "
         "set XDG_CACHE_HOME to a folder that can"
     )
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Let one process of a machine in at a time."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def prune(folder: Path, suffix: str, keep: Path) -> None:

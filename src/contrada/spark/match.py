@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from contrada.errors import InvalidInput, NotBuilt
 from contrada.spark.answering import AnswerShape
 from contrada.spark.crs import refuse_two_systems
+from contrada.spark.evaluators import EXACT, Evaluator, make_evaluator
 from contrada.spark.frames import (
     check_id,
     has_whole_ids,
@@ -18,6 +19,7 @@ from contrada.spark.frames import (
     identify,
     referenced_columns,
     subscription_columns,
+    with_file,
     with_wkb,
 )
 from contrada.spark.jobs import Job, choose_plan
@@ -32,7 +34,7 @@ _OUTPUT_COLUMNS = {
     "counts": ("event", "n", "error"),
 }
 _PLANS = {"auto": True, "broadcast": True, "partitioned": True}
-_EVALUATORS = {"exact": True, "area": False}
+_EVALUATORS = {"exact": True, "area": True}
 _OUTPUTS = {"pairs": True, "counts": True}
 
 
@@ -55,8 +57,9 @@ def match(
     Gives `event, subscription, subscriber, version` and the `keep` columns of the event; with
     `output="counts"` gives `event, n` for every event. A bad event row fails the job, or with
     `quarantine` comes back once with `subscription` null and `error` (code, message, place).
-    `repair` mends invalid geometries. A constraint on a column that the events lack is warned of,
-    or with `strict` refused.
+    `evaluator="area"` gives the approximate answer of the AHS model, which is that of a matcher
+    with the engine "ahs". `repair` mends invalid geometries. A constraint on a column that the
+    events lack is warned of, or with `strict` refused.
     """
     return plan_match(
         events,
@@ -95,28 +98,36 @@ def plan_match(
     assert not isinstance(subscriptions, str)
     refuse_two_systems(events, subscriptions)
     kept = _check_kept(events, keep, output)
-    events = identify(events, event_id)
-    subscribed, has_whole_ids = stage_subscriptions(subscriptions, subscription_id, repair)
+    given, events = events, identify(events, event_id)
+    deciding = make_evaluator(evaluator, events.sparkSession)
+    subscribed, has_whole_ids = stage_subscriptions(
+        subscriptions, subscription_id, repair, deciding
+    )
     referenced = referenced_columns(events, subscribed.attributes, strict)
     columns = tuple(dict.fromkeys((event_id, *referenced, *kept)))
     shape = AnswerShape(
         kept, quarantine, output == "counts", has_whole_ids, has_whole_subscribers(subscriptions)
     )
-    chosen = with_wkb(events, columns)
+    chosen = with_wkb(events, columns, "events")
+    if quarantine and events is given:  # else the id names the file
+        chosen = with_file(chosen)
     # PySpark's mapInArrow takes no column with a dot or a backtick in its name.
-    numbered = chosen.toDF(*(f"column{i}" for i in range(len(columns))))
-    types = [id_type(chosen, event_id), *(chosen.schema[name].dataType for name in kept)]
-    reading = EventColumns(columns, event_id, subscribed.geometries, repair)
-    return Job(numbered, subscribed, reading, shape, types, choose_plan(plan, subscribed))
+    numbered = chosen.toDF(*(f"column{i}" for i in range(len(chosen.columns))))
+    fields = [chosen.schema[name] for name in kept]
+    reading = EventColumns(tuple(chosen.columns), event_id, subscribed.geometries, repair, deciding)
+    kind, chosen_plan = id_type(chosen, event_id), choose_plan(plan, subscribed)
+    return Job(numbered, subscribed, reading, shape, kind, fields, chosen_plan)
 
 
 def stage_subscriptions(
-    subscriptions: "DataFrame", subscription_id: str, repair: bool
+    subscriptions: "DataFrame", subscription_id: str, repair: bool, evaluator: Evaluator = EXACT
 ) -> tuple[Subscribed, bool]:
     """Stage subscriptions; tell also whether their ids are integers."""
     check_id(subscriptions, subscription_id, "subscriptions", "subscription_id")
     wanted = subscription_columns(subscriptions, subscription_id)
-    subscribed = subscribe(with_wkb(subscriptions, wanted), wanted, subscription_id, repair)
+    subscribed = subscribe(
+        with_wkb(subscriptions, wanted, "subscriptions"), wanted, subscription_id, repair, evaluator
+    )
     return subscribed, has_whole_ids(subscriptions, subscription_id, "subscriptions")
 
 

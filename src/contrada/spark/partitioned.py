@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.matching.lookup import LookupTable, Weights, loads, make_lookup_table, weigh
+from contrada.matching.grid import LONGITUDE_LATITUDE, Box
+from contrada.matching.lookup import LookupTable, loads, make_lookup_table, weigh
 from contrada.spark.answering import AnswerShape
 from contrada.spark.segments import AssignTask, CellCountTask, EventCountTask, SegmentTask
 from contrada.spark.staging import Part, StagedSet
@@ -57,7 +58,9 @@ def partition(
     """Divide the universe by where subscriptions lie and events fall, and stage the segments."""
     table, weights = _divide(spark, subscribed, events, columns, count)
     parts = _parts(spark, subscribed.staged)
-    rows = parts.mapInArrow(AssignTask(subscribed.staged.uri, table), _ROW)
+    rows = parts.mapInArrow(
+        AssignTask(subscribed.staged.uri, table, subscribed.staged.evaluator), _ROW
+    )
     residual_number = table.partition_count
     writing = SegmentTask(subscribed.staged.uri, shape.has_whole_ids, shape.has_whole_subscribers)
     written = (
@@ -67,7 +70,9 @@ def partition(
     )
     staged = {
         row["partition"]: StagedSet(
-            subscribed.staged.uri, (Part(row["digest"], row["count"], row["size_bytes"]),)
+            subscribed.staged.uri,
+            (Part(row["digest"], row["count"], row["size_bytes"]),),
+            subscribed.staged.evaluator,
         )
         for row in written
     }
@@ -76,7 +81,7 @@ def partition(
         table,
         tuple(staged.get(number) for number in range(table.partition_count)),
         staged.get(residual_number),
-        loads(table, weights),
+        weights,
         held / max(1, subscribed.staged.count),
     )
 
@@ -87,20 +92,34 @@ def _divide(
     events: "DataFrame",
     columns: EventColumns,
     count: int,
-) -> tuple[LookupTable, Weights]:
-    universe = subscribed.bounds or (-180.0, -90.0, 180.0, 90.0)
-    west, south, east, north = universe
-    if not (west < east and south < north):  # all on one line: any box around it will do
-        universe = (west - 1, south - 1, east + 1, north + 1)
-    counting = CellCountTask(subscribed.staged.uri, LEVEL, universe)
+) -> tuple[LookupTable, NDArray[np.float64]]:
+    """Make the table, and say how heavy each of its partitions is."""
+    evaluator = subscribed.staged.evaluator
+    universe = _choose_universe(subscribed)
+    level = LEVEL if evaluator.grid is None else min(LEVEL, evaluator.grid.level)
+    counting = CellCountTask(subscribed.staged.uri, level, universe, evaluator)
     cells = _histogram(_parts(spark, subscribed.staged).mapInArrow(counting, "code long, n long"))
     fallen = {}
     if not events.isStreaming:
         sample = events.sample(fraction=_SAMPLE, seed=1)
-        falling = EventCountTask(LEVEL, universe, columns, subscribed.anchored)
+        falling = EventCountTask(level, universe, columns, subscribed.anchored)
         fallen = _histogram(sample.mapInArrow(falling, "code long, n long"))
-    weights = weigh(LEVEL, cells, fallen)
-    return make_lookup_table(universe, weights, count), weights
+    weights = weigh(level, cells, fallen)
+    table = make_lookup_table(universe, weights, count)
+    refined = table if evaluator.grid is None else table.refined(evaluator.grid.level)
+    return refined, loads(table, weights)
+
+
+def _choose_universe(subscribed: Subscribed) -> Box:
+    """Take the evaluator's own universe, or else the bounds of all anchors."""
+    grid = subscribed.staged.evaluator.grid
+    if grid is not None:
+        return grid.universe
+    universe = subscribed.bounds or LONGITUDE_LATITUDE
+    west, south, east, north = universe
+    if not (west < east and south < north):  # all on one line: any box around it will do
+        universe = (west - 1, south - 1, east + 1, north + 1)
+    return universe
 
 
 def _histogram(counted: "DataFrame") -> dict[int, int]:

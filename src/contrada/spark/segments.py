@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from contrada.files.snapshot import Snapshot, write_snapshot
 from contrada.matcher.saving import load_subscriptions
-from contrada.matching.anchors import anchors_of
 from contrada.matching.columns import GeometryColumn
 from contrada.matching.grid import Box, CellLists, Grid
 from contrada.matching.lookup import LookupTable, PrefixLists, make_prefix_lists
-from contrada.matching.subscribing import PredicateReader
 from contrada.matching.table import Ids
 from contrada.model.geometry import Geometries, as_array
 from contrada.model.subscription import Subscription
+from contrada.spark.evaluators import Evaluator
 from contrada.spark.staging import Part, fetch, put
 from contrada.spark.worker import EventColumns
 
@@ -34,14 +33,15 @@ class CellCountTask:
     uri: str
     level: int
     universe: Box
+    evaluator: Evaluator
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Count the cells of all anchors of some parts."""
         for snapshot in _snapshots(self.uri, batches):
             shapes = [
                 shape
-                for subscription in load_subscriptions(snapshot, PredicateReader())
-                for _, shape in anchors_of(subscription) or ()
+                for subscription in load_subscriptions(snapshot, self.evaluator.reader())
+                for _, shape in self.evaluator.anchors_of(subscription) or ()
             ]
             for first in range(0, len(shapes), _ROWS_MAX):
                 yield self._count(as_array(shapes[first : first + _ROWS_MAX]))
@@ -83,11 +83,12 @@ class AssignTask:
 
     uri: str
     table: LookupTable
+    evaluator: Evaluator
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Give the rows of some parts, as often as there are partitions for them."""
         for snapshot in _snapshots(self.uri, batches):
-            subscriptions = load_subscriptions(snapshot, PredicateReader())
+            subscriptions = load_subscriptions(snapshot, self.evaluator.reader())
             rows, partitions = self._assign(subscriptions)
             table = pa.Table.from_batches(snapshot.batches())
             for first in range(0, len(rows), _ROWS_MAX):
@@ -98,13 +99,13 @@ class AssignTask:
                 yield pa.RecordBatch.from_pydict(columns)
 
     def _assign(self, subscriptions: Sequence[Subscription]) -> tuple[Ids, Ids]:
-        lists = prefixes_of(subscriptions, self.table)
+        lists = prefixes_of(subscriptions, self.table, self.evaluator)
         rows: list[int] = []
         partitions: list[int] = []
         for row, subscription in enumerate(subscriptions):
             mine = lists.prefixes[lists.list_starts[row] : lists.list_starts[row + 1]].tolist()
             found = {p for prefix in mine for p in self.table.replicas[prefix]}
-            if anchors_of(subscription) is None:
+            if self.evaluator.anchors_of(subscription) is None:
                 found = {self.table.partition_count}
             rows += [row] * len(found)
             partitions += sorted(found)
@@ -154,11 +155,13 @@ class SegmentTask:
             return put(self.uri, path, rows.num_rows)
 
 
-def prefixes_of(subscriptions: Sequence[Subscription], table: LookupTable) -> PrefixLists:
+def prefixes_of(
+    subscriptions: Sequence[Subscription], table: LookupTable, evaluator: Evaluator
+) -> PrefixLists:
     """Select the prefixes of subscriptions: those that an anchor of theirs touches."""
     shapes, owners = [], []
     for row, subscription in enumerate(subscriptions):
-        for _, shape in anchors_of(subscription) or ():
+        for _, shape in evaluator.anchors_of(subscription) or ():
             shapes.append(shape)
             owners.append(row)
     return _join(table, table.grid().decompose(as_array(shapes)), owners, len(subscriptions))

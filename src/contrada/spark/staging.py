@@ -21,7 +21,9 @@ import pyarrow as pa
 
 from contrada.errors import InvalidInput
 from contrada.files.snapshot import SUFFIXES, Snapshot, open_snapshot, read_digest
-from contrada.spark.machine import cache_folder, locked, prune
+from contrada.machine import locked
+from contrada.spark.evaluators import EXACT, Evaluator
+from contrada.spark.machine import cache_folder, prune
 from contrada.spark.uris import open_uri
 
 if TYPE_CHECKING:
@@ -47,10 +49,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class StagedSet:
-    """Parts at a URI that together are one set of subscriptions."""
+    """Parts at a URI that together are one set of subscriptions, and what decides them."""
 
     uri: str
     parts: tuple[Part, ...]
+    evaluator: Evaluator = EXACT
 
     @property
     def digest(self) -> str:

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import shapely
+from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput
 from contrada.language import FILTERS_MAX
 from contrada.matcher.saving import Settings, save_subscriptions
-from contrada.matching.anchors import anchors_of
 from contrada.matching.engines import DEFAULT_ENGINE
 from contrada.matching.grid import Box
-from contrada.matching.subscribing import PredicateReader, SubscriptionRows, read_subscriptions
+from contrada.matching.subscribing import SubscriptionRows, read_subscriptions
 from contrada.model.geometry import as_array
 from contrada.model.subscription import Id, Subscription
+from contrada.spark.evaluators import Evaluator
 from contrada.spark.staging import Part, StagedSet, fetch, put, staging_uri
 
 if TYPE_CHECKING:
@@ -65,12 +66,13 @@ class StageTask:
     columns: tuple[str, ...]
     id_column: str
     repair: bool
+    evaluator: Evaluator
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Give a line for each part, and one for the bad rows if there are any."""
         faults = _Faults()
         rows = SubscriptionRows()
-        reader = PredicateReader()
+        reader = self.evaluator.reader()
         first_row = 0
         for batch in batches:
             read_subscriptions(
@@ -99,19 +101,30 @@ class StageTask:
         if len(ids) < len(subscriptions):
             faults.add_repeated(ids)
             subscriptions = list({s.id: s for s in subscriptions}.values())
+        subscriptions = [s for s in subscriptions if self._is_served(s, faults)]
+        anchors = [self.evaluator.anchors_of(subscription) for subscription in subscriptions]
         part = write_part(self.uri, subscriptions)
         return _as_line(
             digest=part.digest,
             count=part.count,
             size_bytes=part.size_bytes,
-            broad=sum(anchors_of(s) is None for s in subscriptions),
+            broad=sum(found is None for found in anchors),
             geometries=sorted(
                 {a for s in subscriptions for a in s.predicate.geometry_attributes()}
             ),
-            anchored=sorted({name for s in subscriptions for name, _ in anchors_of(s) or ()}),
-            bounds=_bounds(subscriptions),
+            anchored=sorted({name for found in anchors for name, _ in found or ()}),
+            bounds=_bounds([shape for found in anchors for _, shape in found or ()]),
             attributes=sorted({a for s in subscriptions for a in s.predicate.attributes()}),
         )
+
+    def _is_served(self, subscription: Subscription, faults: "_Faults") -> bool:
+        """Tell whether the evaluator can serve a subscription; count it if not."""
+        try:
+            self.evaluator.engine().check(subscription)
+        except InvalidInput as error:
+            faults.add_refused(subscription.id, str(error))
+            return False
+        return True
 
 
 def write_part(uri: str, subscriptions: Sequence[Subscription]) -> Part:
@@ -123,21 +136,23 @@ def write_part(uri: str, subscriptions: Sequence[Subscription]) -> Part:
         return put(uri, path, len(subscriptions))
 
 
-def _bounds(subscriptions: Sequence[Subscription]) -> list[float] | None:
-    shapes = [shape for s in subscriptions for _, shape in anchors_of(s) or ()]
+def _bounds(shapes: Sequence[BaseGeometry]) -> list[float] | None:
     return np.asarray(shapely.total_bounds(as_array(shapes))).tolist() if shapes else None
 
 
-def subscribe(frame: "DataFrame", columns: Sequence[str], id_: str, repair: bool) -> Subscribed:
+def subscribe(
+    frame: "DataFrame", columns: Sequence[str], id_: str, repair: bool, evaluator: Evaluator
+) -> Subscribed:
     """Stage a DataFrame of subscriptions that has just these columns; refuse bad rows."""
     spark = frame.sparkSession
-    task = StageTask(staging_uri(spark), tuple(columns), id_, repair)
+    task = StageTask(staging_uri(spark), tuple(columns), id_, repair, evaluator)
     numbered = frame.toDF(*(f"column{i}" for i in range(len(columns))))
     lines = numbered.mapInArrow(task, _LINES).toArrow().to_pylist()
     parts = [line for line in lines if line["digest"] is not None]
     staged = StagedSet(
         task.uri,
         tuple(Part(line["digest"], line["count"], line["size_bytes"]) for line in parts),
+        evaluator,
     )
     _refuse(lines, staged)
     if len(parts) > 1:
@@ -221,6 +236,10 @@ class _Faults:
     def add(self, row: int, id_: Id | None, reason: str) -> None:
         """Count a row; the row's number means nothing here, its id does."""
         self._add([f"subscription {id_!r}, {reason.removeprefix(f'{_NAME}, row {row}, ')}"])
+
+    def add_refused(self, id_: Id, reason: str) -> None:
+        """Count a subscription that the evaluator cannot serve."""
+        self._add([f"subscription {id_!r}: {reason}"])
 
     def add_repeated(self, ids: Counter[Id]) -> None:
         """Count the ids that several rows have."""

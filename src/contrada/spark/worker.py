@@ -3,6 +3,7 @@
 Only importable names travel to a worker by reference, so this module must not need the driver.
 """
 
+import gc
 import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,15 +16,16 @@ from contrada.errors import InvalidInput
 from contrada.files.snapshot import FORMAT
 from contrada.matcher.run import count_rows_at_once, match_received
 from contrada.matcher.saving import load_subscriptions
-from contrada.matching.engines import DEFAULT_ENGINE, make_engine
 from contrada.matching.receiving import ReceivedEvents, receive
 from contrada.matching.segments import SubscriptionSet
-from contrada.matching.subscribing import PredicateReader
+from contrada.model.geometry import Fault
 from contrada.spark.answering import ROWS_MAX, AnswerShape
+from contrada.spark.evaluators import EXACT, Evaluator
+from contrada.spark.frames import FILE
 from contrada.spark.staging import StagedSet
 
 _SETS_MAX = 2  # sets of subscriptions that a worker keeps open
-_open_sets: dict[str, SubscriptionSet] = {}
+_open_sets: dict[tuple[str, Evaluator], SubscriptionSet] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +66,11 @@ class EventColumns:
     event_id: str | None
     geometries: tuple[str, ...]
     repair: bool
+    evaluator: Evaluator = EXACT
 
     def receive(self, batch: pa.RecordBatch) -> ReceivedEvents:
         """Decode a batch that has these names."""
-        return receive(
+        received = receive(
             batch,
             0,
             geometry_attributes=self.geometries,
@@ -75,7 +78,10 @@ class EventColumns:
             id_column=self.event_id,
             name="events",
             repair=self.repair,
+            find_more_faults=self.evaluator.engine().find_event_faults,
         )
+        name_files(batch, received)
+        return received
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,18 +118,18 @@ class MatchTask:
 
 def open_set(staged: StagedSet) -> SubscriptionSet:
     """Open the subscriptions of a task; a worker does so once and keeps the last few sets."""
-    key = staged.digest
+    key = (staged.digest, staged.evaluator)
     if key not in _open_sets:
         while len(_open_sets) >= _SETS_MAX:
             del _open_sets[next(iter(_open_sets))]
-        reader = PredicateReader()
+        engine, reader = staged.evaluator.engine(), staged.evaluator.reader()
         found = [
             subscription
             for snapshot in staged.fetch()
             for subscription in load_subscriptions(snapshot, reader)
         ]
-        engine = make_engine(DEFAULT_ENGINE, {})
         _open_sets[key] = SubscriptionSet(engine.make_index).changed([], found)
+        gc.freeze()  # else every collection walks over all subscriptions
     return _open_sets[key]
 
 
@@ -135,6 +141,17 @@ def cut(
     for large in batches:
         for first in range(0, large.num_rows, rows_max):
             yield large.slice(first, rows_max).rename_columns(list(names))
+
+
+def name_files(batch: pa.RecordBatch, events: ReceivedEvents) -> None:
+    """Say of bad events which file they come from, where that is known."""
+    if FILE not in batch.schema.names:
+        return
+    files = batch.column(FILE)
+    for row, fault in events.bad.items():
+        file = files[row].as_py()
+        if file is not None:
+            events.bad[row] = Fault(fault.code, f"in {file}, {fault.message}")
 
 
 def refuse_bad(events: ReceivedEvents, quarantine: bool) -> None:

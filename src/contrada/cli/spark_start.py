@@ -1,0 +1,93 @@
+"""What the commands on Spark share: the master, its settings, the log, and one-line errors."""
+
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from contrada.cli.progress import waiting
+from contrada.errors import ContradaError, InvalidInput
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_OUR_ERROR = re.compile(r"^contrada\.errors\.\w+: (.*)", re.MULTILINE)
+_COPY = re.compile(r"in file:\S*/contrada-\w+/events\.parquet, ")
+_MASTER = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
+
+
+def check_master(option: str, master: str) -> None:
+    """Refuse what cannot be a master of Spark, at which Spark itself would print a traceback."""
+    if not _MASTER.fullmatch(master):
+        raise InvalidInput(f"{option} {master} is no master of Spark; try 'local[*]'")
+
+
+def read_conf(settings: Sequence[str] | None) -> dict[str, str]:
+    """Read the settings of `--conf`."""
+    found = {}
+    for setting in settings or ():
+        name, equals, value = setting.partition("=")
+        if not equals or not name.startswith("spark."):
+            raise InvalidInput(f"--conf {setting}: must be spark.NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def start(master: str, config: dict[str, str], label: str) -> "SparkSession":
+    """Start Spark, or take the session that is running, and show how long it takes."""
+    import contrada.spark
+
+    with waiting(label):
+        return contrada.spark.session(master, config=config)
+
+
+def is_one_machine(spark: "SparkSession") -> bool:
+    """Tell whether driver and executors have the same files."""
+    return str(spark.sparkContext.master).startswith("local")
+
+
+def shared_folder(spark: "SparkSession") -> str | None:
+    """Name a folder for files that driver and executors pass on; None means any on one machine."""
+    from contrada.spark.staging import STAGING, staging_uri
+
+    if is_one_machine(spark):
+        return None
+    uri = urlsplit(staging_uri(spark))
+    if uri.scheme not in ("", "file"):
+        raise InvalidInput(
+            f"{STAGING} is {uri.geturl()}, and this command passes files on through a folder that "
+            "all machines mount: set it to file:///…, or call contrada.spark.match"
+        )
+    return unquote(uri.path)
+
+
+@contextmanager
+def our_errors() -> Iterator[None]:
+    """Turn the traceback of a Spark worker back into the one line that the user needs."""
+    try:
+        yield
+    except Exception as error:
+        found = _OUR_ERROR.findall(str(error))
+        if not found or isinstance(error, ContradaError):
+            raise
+        raise InvalidInput(without_copy(found[-1])) from None
+
+
+def without_copy(message: str) -> str:
+    """Take the file that Spark reads for us out of a message: the user has named another."""
+    return _COPY.sub("", message)
+
+
+@contextmanager
+def our_log() -> Iterator[None]:
+    """Show what we log and nothing else: Py4J logs an interrupt with several tracebacks."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("contrada: %(message)s"))
+    handler.addFilter(logging.Filter("contrada"))
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)

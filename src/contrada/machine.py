@@ -1,0 +1,49 @@
+"""What the processes of one user on one machine share: cache folders, and locks."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def cache_folders(name: str = "") -> Iterator[Path]:
+    """List the folders of a name that can be written to, best first; each is made if need be.
+
+    They lie in the user's cache ($XDG_CACHE_HOME or ~/.cache), or where that is read-only in a
+    temporary folder. What is in them may be run, so a folder of another user's will not do.
+    """
+    for parent in _parents():
+        folder = parent / name
+        try:
+            parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(exist_ok=True)
+            is_ours = folder.stat().st_uid == parent.stat().st_uid == _user()
+        except OSError:
+            continue
+        if is_ours and os.access(folder, os.W_OK):
+            yield folder
+
+
+def _parents() -> Iterator[Path]:
+    # Path.home() fails where the user has no home; this leaves the "~".
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))  # noqa: PTH111
+    if cache.is_absolute():
+        yield cache / "contrada"
+    yield Path(tempfile.gettempdir()) / f"contrada-{_user()}"
+
+
+def _user() -> int:
+    return os.getuid() if sys.platform != "win32" else 0
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Let one process of a machine in at a time; on Windows, which has no such locks, any."""
+    with path.open("w") as file:
+        if sys.platform != "win32":
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,75 @@
+"""What decides constraints in a job: the exact engine, or the AHS model by areas of cells."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from contrada.errors import InvalidInput
+from contrada.matching.anchors import Anchor, anchors_of
+from contrada.matching.engines import DEFAULT_ENGINE, Engine, make_engine
+from contrada.matching.grid import LEVEL, LONGITUDE_LATITUDE, Box, Grid
+from contrada.matching.shares import area_anchors_of
+from contrada.matching.subscribing import PredicateReader
+from contrada.model.subscription import Subscription
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+AREA_LEVEL = "spark.contrada.area.level"
+AREA_UNIVERSE = "spark.contrada.area.universe"
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluator:
+    """How constraints are decided: exactly, or with a grid by the areas of its cells."""
+
+    grid: Grid | None = None
+
+    def engine(self) -> Engine:
+        """Give the engine; a process makes it once."""
+        return _make_engine(self.grid)
+
+    def reader(self) -> PredicateReader:
+        """Make a reader of predicates, which simplifies them where that changes no answer."""
+        return PredicateReader(simplify=self.engine().is_simplified)
+
+    def anchors_of(self, subscription: Subscription) -> list[Anchor] | None:
+        """Give an anchor for each filter of a subscription; None where some filter has none."""
+        if self.grid is None:
+            return anchors_of(subscription)
+        found = area_anchors_of(subscription)
+        return None if found is None else [(a.attribute, a.geometry) for a in found]
+
+
+EXACT = Evaluator()
+
+
+@lru_cache(maxsize=4)
+def _make_engine(grid: Grid | None) -> Engine:
+    if grid is None:
+        return make_engine(DEFAULT_ENGINE, {})
+    return make_engine("ahs", {"level": grid.level, "universe": grid.universe})
+
+
+def make_evaluator(name: str, spark: "SparkSession") -> Evaluator:
+    """Make the evaluator of a name; the session may state the grid of "area"."""
+    if name == "exact":
+        return EXACT
+    level, universe = spark.conf.get(AREA_LEVEL, None), spark.conf.get(AREA_UNIVERSE, None)
+    try:
+        return Evaluator(Grid(_read_level(level), _read_box(universe)))
+    except (ValueError, InvalidInput) as error:
+        raise InvalidInput(
+            f"{AREA_LEVEL}={level!r}, {AREA_UNIVERSE}={universe!r}: {error}"
+        ) from None
+
+
+def _read_level(text: str | None) -> int:
+    return LEVEL if text is None else int(text)
+
+
+def _read_box(text: str | None) -> Box:
+    if text is None:
+        return LONGITUDE_LATITUDE
+    west, south, east, north = map(float, text.split(","))
+    return west, south, east, north

@@ -1,0 +1,149 @@
+"""The task that matches the events of a partition with its subscriptions."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from contrada.kernels.owners import first_common
+from contrada.matcher.run import MatchedBatch, count_rows_at_once, match_received
+from contrada.matching.lookup import LookupTable, PrefixLists
+from contrada.matching.receiving import ReceivedEvents
+from contrada.matching.segments import SubscriptionSet
+from contrada.spark.answering import ROWS_MAX, AnswerShape
+from contrada.spark.routing import ROUTE, TURN, Router
+from contrada.spark.segments import prefixes_of
+from contrada.spark.staging import StagedSet
+from contrada.spark.worker import EventColumns, Versions, open_set, refuse_bad
+
+Found = tuple[MatchedBatch, SubscriptionSet]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTask:
+    """The function for `mapInArrow` of the plan "partitioned": some subscriptions, their events."""
+
+    versions: Versions
+    table: LookupTable
+    segments: tuple[StagedSet | None, ...]
+    residual: StagedSet | None
+    events: EventColumns
+    shape: AnswerShape
+    visit: "type[Visit]"
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Match the events of one partition; the answers are of bounded size."""
+        self.versions.check()
+        router = Router(self.table, self.events.evaluator.grid is not None)
+        rows_max = ROWS_MAX
+        if self.residual is not None:
+            rows_max = min(rows_max, count_rows_at_once(open_set(self.residual)))
+        evaluated = set_aside = 0
+        schema: pa.Schema | None = None
+        for large in batches:
+            for first in range(0, large.num_rows, rows_max):
+                batch = large.slice(first, rows_max)
+                visit = self.visit(self, router, batch)
+                yield from visit.answers()
+                evaluated += visit.evaluated
+                set_aside += visit.set_aside
+                schema = visit.kept_schema
+        if schema is not None:
+            kept = [schema.field(name).type for name in self.shape.keep]
+            yield self.shape.tally(schema.field("event").type, kept, evaluated, set_aside)
+
+
+class Visit:
+    """One batch of events in its partition."""
+
+    def __init__(self, task: PartitionTask, router: Router, batch: pa.RecordBatch) -> None:
+        self.task, self.router = task, router
+        names = [*ROUTE, *task.events.names]
+        self._batch = batch.rename_columns(names)
+        self.partition = int(batch.column(0)[0].as_py())
+        self.evaluated = self.set_aside = 0
+        self.kept_schema: pa.Schema | None = None
+
+    def answers(self) -> Iterator[pa.RecordBatch]:
+        """Answer for the events that are at home here, then for the others."""
+        is_home = self._batch.column("__is_home").to_numpy(zero_copy_only=False)
+        for at_home in (True, False):
+            rows = np.flatnonzero(is_home == at_home)
+            if len(rows):
+                yield from self._answer(self._batch.take(pa.array(rows)), at_home)
+
+    def _answer(self, batch: pa.RecordBatch, at_home: bool) -> Iterator[pa.RecordBatch]:
+        task = self.task
+        events = task.events.receive(batch.select(list(task.events.names)))
+        refuse_bad(events, task.shape.quarantine)
+        kinds = [pa.field("event", events.ids.type), *batch.schema]
+        self.kept_schema = pa.schema({field.name: field for field in kinds}.values())
+        staged = task.segments[self.partition]
+        matched: list[Found] = []
+        if staged is not None:
+            matched, partial = self.match_segment(batch, events, staged)
+            yield from partial
+        if at_home and task.residual is not None:
+            residual = open_set(task.residual)
+            matched.append((match_received(events, residual), residual))
+        yield from self._write(batch, events, matched)
+        if at_home:
+            bad = np.array(sorted(events.bad), np.int64)
+            yield from task.shape.bad(batch, MatchedBatch(events, bad[:0], bad[:0]), bad)
+            self.set_aside += len(bad)
+            self.evaluated += batch.num_rows - len(bad)
+
+    def match_segment(
+        self, batch: pa.RecordBatch, events: ReceivedEvents, staged: StagedSet
+    ) -> tuple[list[Found], Iterator[pa.RecordBatch]]:
+        """Match a segment; keep the pairs of which this partition is the owner.
+
+        Answers may also be partial; these are all whole.
+        """
+        subscriptions = open_set(staged)
+        found = match_received(events, subscriptions)
+        lists = _prefixes_by_rank(staged, subscriptions, self.task.table)
+        column = batch.column("__prefixes")
+        common = first_common(
+            found.rows,
+            found.ranks,
+            column.offsets.to_numpy().astype(np.int64),
+            column.values.to_numpy(),
+            lists.list_starts,
+            lists.prefixes,
+        )
+        assert (common >= 0).all()  # what matches has a point in common with an anchor
+        turns = batch.column(TURN).to_numpy()[found.rows]
+        is_mine = self.router.partition(common, turns) == self.partition
+        mine = MatchedBatch(events, found.rows[is_mine], found.ranks[is_mine])
+        return [(mine, subscriptions)], iter(())
+
+    def _write(
+        self,
+        batch: pa.RecordBatch,
+        events: ReceivedEvents,
+        matched: list[Found],
+    ) -> Iterator[pa.RecordBatch]:
+        shape = self.task.shape
+        if not shape.wants_counts:
+            for found, subscriptions in matched:
+                yield from shape.answer(batch, found, shape.name(subscriptions))
+            return
+        none = np.zeros(0, np.int64)
+        rows = np.concatenate([none, *(found.rows for found, _ in matched)])
+        yield from shape.answer(batch, MatchedBatch(events, rows, rows), None)
+
+
+_prefixes: dict[str, PrefixLists] = {}
+
+
+def _prefixes_by_rank(
+    staged: StagedSet, subscriptions: SubscriptionSet, table: LookupTable
+) -> PrefixLists:
+    """List the prefixes of a segment's subscriptions in the order of ids; kept for the last one."""
+    if staged.digest not in _prefixes:
+        _prefixes.clear()
+        ordered = sorted(subscriptions, key=lambda subscription: subscription.id)
+        _prefixes[staged.digest] = prefixes_of(ordered, table, staged.evaluator)
+    return _prefixes[staged.digest]
