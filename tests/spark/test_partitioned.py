@@ -98,7 +98,7 @@ def as_table(rows: list[tuple[Any, ...]], schema: str) -> pa.Table:
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
         yield
 
 

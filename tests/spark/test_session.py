@@ -213,19 +213,6 @@ def test_a_launcher_hands_on_every_argument_but_those_it_drops(
     assert said.stdout.decode().split("\0")[:-1] == kept
 
 
-@pytest.mark.parametrize(
-    ("version", "added"), [(21, []), (25, ["--sun-misc-unsafe-memory-access=allow"])]
-)
-def test_a_java_that_guards_its_memory_is_told_to_let_arrow_have_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, added: list[str]
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    echo = write_program(tmp_path / "bin" / "java", r"""printf '%s\0' "$@" """)
-    home = java.launcher_home(java.Java(echo, version))
-    said = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, check=True)
-    assert said.stdout.decode().split("\0")[:-1] == [*added, "-version"]
-
-
 def test_launchers_written_at_once_are_one_and_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

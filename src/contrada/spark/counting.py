@@ -53,17 +53,22 @@ def counts(answer: "DataFrame") -> EventCounts:
 
     It waits for that action. An action that stopped early (`limit`, `first`) cannot be counted.
     """
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+
     if answer not in _observations:
         raise InvalidInput("counts takes what contrada.spark.match has given")
     before, after = _observations[answer]
-    came_in = before.get.get("events")
-    done = after.get
+    try:
+        came_in, done = before.get.get("events"), after.get
+    except Py4JJavaError:  # a plan that reads no row observes nothing
+        came_in = None
     if came_in is None:
         raise InvalidInput("the action on this answer stopped before its end: nothing was counted")
     found = EventCounts(came_in, done.get("evaluated") or 0, done.get("set_aside") or 0)
     if found.events != found.evaluated + found.set_aside:
         raise RowsLost(
             f"{found.events:,} events came in, and {found.evaluated:,} were evaluated and "
-            f"{found.set_aside:,} set aside: the answer is not complete"
+            f"{found.set_aside:,} set aside: the answer is not complete, or the action stopped "
+            "before its end (limit, first, show)"
         )
     return found

@@ -8,9 +8,6 @@ becomes the Java that was found:
   start; any other prints a warning at each start. Only the linear algebra of MLlib uses it.
 - `--add-opens` of a package that Java 25 no longer has: a warning at each start.
 
-and adds one that only newer launchers know: without `--sun-misc-unsafe-memory-access=allow` Arrow
-finds no memory on Java 24 and newer.
-
 This module knows nothing of sessions, and changes neither the environment nor any Java.
 """
 
@@ -131,7 +128,6 @@ def _script(java: Java) -> bytes:
     dropped = ["--add-modules=jdk.incubator.vector"]
     if java.version >= 25:
         dropped.append("--add-opens=java.base/sun.security.action=ALL-UNNAMED")
-    added = "--sun-misc-unsafe-memory-access=allow " if java.version >= 24 else ""
     return os.fsencode(f"""\
 #!/bin/sh
 # Java {java.version}, without the options of Spark's launcher that do not suit it.
@@ -142,7 +138,7 @@ for argument do
         *) set -- "$@" "$argument" ;;
     esac
 done
-exec {shlex.quote(str(java.program))} {added}"$@"
+exec {shlex.quote(str(java.program))} "$@"
 """)
 
 
