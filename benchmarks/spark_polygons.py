@@ -8,7 +8,7 @@ polygons decoded, cached and broadcast. Both must find the same relations as oft
 
 Jobs take turns in sessions that are warm; medians of five; seed 1. Needs `make sedona`.
 
-    python benchmarks/spark_polygons.py [--quick] [--repeats 5]
+    python benchmarks/spark_polygons.py [--quick] [--repeats 5] [--events 1000]
 """
 
 import argparse
@@ -50,6 +50,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of polygons and events")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--events", type=int, default=1_000, help="of each type")
     options = parser.parse_args()
     share = 0.1 if options.quick else 1.0
     report = Report("spark_polygons", "pyspark")
@@ -66,7 +67,7 @@ def main() -> int:
         race = Race(spark, sedona, folder, scattered_regions(rng, int(85_550 * share)))
         table = race.start(report)
         for kind in KINDS:
-            events = [event_region(rng, kind) for _ in range(int(1_000 * share))]
+            events = [event_region(rng, kind) for _ in range(int(options.events * share))]
             race.run(kind, as_array(events), options.repeats, table, report)
     return report.finish()
 

@@ -1,44 +1,27 @@
 """The engine `strtree`: the best that plain Shapely can do.
 
 Each filter is found through one positive spatial constraint, its anchor: equal anchors are stored
-once, in one STRtree for each attribute and relation. The other constraints of a filter are checked
+once, in an STRtree (see `anchor_trees`). The other constraints of a filter are checked
 on what the trees leave. Filters without an anchor (attributes only, `disjoint`, NOT) are checked
 on every event.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Collection, Sequence
 
 import numpy as np
-import shapely
-from numpy.typing import NDArray
-from shapely import STRtree
 from shapely.geometry.base import BaseGeometry
 
 from contrada.language import is_satisfied
-from contrada.language.distance import is_within, point_distances_m, reach
+from contrada.language.distance import reach
+from contrada.matching.anchor_trees import DISTANCE, AnchorTree, make_trees
 from contrada.matching.checks import Checks
-from contrada.matching.columns import EventBatch, GeometryColumn, Mask, Rows
+from contrada.matching.columns import EventBatch, GeometryColumn, Rows
 from contrada.matching.engine import Index
-from contrada.matching.space import make_shapes, pairs_related
 from contrada.matching.table import FilterTable, Ids, expand, group_by, make_table
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
 from contrada.model.geometry import as_array
-from contrada.model.relation import Family, SpatialRelation
 from contrada.model.subscription import Constraint, Filter, Subscription
-
-_TREE_PREDICATES: Mapping[str, Any] = {
-    "intersects": "intersects",
-    "touches": "touches",
-    "crosses": "crosses",
-    "within": "within",
-    "contains": "contains",
-    "overlaps": "overlaps",
-    "covers": "covers",
-    "coveredBy": "covered_by",
-}
-_DISTANCE = "dwithin"
 
 
 class StrtreeIndex:
@@ -53,7 +36,7 @@ class StrtreeIndex:
         self._anchor_of = anchors
         self._unanchored = np.flatnonzero(anchors < 0)
         self._filters, self._filter_starts = group_by(anchors, len(self._table.constraints))
-        self._trees = _make_trees(self._table.constraints, np.unique(anchors[anchors >= 0]))
+        self._trees = make_trees(self._table.constraints, np.unique(anchors[anchors >= 0]))
         self._checks = Checks(self._table.constraints)
 
     def find(self, event: Event, groups: Ids) -> Ids:
@@ -114,7 +97,7 @@ class StrtreeIndex:
                 return False
         return True
 
-    def _match_tree(self, tree: "_AnchorTree", batch: EventBatch) -> tuple[Rows, Ids]:
+    def _match_tree(self, tree: AnchorTree, batch: EventBatch) -> tuple[Rows, Ids]:
         rows, anchors = tree.find(batch.geometry(tree.attribute))
         which, places = expand(self._filter_starts, anchors)
         filters = self._filters[places]
@@ -156,108 +139,8 @@ def describe_anchor(constraint: Constraint) -> str | None:
         return None
     test = constraint.test
     assert isinstance(test, Spatial | DistanceWithin) and isinstance(test.left, Attribute)
-    relation = test.relation.name if isinstance(test, Spatial) else _DISTANCE
+    relation = test.relation.name if isinstance(test, Spatial) else DISTANCE
     return f"STRtree of {test.left.name}, {relation}"
-
-
-class _AnchorTree(Protocol):
-    """The anchors of one attribute and relation, in one tree."""
-
-    attribute: str
-
-    def find(self, column: GeometryColumn) -> tuple[Rows, Ids]:
-        """Find all pairs of row and anchor that hold."""
-
-
-class _RelationTree:
-    """Anchors of one relation to literal geometries."""
-
-    def __init__(
-        self,
-        attribute: str,
-        relation: SpatialRelation,
-        numbers: Ids,
-        geometries: NDArray[np.object_],
-    ) -> None:
-        self.attribute, self._numbers = attribute, numbers
-        self._relation = relation
-        self._shapes = make_shapes(geometries)
-        self._tree = STRtree(self._shapes.geometries)
-        self._tree.query(shapely.Point(0, 0))  # builds it now, before threads may share it
-
-    def find(self, column: GeometryColumn) -> tuple[Rows, Ids]:
-        points = self._find_points(column)
-        others = self._find_others(column)
-        rows, ids = (np.concatenate([a, b]) for a, b in zip(points, others, strict=True))
-        return rows, self._numbers[ids]
-
-    def _find_points(self, column: GeometryColumn) -> tuple[Rows, Ids]:
-        at = np.flatnonzero(column.is_point)
-        if not at.size or self._relation.family is Family.EGENHOFER:
-            return at[:0], at[:0]
-        places, ids = self._tree.query(shapely.points(column.x[at], column.y[at]))
-        order = np.argsort(ids, kind="stable")  # one area's points together: it stays in cache
-        rows, ids = at[places[order]], ids[order]
-        holds, _ = pairs_related(self._relation, column, rows, self._shapes, ids)
-        return rows[holds], ids[holds]
-
-    def _find_others(self, column: GeometryColumn) -> tuple[Rows, Ids]:
-        at = np.flatnonzero(~shapely.is_missing(column.shapes))
-        if not at.size:
-            return at, at
-        predicate = _TREE_PREDICATES.get(self._relation.name)
-        places, ids = self._tree.query(column.shapes[at], predicate=predicate)
-        rows = at[places]
-        if predicate is not None:
-            return rows, ids
-        holds, _ = pairs_related(self._relation, column, rows, self._shapes, ids)
-        return rows[holds], ids[holds]
-
-
-class _DistanceTree:
-    """Anchors of `dwithin` with a literal geometry and a literal distance."""
-
-    def __init__(self, attribute: str, numbers: Ids, tests: list[DistanceWithin]) -> None:
-        self.attribute, self._numbers = attribute, numbers
-        sides = [(_geometry(test.right), _radius_m(test.radius_m)) for test in tests]
-        self._sides = sides
-        shapes = as_array([geometry for geometry, _ in sides])
-        self._is_point = shapely.get_type_id(shapes) == 0
-        self._x, self._y = shapely.get_x(shapes), shapely.get_y(shapes)
-        self._radii = np.array([radius_m for _, radius_m in sides])
-        self._tree = STRtree(as_array([reach(*side) for side in sides]))
-        self._tree.query(shapely.Point(0, 0))
-
-    def find(self, column: GeometryColumn) -> tuple[Rows, Ids]:
-        at = np.flatnonzero(column.is_known)
-        geometries = column.take(at)
-        places, ids = self._tree.query(geometries, predicate="intersects")
-        rows = at[places]
-        holds = np.zeros(len(rows), bool)
-        both_points = column.is_point[rows] & self._is_point[ids]
-        pairs = np.flatnonzero(both_points)
-        holds[pairs] = self._points_within(column, rows[pairs], ids[pairs])
-        for i in np.flatnonzero(~both_points).tolist():
-            holds[i] = is_within(geometries[places[i]], *self._sides[ids[i]]) is True
-        return rows[holds], self._numbers[ids[holds]]
-
-    def _points_within(self, column: GeometryColumn, rows: Rows, ids: Ids) -> Mask:
-        """Decide pairs of points all at once; those off the globe are unknown."""
-        x, y = column.x[rows], column.y[rows]
-        on_globe = (abs(x) <= 180) & (abs(y) <= 90)
-        x, y = np.where(on_globe, x, 0.0), np.where(on_globe, y, 0.0)
-        distances = point_distances_m(x, y, self._x[ids], self._y[ids])
-        return np.asarray(on_globe & (distances <= self._radii[ids]), bool)
-
-
-def _geometry(side: object) -> BaseGeometry:
-    assert isinstance(side, Literal) and isinstance(side.value, BaseGeometry)
-    return side.value
-
-
-def _radius_m(side: object) -> float:
-    assert isinstance(side, Literal) and isinstance(side.value, int | float)
-    return float(side.value)
 
 
 def _choose_anchors(table: FilterTable) -> Ids:
@@ -288,24 +171,3 @@ def _box_size(constraint: Constraint) -> float:
             return np.inf
     west, south, east, north = geometry.bounds
     return float(east - west + north - south)
-
-
-def _make_trees(constraints: list[Constraint], anchors: Ids) -> list[_AnchorTree]:
-    """Put the anchors into one tree for each attribute and relation."""
-    members: dict[tuple[str, str], list[int]] = {}
-    for number in anchors.tolist():
-        test = constraints[number].test
-        assert isinstance(test, Spatial | DistanceWithin) and isinstance(test.left, Attribute)
-        relation = test.relation.name if isinstance(test, Spatial) else _DISTANCE
-        members.setdefault((test.left.name, relation), []).append(number)
-    return [_make_tree(attribute, constraints, ids) for (attribute, _), ids in members.items()]
-
-
-def _make_tree(attribute: str, constraints: list[Constraint], numbers: list[int]) -> _AnchorTree:
-    tests = [constraints[number].test for number in numbers]
-    ids = np.array(numbers, np.int64)
-    first = tests[0]
-    if isinstance(first, Spatial):
-        sides = [_geometry(test.right) for test in tests if isinstance(test, Spatial)]
-        return _RelationTree(attribute, first.relation, ids, as_array(sides))
-    return _DistanceTree(attribute, ids, [t for t in tests if isinstance(t, DistanceWithin)])

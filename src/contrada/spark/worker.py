@@ -158,4 +158,7 @@ def refuse_bad(events: ReceivedEvents, quarantine: bool) -> None:
     """Fail on the first bad event, unless they are set aside."""
     if events.bad and not quarantine:
         row = min(events.bad)
-        raise InvalidInput(f"event {events.ids[row].as_py()!r}, {events.bad[row].message}")
+        raise InvalidInput(
+            f"event {events.ids[row].as_py()!r}, {events.bad[row].message}; "
+            "quarantine=True gives every bad event, with its file"
+        )

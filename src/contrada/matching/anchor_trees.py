@@ -1,0 +1,220 @@
+"""Trees of anchors: the spatial constraints through which `strtree` finds filters.
+
+The anchors of an attribute are in one tree for each OGC relation or pattern, one for `dwithin`, and
+one for all Egenhofer relations: two regions have exactly one of these, so that it is looked for
+once.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+from shapely import STRtree
+from shapely.geometry.base import BaseGeometry
+
+from contrada.language.distance import is_within, point_distances_m, reach
+from contrada.matching.columns import GeometryColumn, Mask, Rows
+from contrada.matching.space import make_shapes, pairs_related
+from contrada.matching.table import Ids
+from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
+from contrada.model.geometry import Geometries, are_areas, as_array
+from contrada.model.relation import (
+    EGENHOFER_NAMES,
+    Family,
+    Relation,
+    SpatialRelation,
+    egenhofer,
+)
+from contrada.model.subscription import Constraint
+
+DISTANCE = "dwithin"
+
+_TREE_PREDICATES: Mapping[str, Any] = {
+    "intersects": "intersects",
+    "touches": "touches",
+    "crosses": "crosses",
+    "within": "within",
+    "contains": "contains",
+    "overlaps": "overlaps",
+    "covers": "covers",
+    "coveredBy": "covered_by",
+}
+_EGENHOFER = {name: code for code, name in enumerate(EGENHOFER_NAMES.values())}
+_CODES = {relation: _EGENHOFER[name] for relation, name in EGENHOFER_NAMES.items()}
+
+
+class AnchorTree(Protocol):
+    """The anchors of one attribute and relation, in one tree."""
+
+    attribute: str
+
+    def find(self, column: GeometryColumn) -> tuple[Rows, Ids]:
+        """Find all pairs of row and anchor that hold."""
+
+
+class _RelationTree:
+    """Anchors of one relation to literal geometries."""
+
+    def __init__(
+        self,
+        attribute: str,
+        relation: SpatialRelation,
+        numbers: Ids,
+        geometries: NDArray[np.object_],
+    ) -> None:
+        self.attribute, self._numbers = attribute, numbers
+        self._relation = relation
+        self._shapes = make_shapes(geometries)
+        self._tree = STRtree(self._shapes.geometries)
+        self._tree.query(shapely.Point(0, 0))  # builds it now, before threads may share it
+
+    def find(self, column: GeometryColumn) -> tuple[Rows, Ids]:
+        points = self._find_points(column)
+        others = self._find_others(column)
+        rows, ids = (np.concatenate([a, b]) for a, b in zip(points, others, strict=True))
+        return rows, self._numbers[ids]
+
+    def _find_points(self, column: GeometryColumn) -> tuple[Rows, Ids]:
+        at = np.flatnonzero(column.is_point)
+        if not at.size:
+            return at, at
+        places, ids = self._tree.query(shapely.points(column.x[at], column.y[at]))
+        order = np.argsort(ids, kind="stable")  # one area's points together: it stays in cache
+        rows, ids = at[places[order]], ids[order]
+        holds, _ = pairs_related(self._relation, column, rows, self._shapes, ids)
+        return rows[holds], ids[holds]
+
+    def _find_others(self, column: GeometryColumn) -> tuple[Rows, Ids]:
+        at = np.flatnonzero(~shapely.is_missing(column.shapes))
+        if not at.size:
+            return at, at
+        predicate = _TREE_PREDICATES.get(self._relation.name)
+        places, ids = self._tree.query(column.shapes[at], predicate=predicate)
+        rows = at[places]
+        if predicate is not None:
+            return rows, ids
+        holds, _ = pairs_related(self._relation, column, rows, self._shapes, ids)
+        return rows[holds], ids[holds]
+
+
+class _RegionTree:
+    """Anchors of Egenhofer relations to literal areas; `_anchors` has the number of each."""
+
+    def __init__(
+        self, attribute: str, names: list[str], numbers: Ids, geometries: Geometries
+    ) -> None:
+        self.attribute = attribute
+        is_area = are_areas(geometries)  # of what is none every such relation is unknown
+        wkb = shapely.to_wkb(geometries[is_area])
+        places: dict[bytes, int] = {}
+        of_shape = np.array([places.setdefault(key, len(places)) for key in wkb], np.int64)
+        firsts = np.unique(of_shape, return_index=True)[1]
+        self._anchors = np.full((len(places), len(_EGENHOFER)), -1, np.int64)
+        codes = np.array([_EGENHOFER[name] for name in names], np.int64)
+        self._anchors[of_shape, codes[is_area]] = numbers[is_area]
+        self._shapes = make_shapes(geometries[is_area][firsts])
+        self._tree = STRtree(self._shapes.geometries)
+        self._tree.query(shapely.Point(0, 0))
+
+    def find(self, column: GeometryColumn) -> tuple[Rows, Ids]:
+        at = np.flatnonzero(are_areas(column.shapes))
+        places, ids = self._tree.query(column.shapes[at], predicate="intersects")
+        rows = at[places]
+        codes = _relate_regions(column.shapes[rows], self._shapes.geometries[ids])
+        numbers = self._anchors[ids, codes]
+        return rows[numbers >= 0], numbers[numbers >= 0]
+
+
+def _relate_regions(events: Geometries, areas: Geometries) -> Ids:
+    """Give the code of the relation of each pair; a matrix is made only where one is needed."""
+    codes = np.full(len(events), -1, np.int64)
+    for relation, outer, inner in (
+        (Relation.CONTAINS, events, areas),
+        (Relation.INSIDE, areas, events),
+    ):
+        rest = np.flatnonzero(codes < 0)
+        is_deep = np.asarray(shapely.contains_properly(outer[rest], inner[rest]), bool)
+        codes[rest[is_deep]] = _CODES[relation]
+    rest = np.flatnonzero(codes < 0)
+    matrices = np.asarray(shapely.relate(events[rest], areas[rest]), object)
+    for matrix in set(matrices):
+        codes[rest[matrices == matrix]] = _CODES[egenhofer(matrix)]
+    return codes
+
+
+class _DistanceTree:
+    """Anchors of `dwithin` with a literal geometry and a literal distance."""
+
+    def __init__(self, attribute: str, numbers: Ids, tests: list[DistanceWithin]) -> None:
+        self.attribute, self._numbers = attribute, numbers
+        sides = [(_geometry(test.right), _radius_m(test.radius_m)) for test in tests]
+        self._sides = sides
+        shapes = as_array([geometry for geometry, _ in sides])
+        self._is_point = shapely.get_type_id(shapes) == 0
+        self._x, self._y = shapely.get_x(shapes), shapely.get_y(shapes)
+        self._radii = np.array([radius_m for _, radius_m in sides])
+        self._tree = STRtree(as_array([reach(*side) for side in sides]))
+        self._tree.query(shapely.Point(0, 0))
+
+    def find(self, column: GeometryColumn) -> tuple[Rows, Ids]:
+        at = np.flatnonzero(column.is_known)
+        geometries = column.take(at)
+        places, ids = self._tree.query(geometries, predicate="intersects")
+        rows = at[places]
+        holds = np.zeros(len(rows), bool)
+        both_points = column.is_point[rows] & self._is_point[ids]
+        pairs = np.flatnonzero(both_points)
+        holds[pairs] = self._points_within(column, rows[pairs], ids[pairs])
+        for i in np.flatnonzero(~both_points).tolist():
+            holds[i] = is_within(geometries[places[i]], *self._sides[ids[i]]) is True
+        return rows[holds], self._numbers[ids[holds]]
+
+    def _points_within(self, column: GeometryColumn, rows: Rows, ids: Ids) -> Mask:
+        """Decide pairs of points all at once; those off the globe are unknown."""
+        x, y = column.x[rows], column.y[rows]
+        on_globe = (abs(x) <= 180) & (abs(y) <= 90)
+        x, y = np.where(on_globe, x, 0.0), np.where(on_globe, y, 0.0)
+        distances = point_distances_m(x, y, self._x[ids], self._y[ids])
+        return np.asarray(on_globe & (distances <= self._radii[ids]), bool)
+
+
+def _geometry(side: object) -> BaseGeometry:
+    assert isinstance(side, Literal) and isinstance(side.value, BaseGeometry)
+    return side.value
+
+
+def _radius_m(side: object) -> float:
+    assert isinstance(side, Literal) and isinstance(side.value, int | float)
+    return float(side.value)
+
+
+def make_trees(constraints: list[Constraint], anchors: Ids) -> list[AnchorTree]:
+    """Put anchors into trees."""
+    members: dict[tuple[str, str], list[int]] = {}
+    for number in anchors.tolist():
+        test = constraints[number].test
+        assert isinstance(test, Spatial | DistanceWithin) and isinstance(test.left, Attribute)
+        members.setdefault((test.left.name, _kind(test)), []).append(number)
+    return [_make_tree(attribute, constraints, ids) for (attribute, _), ids in members.items()]
+
+
+def _kind(test: Spatial | DistanceWithin) -> str:
+    """Name what one tree holds."""
+    if isinstance(test, DistanceWithin):
+        return DISTANCE
+    is_egenhofer = test.relation.family is Family.EGENHOFER
+    return Family.EGENHOFER.value if is_egenhofer else test.relation.name
+
+
+def _make_tree(attribute: str, constraints: list[Constraint], numbers: list[int]) -> AnchorTree:
+    tests = [constraints[number].test for number in numbers]
+    ids = np.array(numbers, np.int64)
+    spatial = [test for test in tests if isinstance(test, Spatial)]
+    if not spatial:
+        return _DistanceTree(attribute, ids, [t for t in tests if isinstance(t, DistanceWithin)])
+    shapes = as_array([_geometry(test.right) for test in spatial])
+    if _kind(spatial[0]) == Family.EGENHOFER.value:
+        return _RegionTree(attribute, [test.relation.name for test in spatial], ids, shapes)
+    return _RelationTree(attribute, spatial[0].relation, ids, shapes)
