@@ -57,6 +57,7 @@ $(SEDONA)/.installed: $(STAMP)
 soak: $(STAMP)  ## longer runs: more layers, many new random cases against the exact oracle, clusters and kills
 	@$(BIN)/python -m pytest -n 2 -m 'soak and not spark' --hypothesis-profile soak --timeout 3600
 	@$(BIN)/python -m pytest -m 'soak and spark' --durations 0 --timeout 3600
+	@$(MAKE) test-oldest-spark
 
 test-oldest-spark: $(OLDEST)/.installed  ## the tests of Spark on the oldest PySpark that pyproject.toml allows
 	@$(OLDEST)/bin/python -m pytest tests/spark -W 'ignore:unclosed:ResourceWarning' --timeout 900

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shapely.geometry import GeometryCollection, LineString, MultiPoint, Point, Polygon, box
 
+import contrada
 from contrada.errors import InvalidInput
 from contrada.matching.columns import EventBatch, GeometryColumn, as_values, read_geometries
 from contrada.matching.ids import id_type, read_id_column
@@ -344,6 +345,19 @@ def test_a_value_of_a_map_is_found_by_path() -> None:
         column = batch.column(name)
         assert column is not None
         assert column.to_pylist() == [batch.row(row).value(name) for row in range(3)]
+
+
+def test_a_map_hides_no_column_whose_name_goes_farther() -> None:
+    table = pa.table(
+        {
+            "a": pa.array([[("x", 1)]], pa.map_(pa.string(), pa.int64())),
+            "a.b": pa.array([{"c": 5}]),
+        }
+    )
+    for engine in ("strtree", "crtree", "scan"):
+        matcher = contrada.Matcher(engine)
+        matcher.add("s", '"a.b.c" = 5')
+        assert matcher.match_many(table)["subscription"].to_pylist() == ["s"], engine
 
 
 def test_an_interval_of_months_is_no_array() -> None:

@@ -10,6 +10,7 @@ from numpy.random import Generator
 
 from contrada.kernels.area_matrices import relate_lists
 from contrada.matching.columns import EventBatch, GeometryColumn, Rows
+from contrada.matching.engines import make_engine
 from contrada.matching.grid import Grid
 from contrada.matching.lookup import LookupTable, Weights, make_lookup_table
 from contrada.matching.shares import (
@@ -41,12 +42,12 @@ def make_table(rng: Generator, partitions: int) -> LookupTable:
 
 
 def make_shapes(rng: Generator, count: int) -> Any:
-    """Areas, lines and points; some leave the universe."""
+    """Areas, lines and points, also several in one; some leave the universe."""
     shapes = []
     for number in range(count):
         x, y = rng.uniform(-10, 70, 2)
         r = rng.exponential(12.0)
-        kind = number % 4
+        kind = number % 7
         shapes.append(
             shapely.Point(x, y)
             if kind == 0
@@ -55,6 +56,14 @@ def make_shapes(rng: Generator, count: int) -> Any:
             else shapely.box(x, y, x + r, y + r / 2)
             if kind == 2
             else shapely.Point(x, y).buffer(r)
+            if kind == 3
+            else shapely.MultiPoint([(x, y), (x + r, y), (x, y + r)])
+            if kind == 4
+            else shapely.MultiLineString([[(x, y), (x + r, y)], [(x, y + 9), (x + r, y + r + 9)]])
+            if kind == 5
+            else shapely.MultiPolygon(
+                [shapely.box(x, y, x + r, y + r), shapely.box(x - 5, y, x - 2, y + 9)]
+            )
         )
     return as_array(shapes)
 
@@ -72,12 +81,10 @@ def subscribe(shapes: Any, relations: list[str]) -> list[Subscription]:
     return found
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 5, 16])
-def test_partial_matrices_sum_to_the_whole_for_any_split(partitions: int) -> None:
-    rng = np.random.default_rng(partitions)
-    table, grid = make_table(rng, partitions + 1), Grid(LEVEL, UNIVERSE)
-    anchors, events = make_shapes(rng, 40), make_shapes(rng, 60)
-    subscriptions = subscribe(anchors, ["intersects", "within", "contains"])
+def sum_up(
+    subscriptions: list[Subscription], table: LookupTable, events: Any
+) -> tuple[Ids, Ids, int]:
+    """Match in every partition; give the sums by event and subscription, and how many rows fell."""
     batch, every = as_events(events), np.arange(len(events))
     starts = np.cumsum([0, *map(len, table.replicas)])
     replicas = np.array([p for chosen in table.replicas for p in chosen])
@@ -89,16 +96,47 @@ def test_partial_matrices_sum_to_the_whole_for_any_split(partitions: int) -> Non
             return replicas[starts[prefixes] + turn] == partition
 
         found = AreaShare(subscriptions, table, partition).match(batch, every, is_mine)
-        keys.append(found.rows * len(anchors) + found.positions)
+        keys.append(found.rows * len(subscriptions) + found.positions)
         numbers.append(found.numbers)
     joined = np.concatenate(keys)
     firsts, sums = add_up(joined, np.concatenate(numbers))
-    assert partitions == 1 or len(firsts) < len(joined)  # something was summed
-    matrices = {int(key): row[8:12].tolist() for key, row in zip(joined[firsts], sums, strict=True)}
+    return joined[firsts], sums, len(joined)
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 5, 16])
+def test_partial_matrices_sum_to_the_whole_for_any_split(partitions: int) -> None:
+    rng = np.random.default_rng(partitions)
+    table, grid = make_table(rng, partitions + 1), Grid(LEVEL, UNIVERSE)
+    anchors, events = make_shapes(rng, 42), make_shapes(rng, 63)
+    subscriptions = subscribe(anchors, ["intersects", "within", "contains"])
+    keys, sums, count = sum_up(subscriptions, table, events)
+    assert partitions == 1 or len(keys) < count  # something was summed
+    matrices = {int(key): row[8:12].tolist() for key, row in zip(keys, sums, strict=True)}
     for e, event in enumerate(events):
         for s, anchor in enumerate(anchors):
             whole = relate_lists(grid.list_cells(event), grid.list_cells(anchor), LEVEL)
             assert matrices.get(e * len(anchors) + s, [0] * 4) == whole.tolist(), (e, s)
+
+
+@pytest.mark.parametrize("partitions", [1, 4, 11])
+def test_the_sums_decide_as_the_whole_does_for_every_relation(partitions: int) -> None:
+    rng = np.random.default_rng(partitions)
+    table = make_table(rng, partitions + 1)
+    events = make_shapes(rng, 50)
+    areas = [shape for shape in make_shapes(rng, 90) if shapely.get_dimensions(shape) == 2]
+    apart = ("disjoint", "ehDisjoint")
+    names = [name for name in RELATIONS if name not in apart]
+    predicates = [READER.combine(a, RELATIONS[n], "geometry", None) for a in areas for n in names]
+    lines = [shape for shape in make_shapes(rng, 60) if shapely.get_dimensions(shape) == 1]
+    predicates += [READER.combine(line, RELATIONS["crosses"], "geometry", None) for line in lines]
+    predicates += [READER.parse(f"NOT ehDisjoint(geometry, {area.wkt})") for area in areas]
+    subscriptions = [Subscription(n, predicate) for n, predicate in enumerate(predicates)]
+    keys, sums, _ = sum_up(subscriptions, table, events)
+    found = sorted(map(int, keys[decide(sums)]))
+    whole = make_engine("ahs", {"level": LEVEL, "universe": UNIVERSE}).make_index(subscriptions)
+    rows, positions = whole.match_batch(as_events(events))
+    assert found == sorted((rows * len(subscriptions) + positions).tolist())
+    assert len(found) > 500
 
 
 def test_an_anchor_is_what_events_must_share_cells_with() -> None:

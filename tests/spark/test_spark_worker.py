@@ -16,15 +16,16 @@ import pytest
 import shapely
 
 from contrada.errors import InvalidInput
+from contrada.matching.lookup import Weights, make_lookup_table
 from contrada.matching.subscribing import PredicateReader
 from contrada.model.relation import find_relation
 from contrada.model.subscription import Subscription
-from contrada.spark import answering, worker
+from contrada.spark import answering, visiting, worker
 from contrada.spark.answering import TALLY, AnswerShape
-from contrada.spark.evaluators import EXACT
 from contrada.spark.staging import StagedSet, fetch
 from contrada.spark.subscribing import write_part
-from contrada.spark.worker import EventColumns, MatchTask, Versions
+from contrada.spark.versions import Versions
+from contrada.spark.worker import EventColumns, MatchTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -109,11 +110,12 @@ def test_a_worker_keeps_the_last_two_sets_of_subscriptions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(worker, "_open_sets", {})
+    monkeypatch.setattr(worker, "_STAGED_BYTES_MAX", 0)
     tasks = [make_task(zones) for zones in (1, 2, 3)]
     for task in tasks:
         found = sum(len(batch) for batch in answers_of(task, make_events(2)))
-        assert found == 2 * len(worker._open_sets[task.staged.digest, EXACT])
-    assert list(worker._open_sets) == [(task.staged.digest, EXACT) for task in tasks[1:]]
+        assert found == 2 * len(worker._open_sets[task.staged])
+    assert list(worker._open_sets) == [task.staged for task in tasks[1:]]
 
 
 def test_a_task_says_what_it_has_done() -> None:
@@ -220,3 +222,19 @@ def test_a_task_has_one_thread(spark: SparkSession) -> None:
 
     frame = spark.range(1).coalesce(1).mapInArrow(tell, "arrow long, others string")
     assert [tuple(row) for row in frame.collect()] == [(1, "1")]
+
+
+def test_what_is_kept_of_a_segment_depends_on_the_table_too() -> None:
+    staged = make_task(zones=3).staged
+    subscriptions = worker.open_set(staged)
+    universe = (-180.0, -90.0, 180.0, 90.0)
+    codes = np.arange(4**3)
+    lists = [
+        visiting._prefixes_by_rank(
+            staged,
+            subscriptions,
+            make_lookup_table(universe, Weights(3, codes, np.ones(len(codes))), count),
+        )
+        for count in (1, 16)
+    ]
+    assert lists[0].prefixes.tolist() != lists[1].prefixes.tolist()

@@ -66,12 +66,12 @@ def match_on_spark(options: argparse.Namespace) -> Report:
     read = {path for name in matcher.freeze().attributes for path in paths_of(name)}
     source = Source(events, options.events, options.event_id, read | set(options.keep or ()))
     subscriptions = read_rows(options.subscriptions)
-    fences = Source(subscriptions, options.subscriptions, options.id, SUBSCRIPTION_COLUMNS)
+    rows = Source(subscriptions, options.subscriptions, options.id, SUBSCRIPTION_COLUMNS)
     with our_errors(), our_log():
         say(f"starting Spark on {options.spark}")
         spark = start(options.spark, config, "starting Spark")
         with tempfile.TemporaryDirectory(prefix="contrada-", dir=shared_folder(spark)) as folder:
-            counts = _run(spark, options, source, fences, Path(folder))
+            counts = _run(spark, options, source, rows, Path(folder))
             report = Report(
                 events=counts.events,
                 events_left_out=counts.set_aside,
@@ -85,7 +85,7 @@ def _run(
     spark: "SparkSession",
     options: argparse.Namespace,
     source: Source,
-    fences: Source,
+    rows: Source,
     folder: Path,
 ) -> "EventCounts":
     """Let Spark write the answer into a folder; give its counts, which must come out even."""
@@ -93,7 +93,7 @@ def _run(
 
     frames = (
         source.frame(spark, folder / "events.parquet"),
-        fences.frame(spark, folder / "subscriptions.parquet"),
+        rows.frame(spark, folder / "subscriptions.parquet"),
     )
     wanted: dict[str, Any] = {
         "quarantine": options.repair or options.quarantine is not None,
@@ -103,7 +103,7 @@ def _run(
         "keep": _kept(options),
         "output": "counts" if options.counts else "pairs",
         "event_id": source.id_column,
-        "subscription_id": fences.id_column,
+        "subscription_id": rows.id_column,
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # `load` has said it already

@@ -4,6 +4,7 @@ import logging
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -60,7 +61,12 @@ def shared_folder(spark: "SparkSession") -> str | None:
             f"{STAGING} is {uri.geturl()}, and this command passes files on through a folder that "
             "all machines mount: set it to file:///…, or call contrada.spark.match"
         )
-    return unquote(uri.path)
+    folder = Path(unquote(uri.path))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise InvalidInput(f"{STAGING} is {uri.geturl()}: {fault}") from None
+    return str(folder)
 
 
 @contextmanager

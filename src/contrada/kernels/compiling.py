@@ -34,8 +34,9 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
         compiled: Any = numba.njit(nogil=True, cache=bool(folder), fastmath=False)(function)
     finally:
         config.CACHE_DIR = before
-    if folder and hasattr(compiled, "compile"):  # a plain function where Numba is switched off
-        lock = Path(folder) / f"{function.__module__}.{function.__qualname__}.lock"
+    locks = _cache_folder()
+    if locks and hasattr(compiled, "compile"):  # a plain function where Numba is switched off
+        lock = Path(locks) / f"{function.__module__}.{function.__qualname__}.lock"
         compiled.compile = _one_at_a_time(compiled.compile, lock)
     result: Callable[Parameters, Result] = compiled
     return result

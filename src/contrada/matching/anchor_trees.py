@@ -46,7 +46,7 @@ _CODES = {relation: _EGENHOFER[name] for relation, name in EGENHOFER_NAMES.items
 
 
 class AnchorTree(Protocol):
-    """The anchors of one attribute and relation, in one tree."""
+    """Some anchors of one attribute, in one tree."""
 
     attribute: str
 
@@ -107,7 +107,7 @@ class _RegionTree:
     ) -> None:
         self.attribute = attribute
         is_area = are_areas(geometries)  # of what is none every such relation is unknown
-        wkb = shapely.to_wkb(geometries[is_area])
+        wkb = shapely.to_wkb(geometries[is_area], include_srid=True)
         places: dict[bytes, int] = {}
         of_shape = np.array([places.setdefault(key, len(places)) for key in wkb], np.int64)
         firsts = np.unique(of_shape, return_index=True)[1]

@@ -304,6 +304,8 @@ def find_column(columns: Mapping[str, pa.Array], name: str) -> pa.Array | None:
             if inner is not None:
                 return pc.if_else(outer.is_valid(), inner, None)
         if outer is not None and _is_plain_map(outer.type):
+            if any(name.startswith(f"{c}.") and len(c) > dot for c in columns):
+                return None  # another column may have it where the map does not
             return pc.map_lookup(outer, pa.scalar(name[dot + 1 :], outer.type.key_type), "last")
         dot = name.find(".", dot + 1)
     return None

@@ -37,6 +37,12 @@ class LookupTable:
         """Count the partitions, the one outside the universe among them."""
         return self.outside + 1
 
+    @property
+    def key(self) -> bytes:
+        """Tell tables apart: equal keys mean equal tables."""
+        arrays = b"".join(array.tobytes() for array in (self.starts, self.levels))
+        return repr((self.universe, self.level, self.replicas)).encode() + arrays
+
     def grid(self) -> Grid:
         """Give the quadtree whose cells the table knows."""
         return Grid(self.level, self.universe)

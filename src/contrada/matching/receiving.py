@@ -7,7 +7,13 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.errors import InvalidInput
-from contrada.matching.columns import EventBatch, GeometryColumn, find_column, read_geometries
+from contrada.matching.columns import (
+    EventBatch,
+    GeometryColumn,
+    Rows,
+    find_column,
+    read_geometries,
+)
 from contrada.matching.engine import FindFaults, find_no_faults
 from contrada.matching.ids import read_id_column
 from contrada.matching.subscribing import shown
@@ -24,6 +30,10 @@ class ReceivedEvents:
     first_row: int
     bad: dict[int, Fault]
     mended: dict[int, Fault]
+
+    def good_rows(self) -> Rows:
+        """List the rows that are not bad."""
+        return np.setdiff1d(np.arange(self.batch.length), list(self.bad))
 
 
 def receive(

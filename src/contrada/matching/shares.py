@@ -172,7 +172,7 @@ class _Sheet:
         grid: Grid,
         cut: Callable[[CellLists], CellLists],
     ) -> None:
-        self._anchors = anchors = [anchor for _, _, anchor in rows]
+        anchors = [anchor for _, _, anchor in rows]
         self._positions = np.array([position for position, _, _ in rows], np.int64)
         self._is_egenhofer = np.array([a.relation.family is Family.EGENHOFER for a in anchors])
         self._has_rest = np.array([bool(anchor.rest) for anchor in anchors])
@@ -190,7 +190,8 @@ class _Sheet:
         )
         self._numbers = np.column_stack([dimensions, self._index.areas[shape_of]])
         distinct = dict.fromkeys(c for anchor in anchors for c in anchor.rest)
-        self._number_of = {constraint: number for number, constraint in enumerate(distinct)}
+        number_of = {constraint: number for number, constraint in enumerate(distinct)}
+        self._rest_of = [[(number_of[c], c) for c in anchor.rest] for anchor in anchors]
         self._rest = AreaIndex(CellReader(grid))
 
     def match(
@@ -217,11 +218,13 @@ class _Sheet:
     def _keep(self, events: EventBatch, rows: Rows, items: Ids) -> NDArray[np.bool_]:
         """Tell for which pairs the rest of the filter holds."""
         holds = np.ones(len(items), bool)
-        for at in np.flatnonzero(self._has_rest[items]).tolist():
-            event = events.row(int(rows[at]))
+        to_check = np.flatnonzero(self._has_rest[items])
+        event_of = {row: events.row(row) for row in np.unique(rows[to_check]).tolist()}
+        for at in to_check.tolist():
+            event = event_of[int(rows[at])]
             holds[at] = all(
-                self._rest.is_satisfied(self._number_of[constraint], constraint, event)
-                for constraint in self._anchors[items[at]].rest
+                self._rest.is_satisfied(number, constraint, event)
+                for number, constraint in self._rest_of[items[at]]
             )
         return holds
 

@@ -95,12 +95,12 @@ class AnswerShape:
     ) -> Iterator[pa.RecordBatch]:
         """Give the pairs of a batch, or the number of matches of each good row."""
         if self.wants_counts:
-            good = np.setdiff1d(np.arange(batch.num_rows), list(matched.events.bad))
+            good = matched.events.good_rows()
             counts = np.bincount(matched.rows, minlength=batch.num_rows)[good]
             yield self._batch(batch, matched, good, {"n": pa.array(counts, pa.int64())})
             return
         assert names is not None
-        for piece in _pieces(matched.rows, _kept_bytes(batch, self.keep)):
+        for piece in self.pieces(batch, matched):
             rows, ranks = matched.rows[piece], pa.array(matched.ranks[piece])
             columns = {
                 "subscription": names.ids.take(ranks),
@@ -108,6 +108,10 @@ class AnswerShape:
                 "version": pa.nulls(len(rows), pa.string()),
             }
             yield self._batch(batch, matched, rows, columns)
+
+    def pieces(self, batch: pa.RecordBatch, matched: MatchedBatch) -> Iterator[slice]:
+        """Cut the pairs of a batch so that each piece makes an answer of bounded size."""
+        return _pieces(matched.rows, _kept_bytes(batch, self.keep))
 
     def blank(self, batch: pa.RecordBatch, matched: MatchedBatch, rows: Ids) -> pa.RecordBatch:
         """Give rows that say which event it is, and nothing about it."""

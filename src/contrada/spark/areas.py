@@ -2,8 +2,8 @@
 
 Each partition indexes the anchors of its subscriptions and matches its events' cells with them
 (`AreaVisit`): what leaves it are partial matrices. They are brought together by event, and summed
-and decided there (`DetermineTask`). Subscriptions without such an anchor are residual: their
-answers are whole from the start, and travel with the partial ones.
+and decided there (`DetermineTask`), once all of a task have come. Subscriptions without such an
+anchor are residual: their answers are whole from the start, and travel with the partial ones.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from contrada.matching.receiving import ReceivedEvents
 from contrada.matching.shares import NUMBERS, AreaShare, PartialMatrices, add_up, decide
 from contrada.matching.table import Ids
 from contrada.spark.answering import ROWS_MAX, AnswerShape, Names
-from contrada.spark.routing import TURN
+from contrada.spark.routing import TURN, draw_lots
 from contrada.spark.staging import StagedSet
 from contrada.spark.visiting import Found, PartitionTask, Visit
 from contrada.spark.worker import open_set
@@ -33,7 +33,7 @@ _MATRIX = "__matrix"  # of a partial answer; null in whole ones
 _KEY = "__subscription"  # of a partial answer, in place of `subscription`, where counts are wanted
 _PLACES_MAX = 2**16  # of filters in a subscription
 
-_shares: dict[tuple[str, int], AreaShare] = {}
+_shares: dict[tuple[StagedSet, bytes, int], AreaShare] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,12 @@ class AreaVisit(Visit):
         self, batch: pa.RecordBatch, events: ReceivedEvents, staged: StagedSet
     ) -> tuple[list[Found], Iterator[pa.RecordBatch]]:
         """Find nothing whole; give the partial matrices of prefixes that this partition has."""
-        turns = batch.column(TURN).to_numpy()
+        lots = draw_lots(events.ids)
 
         def is_mine(rows: Rows, prefixes: Ids) -> NDArray[np.bool_]:
-            return np.asarray(self.router.partition(prefixes, turns[rows]) == self.partition)
+            return np.asarray(self.router.partition(prefixes, lots[rows]) == self.partition)
 
-        good = np.setdiff1d(np.arange(batch.num_rows), list(events.bad))
+        good = events.good_rows()
         found = self._share(staged).match(events.batch, good, is_mine)
         names = self.task.shape.name(open_set(staged))
         return [], self._write_partly(batch, events, found, names)
@@ -88,7 +88,7 @@ class AreaVisit(Visit):
 
     def _share(self, staged: StagedSet) -> AreaShare:
         """Index a segment; a worker keeps the last one."""
-        key = (staged.digest, self.partition)
+        key = (staged, self.task.table.key, self.partition)
         if key not in _shares:
             _shares.clear()
             ordered = sorted(open_set(staged), key=lambda subscription: subscription.id)
@@ -100,8 +100,7 @@ def _name_only(
     batch: pa.RecordBatch, matched: MatchedBatch, names: Names, shape: AnswerShape
 ) -> Iterator[pa.RecordBatch]:
     """Give rows that say which event and subscription it is, and count nothing."""
-    for first in range(0, len(matched.rows), ROWS_MAX):
-        piece = slice(first, first + ROWS_MAX)
+    for piece in shape.pieces(batch, matched):
         ids = names.ids.take(pa.array(matched.ranks[piece]))
         yield shape.blank(batch, matched, matched.rows[piece]).append_column(_KEY, ids)
 

@@ -38,8 +38,8 @@ class Covering:
         """
         if not self.is_single:
             return box
-        west, south, east, north = map(np.float32, box)
         with np.errstate(over="ignore"):
+            west, south, east, north = map(np.float32, box)
             low = [float(np.nextafter(side, np.float32(-np.inf))) for side in (west, south)]
             high = [float(np.nextafter(side, np.float32(np.inf))) for side in (east, north)]
         return low[0], low[1], high[0], high[1]

@@ -20,7 +20,7 @@ from contrada.spark.crs import stated_crs
 from contrada.spark.drafts import DraftFolder
 from contrada.spark.frames import with_wkb
 from contrada.spark.uris import as_uri
-from contrada.spark.worker import Versions
+from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

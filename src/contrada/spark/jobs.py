@@ -10,8 +10,9 @@ from contrada.spark.counting import observed
 from contrada.spark.partitioned import Partitions, partition
 from contrada.spark.routing import ROUTE, TURN, RouteTask
 from contrada.spark.subscribing import Subscribed
+from contrada.spark.versions import Versions
 from contrada.spark.visiting import PartitionTask, Visit
-from contrada.spark.worker import EventColumns, MatchTask, Versions
+from contrada.spark.worker import EventColumns, MatchTask
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -33,9 +33,8 @@ _OUTPUT_COLUMNS = {
     "pairs": ("event", "subscription", "subscriber", "version", "error"),
     "counts": ("event", "n", "error"),
 }
-_PLANS = {"auto": True, "broadcast": True, "partitioned": True}
-_EVALUATORS = {"exact": True, "area": True}
-_OUTPUTS = {"pairs": True, "counts": True}
+_PLANS = ("auto", "broadcast", "partitioned")
+_EVALUATORS = ("exact", "area")
 
 
 def match(
@@ -93,7 +92,7 @@ def plan_match(
     """Check everything, stage the subscriptions, and choose a plan; events are not looked at."""
     _check_choice("plan", plan, _PLANS)
     _check_choice("evaluator", evaluator, _EVALUATORS)
-    _check_choice("output", output, _OUTPUTS)
+    _check_choice("output", output, tuple(_OUTPUT_COLUMNS))
     _check_frames(events, subscriptions)
     assert not isinstance(subscriptions, str)
     refuse_two_systems(events, subscriptions)
@@ -143,12 +142,9 @@ def _check_frames(events: object, subscriptions: object) -> None:
         raise InvalidInput("subscriptions cannot be a stream; give a batch DataFrame")
 
 
-def _check_choice(name: str, value: str, choices: dict[str, bool]) -> None:
-    built = [choice for choice, is_built in choices.items() if is_built]
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise InvalidInput(f"{name} {value!r} is unknown; there are {', '.join(choices)}")
-    if not choices[value]:
-        raise NotBuilt(f"{name} {value!r} is not built yet; there are {', '.join(built)}")
 
 
 def _check_kept(events: "DataFrame", keep: Sequence[str], output: str) -> tuple[str, ...]:

@@ -16,7 +16,8 @@ from contrada.errors import InvalidInput
 from contrada.matcher.run import MatchedBatch, match_received
 from contrada.spark.match import stage_subscriptions
 from contrada.spark.staging import StagedSet
-from contrada.spark.worker import EventColumns, Versions, cut, open_set, refuse_bad
+from contrada.spark.versions import Versions
+from contrada.spark.worker import EventColumns, cut, open_set, refuse_bad
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

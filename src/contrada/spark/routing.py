@@ -8,6 +8,7 @@ no cell, bad ones among them, have their home outside.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +19,9 @@ from contrada.matching.lookup import LookupTable, PrefixLists, make_prefix_lists
 from contrada.matching.receiving import ReceivedEvents
 from contrada.matching.table import Ids
 from contrada.spark.answering import ROWS_MAX
-from contrada.spark.segments import boxes_of, meet
-from contrada.spark.worker import EventColumns, Versions
+from contrada.spark.segments import bound, boxes_of, meet
+from contrada.spark.versions import Versions
+from contrada.spark.worker import EventColumns
 
 TURN = "__turn"  # numbers the events of a job, in no order
 ROUTE = ("__partition", "__is_home", TURN, "__prefixes")
@@ -42,11 +44,11 @@ class Router:
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return starts, np.array([p for chosen in self.table.replicas for p in chosen], np.int64)
 
-    def partition(self, prefixes: Ids, turns: Ids) -> Ids:
-        """Choose among the replicas of prefixes: events take them in turns."""
+    def partition(self, prefixes: Ids, lots: Ids) -> Ids:
+        """Choose among the replicas of prefixes, by the lot of each event."""
         starts, replicas = self._replicas
         counts = starts[prefixes + 1] - starts[prefixes]
-        return replicas[starts[prefixes] + turns % counts]
+        return replicas[starts[prefixes] + lots % counts]
 
     def prefixes(self, column: GeometryColumn, rows: Ids) -> tuple[Ids, Ids]:
         """List the prefixes that the geometries of some rows touch, each with its row."""
@@ -59,7 +61,7 @@ class Router:
         others = rows[~column.is_point[rows]]
         codes = grid.locate(column.x[points], column.y[points])
         of_points = np.searchsorted(self.table.starts, codes, side="right") - 1
-        lists = self.table.select(grid.decompose(column.shapes[others]))
+        lists = self.table.select(grid.decompose(bound(grid, column.shapes[others])))
         owners = np.repeat(others, np.diff(lists.list_starts))
         return np.concatenate([points, owners]), np.concatenate([of_points, lists.prefixes])
 
@@ -91,7 +93,7 @@ class RouteTask:
     def _route(self, batch: pa.RecordBatch, turns: Ids, router: Router) -> pa.RecordBatch:
         events = self.events.receive(batch.rename_columns(list(self.events.names)))
         lists = self._select(events, router)
-        copies = _deal(lists, turns, router)
+        copies = _deal(lists, draw_lots(events.ids), router)
         at = pa.array(copies.rows)
         offsets = pa.array(lists.list_starts.astype(np.int32))
         prefixes = pa.ListArray.from_arrays(offsets, pa.array(lists.prefixes))
@@ -106,7 +108,7 @@ class RouteTask:
 
     def _select(self, events: ReceivedEvents, router: Router) -> PrefixLists:
         """Select the prefixes of good events, by all attributes that anchors are found by."""
-        good = np.setdiff1d(np.arange(events.batch.length), list(events.bad))
+        good = events.good_rows()
         found = [router.prefixes(events.batch.geometry(name), good) for name in self.anchored]
         none = np.zeros(0, np.int64)
         owners = np.concatenate([none, *(owners for owners, _ in found)])
@@ -123,10 +125,18 @@ class _Copies:
     is_home: NDArray[np.bool_]
 
 
-def _deal(lists: PrefixLists, turns: Ids, router: Router) -> _Copies:
+def draw_lots(ids: pa.Array) -> Ids:
+    """Give each event a number that depends on its id alone: a task that runs again draws alike."""
+    if pa.types.is_integer(ids.type):
+        return np.asarray(ids.fill_null(0).cast(pa.int64())) & 0x7FFF_FFFF
+    texts = ids.fill_null("").to_pylist()
+    return np.array([crc32(text.encode()) for text in texts], np.int64)
+
+
+def _deal(lists: PrefixLists, lots: Ids, router: Router) -> _Copies:
     """Give each row to the partitions of its prefixes; the first of them is its home."""
-    owners = np.repeat(np.arange(len(turns)), np.diff(lists.list_starts))
-    partitions = router.partition(lists.prefixes, turns[owners])
+    owners = np.repeat(np.arange(len(lots)), np.diff(lists.list_starts))
+    partitions = router.partition(lists.prefixes, lots[owners])
     homeless = np.flatnonzero(np.diff(lists.list_starts) == 0)
     width = router.table.partition_count
     keys = np.concatenate([owners * width + partitions, homeless * width + router.table.outside])

@@ -47,7 +47,8 @@ class CellCountTask:
                 yield self._count(as_array(shapes[first : first + _ROWS_MAX]))
 
     def _count(self, shapes: Geometries) -> pa.RecordBatch:
-        cells = Grid(self.level, self.universe).decompose(shapes)
+        grid = Grid(self.level, self.universe)
+        cells = grid.decompose(bound(grid, shapes))
         codes, counts = np.unique(cells.starts, return_counts=True)
         return pa.RecordBatch.from_pydict({"code": codes, "n": counts.astype(np.int64)})
 
@@ -164,7 +165,17 @@ def prefixes_of(
         for _, shape in evaluator.anchors_of(subscription) or ():
             shapes.append(shape)
             owners.append(row)
-    return _join(table, table.grid().decompose(as_array(shapes)), owners, len(subscriptions))
+    grid = table.grid()
+    cells = grid.decompose(bound(grid, as_array(shapes)))
+    return _join(table, cells, owners, len(subscriptions))
+
+
+def bound(grid: Grid, shapes: Geometries) -> Geometries:
+    """Let shapes whose outlines run through too many cells stand by their boxes."""
+    long = list(grid.find_faults(shapes))
+    bounded = shapes.copy()
+    bounded[long] = shapely.box(*shapely.bounds(shapes[long]).T)
+    return bounded
 
 
 def _join(table: LookupTable, cells: CellLists, owners: Sequence[int], count: int) -> PrefixLists:

@@ -26,6 +26,7 @@ from contrada.model.geometry import as_array
 from contrada.model.subscription import Id, Subscription
 from contrada.spark.evaluators import Evaluator
 from contrada.spark.staging import Part, StagedSet, fetch, put, staging_uri
+from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -62,6 +63,7 @@ class Subscribed:
 class StageTask:
     """The function for `mapInArrow`: judge rows of subscriptions and write them to the URI."""
 
+    versions: Versions
     uri: str
     columns: tuple[str, ...]
     id_column: str
@@ -70,6 +72,7 @@ class StageTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Give a line for each part, and one for the bad rows if there are any."""
+        self.versions.check()
         faults = _Faults()
         rows = SubscriptionRows()
         reader = self.evaluator.reader()
@@ -145,7 +148,7 @@ def subscribe(
 ) -> Subscribed:
     """Stage a DataFrame of subscriptions that has just these columns; refuse bad rows."""
     spark = frame.sparkSession
-    task = StageTask(staging_uri(spark), tuple(columns), id_, repair, evaluator)
+    task = StageTask(Versions.here(), staging_uri(spark), tuple(columns), id_, repair, evaluator)
     numbered = frame.toDF(*(f"column{i}" for i in range(len(columns))))
     lines = numbered.mapInArrow(task, _LINES).toArrow().to_pylist()
     parts = [line for line in lines if line["digest"] is not None]

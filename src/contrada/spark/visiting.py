@@ -12,10 +12,13 @@ from contrada.matching.lookup import LookupTable, PrefixLists
 from contrada.matching.receiving import ReceivedEvents
 from contrada.matching.segments import SubscriptionSet
 from contrada.spark.answering import ROWS_MAX, AnswerShape
-from contrada.spark.routing import ROUTE, TURN, Router
+from contrada.spark.routing import ROUTE, Router, draw_lots
 from contrada.spark.segments import prefixes_of
 from contrada.spark.staging import StagedSet
-from contrada.spark.worker import EventColumns, Versions, open_set, refuse_bad
+from contrada.spark.versions import Versions
+from contrada.spark.worker import EventColumns, open_set, refuse_bad
+
+_LISTS_MAX = 16  # of prefixes that a worker keeps
 
 Found = tuple[MatchedBatch, SubscriptionSet]
 
@@ -114,8 +117,8 @@ class Visit:
             lists.prefixes,
         )
         assert (common >= 0).all()  # what matches has a point in common with an anchor
-        turns = batch.column(TURN).to_numpy()[found.rows]
-        is_mine = self.router.partition(common, turns) == self.partition
+        lots = draw_lots(events.ids)[found.rows]
+        is_mine = self.router.partition(common, lots) == self.partition
         mine = MatchedBatch(events, found.rows[is_mine], found.ranks[is_mine])
         return [(mine, subscriptions)], iter(())
 
@@ -135,15 +138,17 @@ class Visit:
         yield from shape.answer(batch, MatchedBatch(events, rows, rows), None)
 
 
-_prefixes: dict[str, PrefixLists] = {}
+_prefixes: dict[tuple[StagedSet, bytes], PrefixLists] = {}
 
 
 def _prefixes_by_rank(
     staged: StagedSet, subscriptions: SubscriptionSet, table: LookupTable
 ) -> PrefixLists:
-    """List the prefixes of a segment's subscriptions in the order of ids; kept for the last one."""
-    if staged.digest not in _prefixes:
-        _prefixes.clear()
+    """List the prefixes of a segment's subscriptions in the order of ids; kept for a while."""
+    key = (staged, table.key)
+    if key not in _prefixes:
+        while len(_prefixes) >= _LISTS_MAX:
+            del _prefixes[next(iter(_prefixes))]
         ordered = sorted(subscriptions, key=lambda subscription: subscription.id)
-        _prefixes[staged.digest] = prefixes_of(ordered, table, staged.evaluator)
-    return _prefixes[staged.digest]
+        _prefixes[key] = prefixes_of(ordered, table, staged.evaluator)
+    return _prefixes[key]

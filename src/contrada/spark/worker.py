@@ -4,16 +4,13 @@ Only importable names travel to a worker by reference, so this module must not n
 """
 
 import gc
-import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-import contrada
 from contrada.errors import InvalidInput
-from contrada.files.snapshot import FORMAT
 from contrada.matcher.run import count_rows_at_once, match_received
 from contrada.matcher.saving import load_subscriptions
 from contrada.matching.receiving import ReceivedEvents, receive
@@ -23,35 +20,10 @@ from contrada.spark.answering import ROWS_MAX, AnswerShape
 from contrada.spark.evaluators import EXACT, Evaluator
 from contrada.spark.frames import FILE
 from contrada.spark.staging import StagedSet
+from contrada.spark.versions import Versions
 
-_SETS_MAX = 2  # sets of subscriptions that a worker keeps open
-_open_sets: dict[tuple[str, Evaluator], SubscriptionSet] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Versions:
-    """What driver and workers must have in common."""
-
-    contrada: str
-    python: str
-    snapshot: int
-
-    @classmethod
-    def here(cls) -> "Versions":
-        """Tell what this process runs."""
-        python = ".".join(platform.python_version_tuple()[:2])
-        return cls(contrada.__version__, python, FORMAT)
-
-    def check(self) -> None:
-        """Refuse to work for a driver that runs something else."""
-        here = Versions.here()
-        for name in ("contrada", "python", "snapshot"):
-            theirs, ours = getattr(self, name), getattr(here, name)
-            if theirs != ours:
-                raise InvalidInput(
-                    f"driver and workers differ: {name} {theirs} on the driver, {ours} on "
-                    f"{platform.node()}; install the same on both"
-                )
+_SETS_MIN, _STAGED_BYTES_MAX = 2, 256 * 2**20  # of subscriptions that a worker keeps open
+_open_sets: dict[StagedSet, SubscriptionSet] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +71,7 @@ class MatchTask:
         subscriptions = open_set(self.staged)
         names = self.shape.name(subscriptions)
         evaluated = set_aside = 0
-        last: pa.RecordBatch | None = None
+        schema: pa.Schema | None = None
         for batch in cut(batches, self.events.names, subscriptions):
             events = self.events.receive(batch)
             refuse_bad(events, self.shape.quarantine)
@@ -109,28 +81,35 @@ class MatchTask:
             yield from self.shape.bad(batch, matched, bad)
             evaluated += batch.num_rows - len(bad)
             set_aside += len(bad)
-            last = batch if last is None else last
-            event_type = events.ids.type
-        if last is not None:
-            kept = [last.schema.field(name).type for name in self.shape.keep]
+            schema, event_type = batch.schema, events.ids.type
+        if schema is not None:
+            kept = [schema.field(name).type for name in self.shape.keep]
             yield self.shape.tally(event_type, kept, evaluated, set_aside)
 
 
 def open_set(staged: StagedSet) -> SubscriptionSet:
     """Open the subscriptions of a task; a worker does so once and keeps the last few sets."""
-    key = (staged.digest, staged.evaluator)
-    if key not in _open_sets:
-        while len(_open_sets) >= _SETS_MAX:
-            del _open_sets[next(iter(_open_sets))]
-        engine, reader = staged.evaluator.engine(), staged.evaluator.reader()
-        found = [
-            subscription
-            for snapshot in staged.fetch()
-            for subscription in load_subscriptions(snapshot, reader)
-        ]
-        _open_sets[key] = SubscriptionSet(engine.make_index).changed([], found)
-        gc.freeze()  # else every collection walks over all subscriptions
-    return _open_sets[key]
+    if staged in _open_sets:
+        _open_sets[staged] = _open_sets.pop(staged)  # the last to go
+        return _open_sets[staged]
+    _make_room(staged.size_bytes)
+    engine, reader = staged.evaluator.engine(), staged.evaluator.reader()
+    found = [
+        subscription
+        for snapshot in staged.fetch()
+        for subscription in load_subscriptions(snapshot, reader)
+    ]
+    _open_sets[staged] = SubscriptionSet(engine.make_index).changed([], found)
+    gc.freeze()  # else every collection walks over all subscriptions
+    return _open_sets[staged]
+
+
+def _make_room(size_bytes: int) -> None:
+    """Close the sets that were not asked for the longest, until another fits in."""
+    while len(_open_sets) >= _SETS_MIN:
+        if sum(staged.size_bytes for staged in _open_sets) + size_bytes <= _STAGED_BYTES_MAX:
+            return
+        del _open_sets[next(iter(_open_sets))]
 
 
 def cut(

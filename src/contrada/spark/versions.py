@@ -1,0 +1,34 @@
+"""The handshake of driver and workers: what both must run."""
+
+import platform
+from dataclasses import dataclass
+
+import contrada
+from contrada.errors import InvalidInput
+from contrada.files.snapshot import FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """What driver and workers must have in common."""
+
+    contrada: str
+    python: str
+    snapshot: int
+
+    @classmethod
+    def here(cls) -> "Versions":
+        """Tell what this process runs."""
+        python = ".".join(platform.python_version_tuple()[:2])
+        return cls(contrada.__version__, python, FORMAT)
+
+    def check(self) -> None:
+        """Refuse to work for a driver that runs something else."""
+        here = Versions.here()
+        for name in ("contrada", "python", "snapshot"):
+            theirs, ours = getattr(self, name), getattr(here, name)
+            if theirs != ours:
+                raise InvalidInput(
+                    f"driver and workers differ: {name} {theirs} on the driver, {ours} on "
+                    f"{platform.node()}; install the same on both"
+                )
