@@ -110,7 +110,7 @@ def test_a_worker_keeps_the_last_two_sets_of_subscriptions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(worker, "_open_sets", {})
-    monkeypatch.setattr(worker, "_STAGED_BYTES_MAX", 0)
+    monkeypatch.setattr(worker, "OPEN_BYTES_MAX", 0)
     tasks = [make_task(zones) for zones in (1, 2, 3)]
     for task in tasks:
         found = sum(len(batch) for batch in answers_of(task, make_events(2)))

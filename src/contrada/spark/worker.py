@@ -22,7 +22,8 @@ from contrada.spark.frames import FILE
 from contrada.spark.staging import StagedSet
 from contrada.spark.versions import Versions
 
-_SETS_MIN, _STAGED_BYTES_MAX = 2, 256 * 2**20  # of subscriptions that a worker keeps open
+OPEN_BYTES_MAX = 512 * 2**20  # of staged subscriptions that a worker keeps open
+_SETS_MIN = 2  # so many it keeps however large they are
 _open_sets: dict[StagedSet, SubscriptionSet] = {}
 
 
@@ -107,7 +108,7 @@ def open_set(staged: StagedSet) -> SubscriptionSet:
 def _make_room(size_bytes: int) -> None:
     """Close the sets that were not asked for the longest, until another fits in."""
     while len(_open_sets) >= _SETS_MIN:
-        if sum(staged.size_bytes for staged in _open_sets) + size_bytes <= _STAGED_BYTES_MAX:
+        if sum(staged.size_bytes for staged in _open_sets) + size_bytes <= OPEN_BYTES_MAX:
             return
         del _open_sets[next(iter(_open_sets))]
 
