@@ -1,0 +1,173 @@
+"""Peers in virtual time: a seeded network that delays, loses, doubles and reorders messages.
+
+Same seed, same run. Peers are driven only through `tick`, `receive`, `publish` and `leave`, as the
+real network does; what the simulator alone can do is crash, corrupt and look.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any
+
+from numpy.random import Generator
+
+from contrada.overlay.boxes import Box
+from contrada.overlay.checker import LevelView, PeerView, find_faults
+from contrada.overlay.effects import Deliver, Effect, Send
+from contrada.overlay.messages import Event, Message, PeerId
+from contrada.overlay.peer import Peer
+from contrada.overlay.state import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """What happens to messages: delays in periods, and the shares that are lost or doubled."""
+
+    delay_min: float = 0.05
+    delay_max: float = 0.25
+    loss: float = 0.0
+    duplication: float = 0.0
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Counts since the start."""
+
+    messages: int = 0
+    lost: int = 0
+    by_kind: dict[str, int] = field(default_factory=dict)
+
+
+class Simulator:
+    """Some peers and the messages between them."""
+
+    def __init__(self, settings: Settings, rng: Generator, network: Network | None = None) -> None:
+        """Start without peers."""
+        self.settings, self.network = settings, network or Network()
+        self.now = 0.0
+        self.peers: dict[PeerId, Peer] = {}
+        self.traffic = Traffic()
+        self.is_cut: Callable[[PeerId, PeerId], bool] = lambda _a, _b: False
+        self.on_deliver: Callable[[PeerId, Event], object] = lambda _id, _event: None
+        self.on_visit: Callable[[PeerId, Event], object] = lambda _id, _event: None
+        self._rng = rng
+        self._queue: list[tuple[float, int, PeerId, PeerId, Message | None]] = []
+        self._number = self._pushed = 0
+        self._living: list[PeerId] = []
+        self._place: dict[PeerId, int] = {}
+
+    def add(self, filter_: Box) -> PeerId:
+        """Start a peer; it ticks from now on, at a phase of its own."""
+        id_ = PeerId(self._number)
+        self._number += 1
+        self.peers[id_] = Peer(id_, filter_, self.settings)
+        self._place[id_] = len(self._living)
+        self._living.append(id_)
+        self._push(self.now + self._rng.random() * self.settings.period, id_, id_, None)
+        return id_
+
+    def crash(self, id_: PeerId) -> None:
+        """Stop a peer without notice."""
+        del self.peers[id_]
+        place, last = self._place.pop(id_), self._living.pop()
+        if last != id_:
+            self._living[place] = last
+            self._place[last] = place
+
+    def leave(self, id_: PeerId) -> None:
+        """Let a peer depart in good order."""
+        effects = self.peers[id_].leave(self.now)
+        self._do(id_, effects)
+        self.crash(id_)
+
+    def publish(self, id_: PeerId, box: Box, payload: Any = None) -> None:
+        """Let a peer publish an event."""
+        self._do(id_, self.peers[id_].publish(box, payload))
+
+    def inject(self, sender: PeerId, to: PeerId, message: Message) -> None:
+        """Put a message into the network, as if a peer had sent it."""
+        self._send(sender, to, message)
+
+    def run(self, until: float) -> None:
+        """Let virtual time pass."""
+        while self._queue and self._queue[0][0] <= until:
+            self.now, _, sender, to, message = heappop(self._queue)
+            peer = self.peers.get(to)
+            if peer is None:
+                continue
+            if message is None:
+                self._do(to, peer.tick(self.now, self._contact(to)))
+                self._push(self.now + self.settings.period, to, to, None)
+                continue
+            if isinstance(message, Event):
+                self.on_visit(to, message)
+            self._do(to, peer.receive(message, sender, self.now))
+        self.now = until
+
+    def run_rounds(self, rounds: float) -> None:
+        """Let so many periods pass."""
+        self.run(self.now + rounds * self.settings.period)
+
+    def run_until_legal(self, rounds_max: int) -> int | None:
+        """Run until the state is legal; give the rounds that it took, None if they were too few."""
+        for rounds in range(rounds_max + 1):
+            if not self.find_faults():
+                return rounds
+            self.run_rounds(1)
+        return None
+
+    def living(self) -> list[PeerId]:
+        """List the living peers."""
+        return list(self._living)
+
+    def find_faults(self) -> list[str]:
+        """Say what is illegal in the states of the living."""
+        views = {id_: look(peer) for id_, peer in self.peers.items()}
+        settings = self.settings
+        return find_faults(views, settings.m, settings.M, settings.space.universe)
+
+    def _contact(self, id_: PeerId) -> PeerId | None:
+        """Be the oracle: name some other living peer that can be reached."""
+        if len(self._living) < 2:
+            return None
+        other = self._living[int(self._rng.random() * len(self._living))]
+        return None if other == id_ or self.is_cut(id_, other) else other
+
+    def _do(self, id_: PeerId, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Send(to, message):
+                    self._send(id_, to, message)
+                case Deliver(event):
+                    self.on_deliver(id_, event)
+
+    def _send(self, sender: PeerId, to: PeerId, message: Message) -> None:
+        network, traffic = self.network, self.traffic
+        traffic.messages += 1
+        name = type(message).__name__
+        traffic.by_kind[name] = traffic.by_kind.get(name, 0) + 1
+        if self.is_cut(sender, to) or (network.loss and self._rng.random() < network.loss):
+            traffic.lost += 1
+            return
+        copies = 2 if network.duplication and self._rng.random() < network.duplication else 1
+        for _ in range(copies):
+            delay = network.delay_min + self._rng.random() * (network.delay_max - network.delay_min)
+            self._push(self.now + delay * self.settings.period, sender, to, message)
+
+    def _push(self, at: float, sender: PeerId, to: PeerId, message: Message | None) -> None:
+        self._pushed += 1
+        heappush(self._queue, (at, self._pushed, sender, to, message))
+
+
+def look(peer: Peer) -> PeerView:
+    """See a peer from the outside."""
+    state = peer.state
+    levels = tuple(
+        LevelView(
+            state.parent if level == state.top else state.id,
+            (state.id, *state.levels[level]) if level else (),
+            state.box(level),
+        )
+        for level in range(state.top + 1)
+    )
+    return PeerView(state.id, state.filter, levels)

@@ -1,0 +1,100 @@
+"""Well-typed garbage for everything that a peer remembers, and for what is under way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from contrada.overlay.messages import (
+    Accept,
+    Adopt,
+    Dissolve,
+    Entry,
+    Give,
+    Grown,
+    Handed,
+    Join,
+    Lead,
+    Leave,
+    Moved,
+    PeerId,
+    Refuse,
+    Replaced,
+    Report,
+)
+from contrada.overlay.state import Child
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    from contrada.overlay.boxes import Box
+    from contrada.overlay.messages import Message
+    from contrada.overlay.simulator import Simulator
+
+
+def make_box(rng: Generator) -> Box:
+    """A box anywhere in and around the unit square."""
+    sides = rng.random(4) * 2 - 0.5
+    lows, highs = sides[:2].tolist(), sides[2:].tolist()
+    return (*map(min, lows, highs), *map(max, lows, highs))
+
+
+class Garbage:
+    """Makes garbage that speaks of the peers of a simulation, and of one that never was."""
+
+    def __init__(self, simulator: Simulator, rng: Generator) -> None:
+        self._simulator, self._rng = simulator, rng
+        self._ids = [*simulator.living(), PeerId(10**9)]
+
+    def corrupt(self, id_: PeerId) -> None:
+        """Overwrite all that a peer remembers, except its filter."""
+        rng, now = self._rng, self._simulator.now
+        state = self._simulator.peers[id_].state
+        state.levels = [self._children(now) for _ in range(int(rng.integers(1, 7)))]
+        state.parent = self._id()
+        state.heard, state.moved, state.asked = (now + rng.normal(size=3) * 100).tolist()
+        state.ticket = int(rng.integers(0, 100))
+
+    def send(self, count: int) -> None:
+        """Put messages under way that nobody has sent."""
+        for _ in range(count):
+            self._simulator.inject(self._id(), self._id(), self._message())
+
+    def _children(self, now: float) -> dict[PeerId, Child]:
+        rng = self._rng
+        return {
+            self._id(): Child(
+                make_box(rng), int(rng.integers(0, 12)), float(now + rng.normal() * 5)
+            )
+            for _ in range(int(rng.integers(0, 7)))
+        }
+
+    def _id(self) -> PeerId:
+        return self._ids[int(self._rng.integers(len(self._ids)))]
+
+    def _entry(self) -> Entry:
+        return Entry(self._id(), make_box(self._rng), int(self._rng.integers(0, 12)))
+
+    def _entries(self) -> tuple[Entry, ...]:
+        return tuple(self._entry() for _ in range(int(self._rng.integers(0, 5))))
+
+    def _message(self) -> Message:
+        rng = self._rng
+        level, number = int(rng.integers(0, 6)), int(rng.integers(0, 9))
+        lists = tuple(self._entries() for _ in range(int(rng.integers(0, 4))))
+        kinds: list[Any] = [
+            lambda: Report(level, make_box(rng), number),
+            lambda: Accept(level, self._id(), number),
+            lambda: Refuse(level),
+            lambda: Join(self._entry(), level, number, int(rng.integers(-1, 6))),
+            lambda: Leave(level),
+            lambda: Lead(level, lists, None if number < 3 else self._id()),
+            lambda: Moved(level, self._id()),
+            lambda: Replaced(level, self._entry()),
+            lambda: Grown(level, self._entry()),
+            lambda: Dissolve(level, self._id()),
+            lambda: Give(level, self._entry(), number),
+            lambda: Handed(level, self._id(), self._entries(), number < 4),
+            lambda: Adopt(level, self._entries()),
+        ]
+        message: Message = kinds[int(rng.integers(len(kinds)))]()
+        return message

@@ -1,0 +1,140 @@
+"""From any state the overlay becomes legal, and in a legal state nobody misses an event."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from contrada.overlay.boxes import Space, meets
+from contrada.overlay.simulator import Network, Simulator
+from contrada.overlay.state import Settings
+
+from .garbage import Garbage, make_box
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    from contrada.overlay.boxes import Box
+    from contrada.overlay.messages import Event, PeerId
+
+UNIT = Space((0.0, 0.0, 1.0, 1.0))
+ROUNDS_MAX = 150
+
+
+def make_filter(rng: Generator) -> Box:
+    """A box of up to a tenth of the universe; one in eight is much larger."""
+    middle = rng.random(2)
+    half = rng.random(2) * (0.05 if rng.random() < 0.875 else 0.4)
+    return (*(middle - half).tolist(), *(middle + half).tolist())
+
+
+def make_simulator(rng: Generator, peers: int) -> Simulator:
+    """Peers with settings and a network by chance; nobody has said anything yet."""
+    m = int(rng.integers(2, 5))
+    split = str(rng.choice(["linear", "quadratic", "rstar"]))
+    settings = Settings(UNIT, m, 2 * m + int(rng.integers(0, 4)), split)
+    network = Network(
+        delay_max=float(rng.uniform(0.1, 0.9)),
+        loss=float(rng.choice([0.0, 0.02, 0.1])),
+        duplication=float(rng.choice([0.0, 0.1])),
+    )
+    simulator = Simulator(settings, rng, network)
+    for _ in range(peers):
+        simulator.add(make_filter(rng))
+    return simulator
+
+
+def assert_legal_soon(simulator: Simulator, seed: int) -> None:
+    simulator.network = Network(delay_max=0.5)
+    rounds = simulator.run_until_legal(ROUNDS_MAX)
+    assert rounds is not None, (
+        f"seed {seed}: {len(simulator.living())} peers are not legal after {ROUNDS_MAX} rounds: "
+        f"{simulator.find_faults()[:5]}"
+    )
+
+
+def count_peers(rng: Generator) -> int:
+    return int(rng.integers(5, 65))
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_peers_that_join_at_once_become_one_legal_tree(block: int) -> None:
+    for seed in range(block * 25, block * 25 + 25):
+        rng = np.random.default_rng(seed)
+        assert_legal_soon(make_simulator(rng, count_peers(rng)), seed)
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_crashes_and_departures_are_healed(block: int) -> None:
+    for seed in range(block * 25, block * 25 + 25):
+        rng = np.random.default_rng(seed)
+        simulator = make_simulator(rng, count_peers(rng))
+        simulator.run_rounds(30)
+        chosen = rng.permutation(simulator.living())[: len(simulator.living()) // 3]
+        for number, id_ in enumerate(chosen.tolist()):
+            simulator.leave(id_) if number % 2 else simulator.crash(id_)
+            simulator.run_rounds(float(rng.random()))
+        assert_legal_soon(simulator, seed)
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_garbage_in_memories_and_channels_is_healed(block: int) -> None:
+    for seed in range(block * 25, block * 25 + 25):
+        rng = np.random.default_rng(seed)
+        simulator = make_simulator(rng, count_peers(rng))
+        simulator.run_rounds(float(rng.uniform(0, 40)))
+        garbage = Garbage(simulator, rng)
+        share = float(rng.choice([0.1, 0.5, 1.0]))
+        for id_ in simulator.living():
+            if rng.random() < share:
+                garbage.corrupt(id_)
+        garbage.send(int(rng.integers(0, 100)))
+        assert_legal_soon(simulator, seed)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_network_that_was_cut_in_two_becomes_one_tree_again(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    simulator = make_simulator(rng, 40)
+    simulator.run_rounds(30)
+    simulator.is_cut = lambda a, b: a % 2 != b % 2
+    simulator.run_rounds(40)
+    assert simulator.find_faults()
+    simulator.is_cut = lambda _a, _b: False
+    assert_legal_soon(simulator, seed)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_in_a_legal_state_an_event_reaches_just_those_whose_filters_it_meets(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    simulator = make_simulator(rng, 60)
+    assert_legal_soon(simulator, seed)
+    simulator.run_rounds(10)  # what was lost before may yet have its effect
+    assert_legal_soon(simulator, seed)
+    simulator.network = Network(delay_max=0.05, delay_min=0.01)
+    heard: list[PeerId] = []
+
+    def hear(id_: PeerId, _: Event) -> None:
+        heard.append(id_)
+
+    simulator.on_deliver = hear
+    for number in range(40):
+        heard.clear()
+        box = make_box(rng) if number % 2 else (*(point := rng.random(2).tolist()), *point)
+        publisher = simulator.living()[int(rng.integers(60))]
+        simulator.publish(publisher, box)
+        simulator.run_rounds(3)
+        wanted = [id_ for id_, peer in simulator.peers.items() if meets(peer.state.filter, box)]
+        assert sorted(heard) == sorted(wanted)
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    def run() -> tuple[int, list[str]]:
+        rng = np.random.default_rng(5)
+        simulator = make_simulator(rng, 50)
+        simulator.run_rounds(25)
+        return simulator.traffic.messages, [repr(peer.state) for peer in simulator.peers.values()]
+
+    assert run() == run()
