@@ -7,6 +7,7 @@ on every event.
 """
 
 from collections.abc import Collection, Sequence
+from math import inf
 
 import numpy as np
 from shapely.geometry.base import BaseGeometry
@@ -124,8 +125,9 @@ class StrtreeIndex:
 
 def find_anchor(filter_: Filter) -> Constraint | None:
     """Choose the constraint through which a filter is found; None where no tree can find it."""
-    best = min(filter_.constraints, key=_box_size, default=None)
-    return best if best is not None and np.isfinite(_box_size(best)) else None
+    sizes = [_box_size(constraint) for constraint in filter_.constraints]
+    smallest = min(sizes, default=inf)
+    return None if smallest == inf else filter_.constraints[sizes.index(smallest)]
 
 
 def is_anchor(constraint: Constraint) -> bool:

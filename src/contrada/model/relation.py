@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
+from functools import lru_cache
 
 from contrada.errors import InvalidInput
 
@@ -70,11 +71,7 @@ class SpatialRelation:
 
     def holds_when_apart(self) -> bool:
         """Tell whether two geometries without a common point may satisfy it."""
-        return any(
-            all(pattern[i] in "F*" for i in (0, 1, 3, 4))
-            for patterns in self.patterns.values()
-            for pattern in patterns
-        )
+        return _holds_when_apart(self)
 
     def admits(self, matrix: str, dimensions: Dimensions) -> bool:
         """Tell whether a DE-9IM matrix of two such geometries satisfies it."""
@@ -106,6 +103,15 @@ def egenhofer(matrix: str) -> Relation:
     if not is_left:
         return Relation.COVERS if boundaries else Relation.CONTAINS
     return Relation.OVERLAPS
+
+
+@lru_cache(maxsize=1024)
+def _holds_when_apart(relation: SpatialRelation) -> bool:
+    return any(
+        all(pattern[i] in "F*" for i in (0, 1, 3, 4))
+        for patterns in relation.patterns.values()
+        for pattern in patterns
+    )
 
 
 def pattern_relation(pattern: str) -> SpatialRelation:

@@ -6,7 +6,8 @@ how many it evaluated and set aside, which Spark sums up and drops. `counts` com
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from contrada.errors import InvalidInput, RowsLost
@@ -15,6 +16,7 @@ from contrada.spark.answering import TALLY
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
 
+_PATIENCE_S = 30.0
 _observations: "WeakKeyDictionary[DataFrame, tuple[Observation, Observation]]" = WeakKeyDictionary()
 
 
@@ -51,24 +53,50 @@ def observed(
 def counts(answer: "DataFrame") -> EventCounts:
     """Tell how many events the first action on an answer of `match` has seen.
 
-    It waits for that action. An action that stopped early (`limit`, `first`) cannot be counted.
+    An action that stopped early (`limit`, `first`, `show`) cannot be counted, nor can those after
+    it: match anew.
     """
-    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-
     if answer not in _observations:
         raise InvalidInput("counts takes what contrada.spark.match has given")
     before, after = _observations[answer]
-    try:
-        came_in, done = before.get.get("events"), after.get
-    except Py4JJavaError:  # a plan that reads no row observes nothing
-        came_in = None
+    came_in = _wait_for(before).get("events")
     if came_in is None:
-        raise InvalidInput("the action on this answer stopped before its end: nothing was counted")
+        raise InvalidInput(
+            "the first action on this answer stopped before its end: nothing was counted; "
+            "match anew, and count after an action that takes all rows"
+        )
+    done = _wait_for(after)
     found = EventCounts(came_in, done.get("evaluated") or 0, done.get("set_aside") or 0)
     if found.events != found.evaluated + found.set_aside:
         raise RowsLost(
             f"{found.events:,} events came in, and {found.evaluated:,} were evaluated and "
-            f"{found.set_aside:,} set aside: the answer is not complete, or the action stopped "
-            "before its end (limit, first, show)"
+            f"{found.set_aside:,} set aside: the answer is not complete, or the first action on it "
+            "stopped before its end (limit, first, show); then match anew"
         )
     return found
+
+
+def _wait_for(observation: "Observation") -> dict[str, Any]:
+    """Give what was observed; Spark would wait for ever where there was no action.
+
+    Spark tells of an action some moments after it.
+    """
+    found: list[dict[str, Any]] = []
+
+    def ask() -> None:
+        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+
+        try:
+            found.append(observation.get)
+        except Py4JJavaError:  # a plan that reads no row observes nothing
+            found.append({})
+
+    asking = Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(_PATIENCE_S)
+    if not found:
+        raise InvalidInput(
+            f"nothing was counted within {_PATIENCE_S:.0f} s: counts takes an answer on which an "
+            "action has run (write, collect, count)"
+        )
+    return found[0]

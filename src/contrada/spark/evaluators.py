@@ -58,18 +58,25 @@ def make_evaluator(name: str, spark: "SparkSession") -> Evaluator:
     level, universe = spark.conf.get(AREA_LEVEL, None), spark.conf.get(AREA_UNIVERSE, None)
     try:
         return Evaluator(Grid(_read_level(level), _read_box(universe)))
-    except (ValueError, InvalidInput) as error:
+    except InvalidInput as error:
         raise InvalidInput(
             f"{AREA_LEVEL}={level!r}, {AREA_UNIVERSE}={universe!r}: {error}"
         ) from None
 
 
 def _read_level(text: str | None) -> int:
-    return LEVEL if text is None else int(text)
+    if text is None:
+        return LEVEL
+    if not text.isdecimal():
+        raise InvalidInput("the level must be a number")
+    return int(text)
 
 
 def _read_box(text: str | None) -> Box:
     if text is None:
         return LONGITUDE_LATITUDE
-    west, south, east, north = map(float, text.split(","))
+    try:
+        west, south, east, north = map(float, text.split(","))
+    except ValueError:
+        raise InvalidInput("the universe must be four numbers: west,south,east,north") from None
     return west, south, east, north

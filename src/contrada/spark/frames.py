@@ -64,7 +64,9 @@ def _try_column(frame: "DataFrame", name: str, column: "Column") -> "DataFrame |
 @contextmanager
 def _quiet(name: str) -> Iterator[None]:
     """Silence a logger of PySpark's, which prints the errors that it raises."""
-    logger = logging.getLogger(name)
+    from pyspark.logger import PySparkLogger
+
+    logger = PySparkLogger.getLogger(name)  # whose class PySpark relies on
     before = logger.level
     logger.setLevel(logging.CRITICAL)
     try:

@@ -133,7 +133,10 @@ def stage_subscriptions(
 def _check_frames(events: object, subscriptions: object) -> None:
     for name, frame in (("events", events), ("subscriptions", subscriptions)):
         if not (hasattr(frame, "isStreaming") or isinstance(frame, str)):
-            raise InvalidInput(f"{name} must be a DataFrame, not {type(frame).__name__}")
+            raise InvalidInput(
+                f"{name} must be a DataFrame of Spark's, not {type(frame).__module__}."
+                f"{type(frame).__name__}"
+            )
     if isinstance(subscriptions, str):
         raise NotBuilt(f"subscriptions from a published set ({subscriptions!r}) are not built yet")
     if getattr(events, "isStreaming", False):

@@ -73,6 +73,10 @@ class _Lookup:
 
     def find(self, rows: pa.StructArray) -> pa.Array:
         """Give the ids that each row satisfies."""
+        if not isinstance(rows, pa.StructArray):
+            raise InvalidInput(
+                f"the function takes struct(*), the columns of a row, not {rows.type}"
+            )
         batch = pa.RecordBatch.from_struct_array(rows)
         found = [self._ids(matched) for matched in self._match(batch, None)]
         kind = pa.list_(pa.int64() if self.has_whole_ids else pa.string())

@@ -1,0 +1,54 @@
+"""Counts are of the first action, and an answer without one is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import AnalysisException
+
+import contrada.spark
+from contrada.errors import InvalidInput
+from contrada.spark import counting
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+@pytest.fixture
+def points(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([("s", "POINT(1 1)")], "id string, geometry string")
+
+
+def test_an_answer_without_an_action_is_refused(
+    points: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "_PATIENCE_S", 0.2)
+    with pytest.raises(InvalidInput, match="an action has run"):
+        contrada.spark.counts(contrada.spark.match(points, points))
+
+
+def test_an_action_that_reads_nothing_counts_nothing(points: DataFrame) -> None:
+    answer = contrada.spark.match(points, points)
+    answer.limit(0).toArrow()
+    with pytest.raises(InvalidInput, match="match anew"):
+        contrada.spark.counts(answer)
+
+
+def test_a_match_leaves_the_errors_of_spark_as_they_are(points: DataFrame) -> None:
+    contrada.spark.match(points, points, quarantine=True).collect()
+    with pytest.raises(InvalidInput, match="no column 'id'"):
+        contrada.spark.match(points.drop("id"), points)
+    with pytest.raises(AnalysisException, match="nope"):
+        points.select("nope").schema  # noqa: B018
+
+
+def test_what_is_no_row_is_refused_by_the_function_in_sql(
+    spark: SparkSession, points: DataFrame
+) -> None:
+    contrada.spark.register(spark, "zones_of_one", points)
+    points.createOrReplaceTempView("points_of_one")
+    with pytest.raises(Exception, match=r"takes struct\(\*\), the columns of a row, not string"):
+        spark.sql("SELECT zones_of_one(geometry) FROM points_of_one").collect()
