@@ -30,3 +30,7 @@ class MissingPackage(ContradaError, ImportError):
 
 class RowsLost(ContradaError):
     """A job did not account for every row that came in: its answer must not be used."""
+
+
+class PeerError(ContradaError):
+    """What a peer has sent, or would have to send, is no message: drop it, or the link."""

@@ -57,7 +57,7 @@ class Garbage:
     def send(self, count: int) -> None:
         """Put messages under way that nobody has sent."""
         for _ in range(count):
-            self._simulator.inject(self._id(), self._id(), self._message())
+            self._simulator.inject(self._id(), self._id(), self.make_message())
 
     def _children(self, now: float) -> dict[PeerId, Child]:
         rng = self._rng
@@ -77,7 +77,8 @@ class Garbage:
     def _entries(self) -> tuple[Entry, ...]:
         return tuple(self._entry() for _ in range(int(self._rng.integers(0, 5))))
 
-    def _message(self) -> Message:
+    def make_message(self) -> Message:
+        """Make a message of any kind but an event."""
         rng = self._rng
         level, number = int(rng.integers(0, 6)), int(rng.integers(0, 9))
         lists = tuple(self._entries() for _ in range(int(rng.integers(0, 4))))

@@ -162,7 +162,7 @@ def take_lead(state: State, lead: Lead, sender: PeerId, now: float) -> bool:
         return False
     for entries in lead.lists:
         state.levels.append({e.id: Child(e.box, e.count, now) for e in entries if e.id != state.id})
-    state.parent = state.id if lead.parent is None else lead.parent
+    state.parent = state.id if lead.above is None else lead.above
     state.heard = state.moved = now
     return True
 

@@ -71,12 +71,12 @@ class Leave:
 class Lead:
     """To a child: be the node of the levels from `base` on, with these children beside yourself.
 
-    Without a parent it is to be the root.
+    Without anybody above it is to be the root.
     """
 
     base: int
     lists: tuple[tuple[Entry, ...], ...]
-    parent: PeerId | None
+    above: PeerId | None
 
 
 @dataclass(frozen=True, slots=True)

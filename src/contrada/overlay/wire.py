@@ -1,0 +1,189 @@
+"""Messages as bytes: a version, the kind of message and its fields, as a JSON array.
+
+What a peer receives may be anything, so reading checks every field, and bounds every length before
+it looks inside. JSON has no infinities: sides of boxes that are unbounded are the texts "inf" and
+"-inf".
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from math import inf, isfinite
+from typing import Any
+
+from contrada.errors import PeerError
+from contrada.overlay.boxes import Box, is_box
+from contrada.overlay.messages import (
+    Accept,
+    Adopt,
+    Dissolve,
+    Entry,
+    Event,
+    Give,
+    Grown,
+    Handed,
+    Join,
+    Lead,
+    Leave,
+    Message,
+    Moved,
+    PeerId,
+    Refuse,
+    Replaced,
+    Report,
+)
+from contrada.overlay.state import HEIGHT_MAX
+
+VERSION = 1
+BYTES_MAX = 2**18
+_ENTRIES_MAX = 256
+_NUMBER_MAX = 2**63 - 1
+_SIDES = {"inf": inf, "-inf": -inf}
+
+Read = Callable[[Any], Any]
+
+
+def encode(message: Message) -> bytes:
+    """Write a message."""
+    values = [_write(getattr(message, field.name)) for field in fields(message)]
+    row = [VERSION, type(message).__name__, *values]
+    data = json.dumps(row, separators=(",", ":"), allow_nan=False).encode()
+    if len(data) > BYTES_MAX:
+        raise PeerError(f"a message of {len(data):,} bytes is too long to send")
+    return data
+
+
+def decode(data: bytes, dimensions: int) -> Message:
+    """Read a message of an overlay with so many dimensions; refuse whatever is none."""
+    if len(data) > BYTES_MAX:
+        raise PeerError(f"{len(data):,} bytes are no message: there are {BYTES_MAX:,} at most")
+    try:
+        row = json.loads(data, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as fault:
+        raise PeerError(f"{data[:40]!r} is no message: {fault}") from None
+    if not isinstance(row, list) or len(row) < 2:
+        raise PeerError(f"{data[:40]!r} is no message")
+    version, kind, *values = row
+    if version != VERSION or isinstance(version, bool):
+        raise PeerError(f"a message of version {version!r:.20}; this peer speaks {VERSION}")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise PeerError(f"unknown kind of message {kind!r:.40}")
+    return _read(kind, values, dimensions)
+
+
+def _read(kind: str, values: list[Any], dimensions: int) -> Message:
+    made, names = _KINDS[kind], [field.name for field in fields(_KINDS[kind])]
+    if len(values) != len(names):
+        raise PeerError(f"{kind} has {len(names)} fields, not {len(values)}")
+    readers = _readers(dimensions)
+    read = []
+    for name, value in zip(names, values, strict=True):
+        try:
+            read.append(readers[name](value))
+        except (TypeError, ValueError, KeyError):
+            raise PeerError(f"{kind}: {name} cannot be {value!r:.60}") from None
+    message: Message = made(*read)
+    return message
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
+
+
+def _write(value: Any) -> Any:
+    if isinstance(value, Entry):
+        return [value.id, _write(value.box), value.count]
+    if isinstance(value, tuple):
+        return [_write(item) for item in value]
+    if isinstance(value, float) and not isfinite(value):
+        return "inf" if value > 0 else "-inf"
+    return value
+
+
+def _readers(dimensions: int) -> Mapping[str, Read]:
+    """Give what reads each field, by its name."""
+
+    def read_box(value: Any) -> Box:
+        sides = tuple(_SIDES[side] if isinstance(side, str) else float(side) for side in value)
+        box: Box = _check(sides, is_box(sides, dimensions))
+        return box
+
+    def read_entry(value: Any) -> Entry:
+        id_, box, count = value
+        return Entry(_read_id(id_), read_box(box), _read_whole(count))
+
+    def read_entries(value: Any) -> tuple[Entry, ...]:
+        return tuple(read_entry(item) for item in _check_list(value, _ENTRIES_MAX))
+
+    def read_lists(value: Any) -> tuple[tuple[Entry, ...], ...]:
+        return tuple(read_entries(item) for item in _check_list(value, HEIGHT_MAX))
+
+    return {
+        "above": lambda value: None if value is None else _read_id(value),
+        "at": lambda value: _check(value, _is_whole(value) and -1 <= value < HEIGHT_MAX),
+        "base": _read_level,
+        "box": read_box,
+        "count": _read_whole,
+        "entries": read_entries,
+        "entry": read_entry,
+        "hops": _read_whole,
+        "into": _read_id,
+        "is_gone": lambda value: _check(value, isinstance(value, bool)),
+        "is_rising": lambda value: _check(value, isinstance(value, bool)),
+        "level": _read_level,
+        "lists": read_lists,
+        "number": _read_whole,
+        "parent": _read_id,
+        "payload": lambda value: value,
+        "publisher": _read_id,
+        "ticket": _read_whole,
+        "to": _read_id,
+    }
+
+
+def _check(value: Any, is_right: bool) -> Any:
+    if not is_right:
+        raise ValueError
+    return value
+
+
+def _check_list(value: Any, length_max: int) -> list[Any]:
+    checked: list[Any] = _check(value, isinstance(value, list) and len(value) <= length_max)
+    return checked
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _read_whole(value: Any) -> int:
+    return int(_check(value, _is_whole(value) and 0 <= value <= _NUMBER_MAX))
+
+
+def _read_id(value: Any) -> PeerId:
+    return PeerId(_read_whole(value))
+
+
+def _read_level(value: Any) -> int:
+    return int(_check(value, _is_whole(value) and 0 <= value < HEIGHT_MAX))
+
+
+_KINDS: Mapping[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        Report,
+        Accept,
+        Refuse,
+        Join,
+        Leave,
+        Lead,
+        Moved,
+        Replaced,
+        Grown,
+        Dissolve,
+        Give,
+        Handed,
+        Adopt,
+        Event,
+    )
+}
