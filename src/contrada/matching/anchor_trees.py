@@ -129,15 +129,9 @@ class _RegionTree:
 
 def _relate_regions(events: Geometries, areas: Geometries) -> Ids:
     """Give the code of the relation of each pair; a matrix is made only where one is needed."""
-    codes = np.full(len(events), -1, np.int64)
-    for relation, outer, inner in (
-        (Relation.CONTAINS, events, areas),
-        (Relation.INSIDE, areas, events),
-    ):
-        rest = np.flatnonzero(codes < 0)
-        is_deep = np.asarray(shapely.contains_properly(outer[rest], inner[rest]), bool)
-        codes[rest[is_deep]] = _CODES[relation]
-    rest = np.flatnonzero(codes < 0)
+    is_deep = np.asarray(shapely.contains_properly(events, areas), bool)
+    codes = np.where(is_deep, _CODES[Relation.CONTAINS], -1)
+    rest = np.flatnonzero(~is_deep)
     matrices = np.asarray(shapely.relate(events[rest], areas[rest]), object)
     for matrix in set(matrices):
         codes[rest[matrices == matrix]] = _CODES[egenhofer(matrix)]

@@ -32,14 +32,18 @@ class Shapes:
 
 
 def make_shapes(geometries: Geometries) -> Shapes:
-    """Prepare areas now, since a prepared geometry that is first used by two threads breaks."""
+    """Prepare areas now, since a prepared geometry that is first used by two threads breaks.
+
+    GEOS looks for the first point without an index, and builds that for the second.
+    """
     is_area = np.isin(shapely.get_type_id(geometries), (3, 6))
     areas = shapely.force_2d(geometries[is_area])  # a copy: preparing would change the caller's
     boxes = shapely.bounds(geometries)
     shapely.prepare(areas)
     middle = boxes[is_area]
     x, y = (middle[:, 0] + middle[:, 2]) / 2, (middle[:, 1] + middle[:, 3]) / 2
-    shapely.intersects_xy(areas, x, y)
+    for _ in range(2):
+        shapely.intersects_xy(areas, x, y)
     owned = geometries.copy()
     owned[is_area] = areas
     return Shapes(owned, is_area, boxes)
