@@ -30,11 +30,8 @@ def check(state: State, now: float, out: Effects) -> None:
     if state.is_root:
         while state.top > 0 and not state.levels[-1]:
             state.levels.pop()
-    _ = (
-        _split_overfull(state, now, out)
-        or _yield_to_better(state, now, out)
-        or _compact(state, out)
-    )
+    if not _split_overfull(state, now, out) and not _yield_to_better(state, now, out):
+        _compact(state, out)
 
 
 def _forget_silent(state: State, now: float) -> None:
@@ -86,7 +83,7 @@ def _hand_over(
     state.truncate(base, to if stays else state.id, now)
 
 
-def _compact(state: State, out: Effects) -> bool:
+def _compact(state: State, out: Effects) -> None:
     """CHECK_STRUCTURE: bring a child with too few children together with a sibling."""
     settings = state.settings
     for level in range(state.top, 1, -1):
@@ -94,8 +91,7 @@ def _compact(state: State, out: Effects) -> bool:
         poor = [entry for entry in entries if entry.count < settings.m]
         if poor and len(entries) > 1:
             _help(state, level, min(poor, key=lambda e: (e.count, e.id)), entries, out)
-            return True
-    return False
+            return
 
 
 def _help(state: State, level: int, poor: Entry, entries: list[Entry], out: Effects) -> None:

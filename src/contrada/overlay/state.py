@@ -8,6 +8,7 @@ above its leaf, its own parent below its top, and its levels are contiguous.
 from dataclasses import dataclass, field
 from typing import Any
 
+from contrada.errors import InvalidInput
 from contrada.overlay.boxes import Box, Space, is_box, join
 from contrada.overlay.messages import Entry, PeerId
 from contrada.overlay.splitting import SPLITS
@@ -32,8 +33,6 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
-        from contrada.errors import InvalidInput
-
         if not 2 <= self.m <= self.M // 2:
             raise InvalidInput(f"m must be at least 2 and at most M / 2: m={self.m}, M={self.M}")
         if self.split not in SPLITS:

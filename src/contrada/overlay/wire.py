@@ -9,29 +9,11 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from math import inf, isfinite
-from typing import Any
+from typing import Any, get_args
 
 from contrada.errors import PeerError
 from contrada.overlay.boxes import Box, is_box
-from contrada.overlay.messages import (
-    Accept,
-    Adopt,
-    Dissolve,
-    Entry,
-    Event,
-    Give,
-    Grown,
-    Handed,
-    Join,
-    Lead,
-    Leave,
-    Message,
-    Moved,
-    PeerId,
-    Refuse,
-    Replaced,
-    Report,
-)
+from contrada.overlay.messages import Entry, Message, PeerId
 from contrada.overlay.state import HEIGHT_MAX
 
 VERSION = 1
@@ -168,22 +150,4 @@ def _read_level(value: Any) -> int:
     return int(_check(value, _is_whole(value) and 0 <= value < HEIGHT_MAX))
 
 
-_KINDS: Mapping[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        Report,
-        Accept,
-        Refuse,
-        Join,
-        Leave,
-        Lead,
-        Moved,
-        Replaced,
-        Grown,
-        Dissolve,
-        Give,
-        Handed,
-        Adopt,
-        Event,
-    )
-}
+_KINDS: Mapping[str, Any] = {kind.__name__: kind for kind in get_args(Message)}
