@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from contrada.overlay.boxes import Space, meets
-from contrada.overlay.simulator import Network, Simulator
 from contrada.overlay.state import Settings
-
-from .garbage import Garbage, make_box
+from contrada.simulation.garbage import Garbage, make_box
+from contrada.simulation.simulator import Network, Simulator
 
 if TYPE_CHECKING:
     from numpy.random import Generator

@@ -12,11 +12,10 @@ import pytest
 from contrada.errors import PeerError
 from contrada.overlay.boxes import Space
 from contrada.overlay.messages import Entry, Event, Lead, PeerId, Report
-from contrada.overlay.simulator import Simulator
 from contrada.overlay.state import Settings
 from contrada.overlay.wire import BYTES_MAX, decode, encode
-
-from .garbage import Garbage
+from contrada.simulation.garbage import Garbage
+from contrada.simulation.simulator import Simulator
 
 BOX = (0.0, 0.5, 1.0, 2.0)
 

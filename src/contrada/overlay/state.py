@@ -22,6 +22,10 @@ class Settings:
 
     A node has from m to M children, the root from two. `period` is the time between two ticks; a
     neighbour that was not heard of for `patience` of them is given up.
+
+    What goes beyond the paper can be switched off: `summaries` of cells on the links, `deputies`
+    that take over from a crashed peer, and `moving` children to parents that need grow less.
+    `swapping` is the paper's reorganisation by observed false positives.
     """
 
     space: Space
@@ -30,6 +34,10 @@ class Settings:
     split: str = "quadratic"
     period: float = 1.0
     patience: float = 3.5
+    summaries: bool = True
+    deputies: bool = True
+    moving: bool = True
+    swapping: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""

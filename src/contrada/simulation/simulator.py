@@ -12,11 +12,11 @@ from typing import Any
 from numpy.random import Generator
 
 from contrada.overlay.boxes import Box
-from contrada.overlay.checker import LevelView, PeerView, find_faults
 from contrada.overlay.effects import Deliver, Effect, Send
 from contrada.overlay.messages import Event, Message, PeerId
 from contrada.overlay.peer import Peer
 from contrada.overlay.state import Settings
+from contrada.simulation.checker import LevelView, PeerView, find_faults
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from contrada.overlay.boxes import Box
     from contrada.overlay.messages import Message
-    from contrada.overlay.simulator import Simulator
+    from contrada.simulation.simulator import Simulator
 
 
 def make_box(rng: Generator) -> Box:
