@@ -1,4 +1,4 @@
-"""The command line: `contrada match`, `explain`, `demo` and `reproduce`.
+"""The command line: `contrada match`, `explain`, `demo`, `simulate` and `reproduce`.
 
 An error of the user's is one line on stderr and exit code 2; an interrupt leaves nothing
 half-written.
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from contrada import __version__
-from contrada.cli import demo, explain, match, reproduce
+from contrada.cli import demo, explain, match, reproduce, simulate
 from contrada.cli.outputs import STDOUT
 from contrada.errors import ContradaError
 
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; give its exit code."""
     options = make_parser().parse_args(arguments)
     try:
-        options.run(options)
+        code = options.run(options)
     except ContradaError as error:
         line = " ".join(str(error).splitlines())
         print(f"contrada: {line}", file=sys.stderr)
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         return 0
-    return 0
+    return code or 0
 
 
 def _describe_interrupt(options: argparse.Namespace) -> str:
@@ -46,6 +46,6 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"contrada {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (match, explain, demo, reproduce):
+    for command in (match, explain, demo, simulate, reproduce):
         command.add_parser(commands)
     return parser

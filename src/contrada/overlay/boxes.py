@@ -8,11 +8,15 @@ different units can be compared; what is flat has no volume, and is told apart b
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
-from math import inf, isnan, prod
+from math import inf, isfinite, isnan
 from typing import Any
+
+from contrada.errors import InvalidInput
 
 Box = tuple[float, ...]
 Size = tuple[float, float]  # volume and margin
+
+_EVENT_SIDE = 0.01  # of the universe's
 
 
 def join(a: Box, b: Box) -> Box:
@@ -46,13 +50,25 @@ def everything(dimensions: int) -> Box:
     return (-inf,) * dimensions + (inf,) * dimensions
 
 
+def nothing(dimensions: int) -> Box:
+    """Give the box that has no point: inverted on all sides, so that joining it changes nothing.
+
+    A single inverted side stands for an attribute that an event lacks: it meets only sides that are
+    unbounded at both ends.
+    """
+    return (inf,) * dimensions + (-inf,) * dimensions
+
+
 def is_box(value: Any, dimensions: int) -> bool:
-    """Tell whether a value is a box of so many dimensions."""
+    """Tell whether a value is a box of so many dimensions; sides may be inverted."""
     if not isinstance(value, tuple) or len(value) != 2 * dimensions:
         return False
     if not all(isinstance(side, float | int) and not isnan(side) for side in value):
         return False
-    return all(value[i] <= value[i + dimensions] for i in range(dimensions))
+    return all(
+        value[i] <= value[i + dimensions] or (value[i], value[i + dimensions]) == (inf, -inf)
+        for i in range(dimensions)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +77,46 @@ class Space:
 
     universe: Box
 
+    def __post_init__(self) -> None:
+        """Refuse a universe in which nothing can be measured."""
+        k = len(self.universe) // 2
+        is_bounded = len(self.universe) == 2 * k > 0 and all(map(isfinite, self.universe))
+        if not is_bounded or any(self.universe[i] >= self.universe[i + k] for i in range(k)):
+            raise InvalidInput(f"the universe cannot be {self.universe!r}: it needs bounded sides")
+
     @property
     def dimensions(self) -> int:
         """Count the dimensions."""
         return len(self.universe) // 2
 
+    def is_wide(self, box: Box) -> bool:
+        """Tell whether a box covers the universe in its first two dimensions, which are space."""
+        k, universe = self.dimensions, self.universe
+        return all(
+            box[i] <= universe[i] and universe[i + k] <= box[i + k] for i in range(min(k, 2))
+        )
+
     def size(self, box: Box) -> Size:
         """Give the volume and the margin of a box as far as it lies in the universe."""
         k = len(box) // 2
         universe = self.universe
-        sides = [
-            max(0.0, min(box[i + k], universe[i + k]) - max(box[i], universe[i]))
-            / (universe[i + k] - universe[i])
-            for i in range(k)
-        ]
-        return prod(sides), sum(sides)
+        volume, margin = 1.0, 0.0
+        for i in range(k):
+            width = min(box[i + k], universe[i + k]) - max(box[i], universe[i])
+            side = max(0.0, width) / (universe[i + k] - universe[i])
+            volume *= side
+            margin += side
+        return volume, margin
+
+    def cost(self, box: Box) -> float:
+        """Give about the chance that a small event meets a box."""
+        k = len(box) // 2
+        universe = self.universe
+        cost = 1.0
+        for i in range(k):
+            side = min(box[i + k], universe[i + k]) - max(box[i], universe[i])
+            cost *= max(0.0, side) / (universe[i + k] - universe[i]) + _EVENT_SIDE
+        return cost
 
     def growth(self, box: Box, other: Box) -> tuple[float, float, float]:
         """Say how much a box must grow to hold another: in volume and margin; and its volume."""

@@ -20,7 +20,14 @@ class Deliver:
     event: Event
 
 
-Effect = Send | Deliver
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Call `tick` at a time."""
+
+    at: float
+
+
+Effect = Send | Deliver | Wake
 
 
 class Effects:

@@ -4,44 +4,85 @@ Joining begins at any node, climbs to the root, and comes down to the node above
 level that must grow least (DR-tree paper, Figure 8). A joiner brings all that is below it.
 """
 
-from contrada.overlay.boxes import join
+from dataclasses import replace
+
 from contrada.overlay.effects import Effects
 from contrada.overlay.messages import Accept, Entry, Join, Leave, PeerId, Refuse, Report
-from contrada.overlay.state import HEIGHT_MAX, State
+from contrada.overlay.state import HEIGHT_MAX, Child, State
 from contrada.overlay.structure import add_child
 
-_GRACE = 2.0  # periods in which a new parent may not know yet
-_JOIN_PATIENCE = 6.0  # periods that a request may take
-_HOPS_MAX = 4 * HEIGHT_MAX
+_REDIRECTS_MAX = 8
+_GRACE = 1.5  # periods in which a new parent may not know yet
+_JOIN_PATIENCE = 4.0  # periods that a request may take
+_HOPS_MAX = HEIGHT_MAX
 
 
 def keep_in_touch(state: State, now: float, contact: PeerId | None, out: Effects) -> None:
     """Report to the parent; a root asks the contact for one."""
     if not state.is_root:
-        out.send(state.parent, Report(state.top, state.box(state.top), state.count(state.top)))
+        report(state, now, out)
         return
     is_free = now - state.asked >= _JOIN_PATIENCE * state.settings.period
     if is_free and contact is not None and contact != state.id:
         ask(state, contact, now, out)
 
 
+def report(state: State, now: float, out: Effects) -> None:
+    """Tell the parent how the topmost node is."""
+    state.sent = state.describe(state.top)
+    calm, deputy = state.calm_below(now), state.deputy()
+    out.send(state.parent, Report(state.top, state.sent, calm, deputy, state.filter))
+
+
+def report_change(state: State, now: float, out: Effects) -> None:
+    """Tell the parent at once if the topmost node is not as it was told."""
+    if not state.is_root and state.describe(state.top) != state.sent:
+        report(state, now, out)
+
+
 def ask(state: State, contact: PeerId, now: float, out: Effects) -> None:
     """Ask a peer for a parent."""
     state.ticket += 1
-    state.asked = now
-    out.send(contact, Join(state.entry(state.top), state.top, state.ticket))
+    state.asked, state.contact = now, contact
+    out.send(contact, Join(state.describe(state.top), state.top, state.ticket))
 
 
-def take_report(state: State, report: Report, sender: PeerId, now: float, out: Effects) -> bool:
-    """Refresh what is known of a child; refuse who is none."""
-    level = report.level + 1
-    child = state.levels[level].get(sender) if 1 <= level <= state.top else None
-    if child is None:
-        out.send(sender, Refuse(report.level))
+def take_report(state: State, told: Report, sender: PeerId, now: float, out: Effects) -> bool:
+    """Refresh what is known of a child, and take in who is not known as one."""
+    level, entry = told.level + 1, told.entry
+    if level > state.top:
+        out.send(sender, Refuse(told.level, state.parent))
         return False
-    child.box, child.count, child.heard = report.box, report.count, now
-    out.send(sender, Accept(report.level, state.id))
+    child = state.levels[level].get(sender)
+    if child is None:
+        child = _take_over(state, level, Entry(sender, entry.box, entry.count), now, out)
+    if child is None:
+        return False
+    is_news = (child.box, child.cells, child.wide) != (entry.box, entry.cells, entry.wide)
+    child.box, child.count, child.cells, child.wide = (
+        entry.box,
+        entry.count,
+        entry.cells,
+        entry.wide,
+    )
+    child.calm, child.deputy, child.filter = told.calm, told.deputy, told.filter
+    child.heard, child.is_sure = now, True
+    out.send(sender, Accept(told.level, state.id, 0, state.calm_everywhere(now), state.deputy()))
+    if is_news:
+        report_change(state, now, out)
     return True
+
+
+def _take_over(state: State, level: int, entry: Entry, now: float, out: Effects) -> Child | None:
+    """Take in who reports as a child but is not known as one, unless it has just been let go."""
+    gone = state.leaving.get(entry.id)
+    if gone is not None and now - gone.heard < _GRACE * state.settings.period:
+        return None
+    state.leaving.pop(entry.id, None)
+    for children in state.levels:
+        children.pop(entry.id, None)
+    add_child(state, level, entry, now, out)
+    return state.levels[level][entry.id]
 
 
 def take_accept(state: State, accept: Accept, sender: PeerId, now: float, out: Effects) -> bool:
@@ -49,40 +90,48 @@ def take_accept(state: State, accept: Accept, sender: PeerId, now: float, out: E
     if sender == state.parent and accept.ticket == 0 and not state.is_root:
         if accept.level != state.top:
             return False
-        state.heard = now
+        state.heard, state.calm, state.redirects = now, accept.calm, 0
+        state.heir = accept.deputy
         return True
-    is_asked = accept.ticket == state.ticket and accept.ticket > 0
+    is_asked = accept.ticket > 0 and 0 <= state.ticket - accept.ticket <= 1
     if is_asked and state.is_root and accept.level == state.top and accept.parent != state.id:
-        state.parent = accept.parent
-        state.heard = state.moved = now
+        state.move_to(accept.parent, now)
         state.asked = -1e9
         return True
-    if accept.ticket > 0:
+    is_known = accept.parent == state.parent and accept.level == state.top
+    if accept.ticket > 0 and not is_known:
         out.send(sender, Leave(accept.level))
     return False
 
 
-def take_refuse(state: State, refuse: Refuse, sender: PeerId, now: float) -> bool:
-    """Become a root, unless the parent is so new that it may not know yet."""
+def take_refuse(state: State, refuse: Refuse, sender: PeerId, now: float, out: Effects) -> bool:
+    """Turn to the parent's parent, unless the parent is so new that it may not know yet."""
     if sender != state.parent or refuse.level != state.top:
         return False
-    if now - state.moved >= _GRACE * state.settings.period:
-        state.parent = state.id
-        state.asked = -1e9
+    if now - state.moved < _GRACE * state.settings.period:
+        return True
+    if refuse.above == sender or state.redirects >= _REDIRECTS_MAX:
+        state.be_root()
+    elif refuse.above != state.id:  # else it has just been made the parent of its parent
+        state.redirects += 1
+        state.parent, state.heard = refuse.above, now
     return True
 
 
-def take_join(state: State, request: Join, now: float, out: Effects) -> bool:
+def take_join(state: State, request: Join, sender: PeerId, now: float, out: Effects) -> bool:
     """Pass a request on towards its place, or take the joiner in."""
     joiner = request.entry
     if joiner.id == state.id or request.hops >= _HOPS_MAX:
+        state.contact = None  # all on the way back here ask each other
         return joiner.id == state.id
-    if request.at >= 0:
-        if not 1 <= request.at <= state.top or request.at <= request.level:
-            return False
+    if request.level < request.at <= state.top:
         _descend(state, request, request.at, now, out)
     elif not state.is_root:
-        out.send(state.parent, _moved(request, -1))
+        if request.climbed >= state.top:
+            return False
+        out.send(state.parent, _moved(request, -1, state.top))
+    elif (contact := _asked(state, now)) is not None and contact != joiner.id:
+        out.send(contact, _moved(request, -1))
     elif state.top > request.level:
         _descend(state, request, state.top, now, out)
     elif state.top < request.level or state.rank(joiner) > state.rank(state.entry(state.top)):
@@ -93,13 +142,18 @@ def take_join(state: State, request: Join, now: float, out: Effects) -> bool:
     return True
 
 
+def _asked(state: State, now: float) -> PeerId | None:
+    """Say whom a peer that is alone waits for to find it a parent."""
+    is_waiting = now - state.asked < _JOIN_PATIENCE * state.settings.period
+    return state.contact if state.top == 0 and is_waiting else None
+
+
 def _descend(state: State, request: Join, level: int, now: float, out: Effects) -> None:
     """Walk down to the level above the joiner, always into the child that must grow least."""
     while level > request.level + 1:
         best = _choose(state, level, request.entry)
         if best != state.id:
-            child = state.levels[level][best]
-            child.box = join(child.box, request.entry.box)
+            state.levels[level][best].widen(request.entry, state.settings.space)
             out.send(best, _moved(request, level - 1))
             return
         level -= 1
@@ -116,9 +170,9 @@ def _choose(state: State, level: int, joiner: Entry) -> PeerId:
 
 def _take_in(state: State, request: Join, level: int, now: float, out: Effects) -> None:
     joiner = request.entry
-    parent = add_child(state, level, joiner, now, out)
-    out.send(joiner.id, Accept(request.level, parent, request.ticket))
+    add_child(state, level, joiner, now, out)
+    out.send(joiner.id, Accept(request.level, state.id, request.ticket))
 
 
-def _moved(request: Join, at: int) -> Join:
-    return Join(request.entry, request.level, request.ticket, at, request.hops + 1)
+def _moved(request: Join, at: int, climbed: int = -1) -> Join:
+    return replace(request, at=at, hops=request.hops + 1, climbed=climbed)

@@ -8,49 +8,71 @@ from dataclasses import dataclass
 from typing import Any, NewType
 
 from contrada.overlay.boxes import Box
+from contrada.overlay.cells import Cells
 
 PeerId = NewType("PeerId", int)
+Wide = tuple[tuple[PeerId, Box], ...]  # peers with filters as wide as the universe
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A child as its parent knows it: the box of its subtree, and how many children it has."""
+    """A node as its parent knows it: the box of its subtree, and how many children it has.
+
+    `cells` says more closely what the filters in the box touch, if it is known. `wide` are the
+    peers of the subtree that hang outside the boxes.
+    """
 
     id: PeerId
     box: Box
     count: int
+    cells: Cells | None = None
+    wide: Wide = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """To the parent: I am your child, of this level, and this is how I am."""
+    """To the parent: I am your child, of this level, and this is how I am.
+
+    `calm` is how long nothing has changed below, `deputy` who leads in case of a crash, `filter`
+    the box of the peer itself.
+    """
 
     level: int
-    box: Box
-    count: int
+    entry: Entry
+    calm: float = 0.0
+    deputy: PeerId | None = None
+    filter: Box | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Accept:
-    """To a child: you are mine. Or to a peer that asked with a ticket: this one is your parent."""
+    """To a child: you are mine. Or to a peer that asked with a ticket: this one is your parent.
+
+    `calm` is how long nothing has changed in the whole tree, as far as is known; `deputy` is whom
+    to turn to if the parent crashes.
+    """
 
     level: int
     parent: PeerId
     ticket: int = 0
+    calm: float = 0.0
+    deputy: PeerId | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """To a peer that reports: you are no child of mine."""
+    """To a peer that reports: I have no such level; ask my parent."""
 
     level: int
+    above: PeerId
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
     """A root asks for a parent, for itself and all below it.
 
-    `at` is the level at which the receiver is to take it, -1 while it is on its way to the root.
+    `at` is the level at which the receiver is to take it, -1 while it is on its way to the root;
+    `climbed` is then the top of who passed it on, so that it climbs no ring.
     """
 
     entry: Entry
@@ -58,6 +80,7 @@ class Join:
     ticket: int
     at: int = -1
     hops: int = 0
+    climbed: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +94,27 @@ class Leave:
 class Lead:
     """To a child: be the node of the levels from `base` on, with these children beside yourself.
 
-    Without anybody above it is to be the root.
+    `above` is the parent; the receiver itself if it is to be the root.
     """
 
     base: int
     lists: tuple[tuple[Entry, ...], ...]
-    above: PeerId | None
+    above: PeerId
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """To the deputy: what you are to lead if I crash, as in `Lead` from level 1 on."""
+
+    lists: tuple[tuple[Entry, ...], ...]
+    above: PeerId
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """To the parent: I lead those from now on."""
+
+    base: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +143,14 @@ class Grown:
 
 @dataclass(frozen=True, slots=True)
 class Dissolve:
-    """To a child: give all your children of your top level to a sibling, and yourself."""
+    """To a child: give all your children of your top level to these siblings, and yourself.
+
+    If it is not forced, only if the siblings would need to grow less than the child is large.
+    """
 
     level: int
-    into: PeerId
+    siblings: tuple[Entry, ...]
+    is_forced: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +164,10 @@ class Give:
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """To the parent: these children of mine go to a sibling; I am gone myself if I had to."""
+    """To the parent: these children of mine go to these siblings; I am gone myself if I had to."""
 
     level: int
-    to: PeerId
+    homes: tuple[PeerId, ...]
     entries: tuple[Entry, ...]
     is_gone: bool
 
@@ -136,6 +178,32 @@ class Adopt:
 
     level: int
     entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Seek:
+    """A parent asks for a place where one of its children costs less.
+
+    `path` are the nodes from the parent up as they would be without the child, `gain` is what they
+    would be rid of, and `loss` what the nodes on the way down would cost more. `at` is the level of
+    the receiving node on the way down, -1 on the way up.
+    """
+
+    asker: PeerId
+    ticket: int
+    entry: Entry
+    level: int
+    path: tuple[Entry, ...]
+    gain: float
+    loss: float = 0.0
+    at: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """To who was seeking: I take your child."""
+
+    ticket: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +228,8 @@ Message = (
     | Join
     | Leave
     | Lead
+    | Copy
+    | Took
     | Moved
     | Replaced
     | Grown
@@ -167,5 +237,7 @@ Message = (
     | Give
     | Handed
     | Adopt
+    | Seek
+    | Offer
     | Event
 )

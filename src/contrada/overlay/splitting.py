@@ -101,7 +101,7 @@ def _distribute(
     return groups
 
 
-def _in_order(rest: list[Entry], a: Box, b: Box, space: Space) -> int:  # noqa: ARG001
+def _in_order(rest: list[Entry], a: Box, b: Box, space: Space) -> int:
     return 0
 
 

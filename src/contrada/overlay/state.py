@@ -9,10 +9,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from contrada.errors import InvalidInput
-from contrada.overlay.boxes import Box, Space, is_box, join
-from contrada.overlay.messages import Entry, PeerId
+from contrada.overlay.boxes import (
+    Box,
+    Space,
+    everything,
+    is_box,
+    join,
+    join_all,
+    meets,
+    nothing,
+)
+from contrada.overlay.cells import Cells, cover, unite
+from contrada.overlay.messages import Copy, Entry, PeerId, Wide
 from contrada.overlay.splitting import SPLITS
 
+WIDE_MAX = 64  # peers outside the boxes of which a node tells its parent
+WAIT_MIN, WAIT_MAX = 2.0, 64.0  # periods between two searches for a better place
+_TICKET_MAX = 2**53
+_RECENT_MAX = 64
+_M_MAX = 128  # lists must fit into messages
 HEIGHT_MAX = 48  # levels of a peer: enough for any number of peers, and a bound for garbage
 
 
@@ -43,6 +58,8 @@ class Settings:
         """Refuse what cannot be."""
         if not 2 <= self.m <= self.M // 2:
             raise InvalidInput(f"m must be at least 2 and at most M / 2: m={self.m}, M={self.M}")
+        if self.M > _M_MAX:
+            raise InvalidInput(f"M must be at most {_M_MAX}, not {self.M}")
         if self.split not in SPLITS:
             raise InvalidInput(f"unknown split {self.split!r}; there are {', '.join(SPLITS)}")
 
@@ -54,6 +71,53 @@ class Child:
     box: Box
     count: int
     heard: float
+    cells: Cells | None = None
+    wide: Wide = ()
+    calm: float = 0.0
+    is_sure: bool = False  # has reported itself
+    deputy: PeerId | None = None
+    filter: Box | None = None  # of the peer itself
+
+    def meets(self, box: Box, space: Space) -> bool:
+        """Tell whether an event may concern somebody below."""
+        return meets(self.box, box) and (self.cells is None or self.cells.meets(box, space))
+
+    def widen(self, entry: Entry, space: Space) -> None:
+        """Know of a node that is on its way to some place below."""
+        self.box = join(self.box, entry.box)
+        if self.cells is not None:
+            self.cells = unite([self.cells, entry.cells or cover(entry.box, space)])
+        self.wide = tuple({**dict(self.wide), **dict(entry.wide)}.items())[:WIDE_MAX]
+
+
+def make_child(entry: Entry, now: float) -> Child:
+    """Make a child of a node of which somebody has told."""
+    return Child(entry.box, entry.count, now, entry.cells, entry.wide)
+
+
+@dataclass(slots=True)
+class Promise:
+    """A lead that was offered to a child: of one half of a node, or of all levels from one on."""
+
+    to: PeerId
+    base: int
+    ids: tuple[PeerId, ...]
+    is_split: bool
+    since: float
+
+
+@dataclass(slots=True)
+class Seeking:
+    """The last request for a better place for a child, and how long until the next."""
+
+    ticket: int = 0
+    level: int = 0
+    child: PeerId | None = None
+    turn: int = 0
+    asked: float = -1e9
+    wait: float = WAIT_MIN
+    home: PeerId | None = None  # who has offered a place
+    offered: float = 0.0  # and when
 
 
 @dataclass(slots=True)
@@ -61,18 +125,47 @@ class State:
     """The memory of a peer. `levels[l]` are its children at level l other than itself."""
 
     id: PeerId
-    filter: Box
+    filters: tuple[Box, ...]
     settings: Settings
+    filter: Box = field(
+        init=False
+    )  # around the filters; those as wide as the universe hang outside
     levels: list[dict[PeerId, Child]] = field(default_factory=lambda: [{}])
     parent: PeerId = field(init=False)
+    formers: dict[PeerId, float] = field(default_factory=dict)  # former parents, and when they were
     heard: float = 0.0  # of the parent
     moved: float = -1e9  # to the parent
+    redirects: int = 0  # since a parent has accepted
+    promise: Promise | None = None
     ticket: int = 0  # of the last request to join
     asked: float = -1e9  # when that was
+    contact: PeerId | None = None  # whom it was sent to
+    compacted: float = -1e9  # when a child was last told to dissolve
+    shape: int = 0  # of the parent and the children, at the last tick
+    changed: float = -1e9  # when it was another
+    calm: float = 0.0  # how long the whole tree has been calm, as the parent says
+    seeking: Seeking = field(default_factory=Seeking)
+    leaving: dict[PeerId, Child] = field(default_factory=dict)  # who has moved to another parent
+    sent: Entry | None = None  # to the parent
+    heir: PeerId | None = None  # the parent's deputy
+    copy: Copy | None = None  # of the parent's lists, if this peer is the deputy
+    recent: list[Box] = field(default_factory=list)  # events handled
 
     def __post_init__(self) -> None:
         """Begin as the root of a tree of one."""
         self.parent = self.id
+        self.set_filters(self.filters)
+
+    def set_filters(self, filters: tuple[Box, ...]) -> None:
+        """Have other filters."""
+        space = self.settings.space
+        bounded = [box for box in filters if not space.is_wide(box)]
+        self.filters = filters
+        self.filter = join_all([nothing(space.dimensions), *bounded])
+
+    def wants(self, box: Box) -> bool:
+        """Tell whether an event meets a filter of the peer itself."""
+        return any(meets(filter_, box) for filter_ in self.filters)
 
     @property
     def top(self) -> int:
@@ -97,23 +190,105 @@ class State:
         return box
 
     def entry(self, level: int) -> Entry:
-        """Say how the node at a level is, as its parent should know it."""
+        """Say how the node at a level is, in short."""
         return Entry(self.id, self.box(level), self.count(level))
+
+    def describe(self, level: int) -> Entry:
+        """Say how the node at a level is, as its parent should know it."""
+        box, wide = self.box(level), self.wide(level)
+        if len(wide) > WIDE_MAX:
+            box, wide = everything(self.settings.space.dimensions), ()
+        return Entry(self.id, box, self.count(level), self.cells(level), wide)
 
     def entries(self, level: int) -> list[Entry]:
         """List the children of the node at a level, the peer itself first."""
-        others = [Entry(id_, c.box, c.count) for id_, c in self.levels[level].items()]
+        others = [
+            Entry(id_, c.box, c.count, c.cells, c.wide)
+            for id_, c in self.levels[level].items()
+            if id_ != self.id
+        ]
         return [self.entry(level - 1), *others]
+
+    def cells(self, level: int) -> Cells | None:
+        """Give the cells that the filters below a node touch; None if a box says as much."""
+        space = self.settings.space
+        is_simple = level == 0 and len(self.filters) <= 1
+        if not self.settings.summaries or is_simple or len(self.wide(level)) > WIDE_MAX:
+            return None
+        own = [cover(box, space) for box in self.filters if not space.is_wide(box)]
+        below = [
+            child.cells or cover(child.box, space)
+            for children in self.levels[1 : level + 1]
+            for child in children.values()
+        ]
+        return unite([*own, *below])
+
+    def wide(self, level: int) -> Wide:
+        """List the peers below a node that hang outside the boxes, with their filters' box."""
+        space = self.settings.space
+        own = [box for box in self.filters if space.is_wide(box)]
+        found: dict[PeerId, Box] = {self.id: join_all(self.filters)} if own else {}
+        for children in self.levels[1 : level + 1]:
+            for child in children.values():
+                found.update(child.wide)
+        return tuple(found.items())
+
+    def see_shape(self) -> int:
+        """Give a number that is another if the children are others."""
+        return hash(tuple(map(tuple, self.levels)))
+
+    def calm_below(self, now: float) -> float:
+        """Say for how long nothing has changed here or below."""
+        children = [child.calm for level in self.levels for child in level.values()]
+        return max(0.0, min([now - self.changed, *children]))
+
+    def calm_everywhere(self, now: float) -> float:
+        """Say for how long nothing has changed in the tree, as far as is known."""
+        below = self.calm_below(now)
+        return below if self.is_root else min(below, self.calm)
+
+    def deputy(self) -> PeerId | None:
+        """Name the child that is to lead all levels if this peer crashes."""
+        if not self.settings.deputies or self.top == 0:
+            return None
+        sure = [e for e in self.entries(1)[1:] if self.levels[1][e.id].is_sure]
+        return max(sure, key=self.rank).id if sure else None
 
     def rank(self, entry: Entry) -> tuple[float, float, int]:
         """Rank a node as a leader: by what it covers, and so that no two are equal."""
         return (*self.settings.space.size(entry.box), entry.id)
 
+    def is_sure(self, level: int, id_: PeerId) -> bool:
+        """Tell whether a child has itself said that it is one."""
+        return id_ == self.id or self.levels[level][id_].is_sure
+
+    def release(self, level: int, id_: PeerId, now: float) -> Child:
+        """Let a child go; for a while what comes for it is passed on, and its reports are late."""
+        child = self.levels[level].pop(id_)
+        child.heard = now
+        self.leaving[id_] = child
+        return child
+
     def truncate(self, height: int, parent: PeerId, now: float) -> None:
-        """Keep so many levels, below another parent."""
+        """Keep so many levels, below another parent; what comes for the others is passed on."""
+        for children in self.levels[height:]:
+            for child in children.values():
+                child.heard = now
+            self.leaving.update(children)
+        self.leaving.pop(parent, None)
         del self.levels[height:]
+        self.move_to(parent, now)
+
+    def move_to(self, parent: PeerId, now: float) -> None:
+        """Have another parent."""
+        self.formers[self.parent] = now
         self.parent = parent
         self.heard = self.moved = now
+
+    def be_root(self) -> None:
+        """Have no parent, and ask for one soon."""
+        self.parent = self.id
+        self.asked = -1e9
 
     def sanitise(self, now: float) -> None:
         """Throw out what no peer could have written, wherever it came from."""
@@ -122,19 +297,37 @@ class State:
             self.levels = [{}]
         del self.levels[HEIGHT_MAX:]
         self.levels[0] = {}
+        for level, children in enumerate((*self.levels, self.leaving)):
+            self._sanitise_children(children, level, now)
+        self.heard, self.moved = _past(self.heard, now), _past(self.moved, now)
+        self.asked, self.compacted = _past(self.asked, now), _past(self.compacted, now)
+        self.changed, self.calm = _past(self.changed, now), max(0.0, self.calm)
+        self.ticket = self.ticket if 0 <= self.ticket < _TICKET_MAX else 0
+        self.redirects = max(0, self.redirects)
+        self.formers = {id_: _past(when, now) for id_, when in self.formers.items()}
+        del self.recent[:-_RECENT_MAX]
+        if self.promise is not None:
+            self.promise.since = _past(self.promise.since, now)
+        seeking = self.seeking
+        seeking.asked, seeking.offered = _past(seeking.asked, now), _past(seeking.offered, now)
+        seeking.wait = WAIT_MIN if not WAIT_MIN <= seeking.wait <= WAIT_MAX else seeking.wait
+        seeking.ticket = seeking.ticket if 0 <= seeking.ticket < _TICKET_MAX else 0
+        seeking.turn = max(0, seeking.turn)
+
+    def _sanitise_children(self, children: dict[PeerId, Child], level: int, now: float) -> None:
         dimensions = self.settings.space.dimensions
-        for level, children in enumerate(self.levels):
-            for id_ in [
-                id_
-                for id_, child in children.items()
-                if id_ == self.id or not _is_sound(child, level, dimensions)
-            ]:
+        for number, (id_, child) in enumerate(list(children.items())):
+            is_sound = id_ != self.id and _is_sound(child, level, dimensions)
+            if not is_sound or number >= 4 * self.settings.M:
                 del children[id_]
-            for child in children.values():
-                child.heard = min(child.heard, now)
-        self.heard = min(self.heard, now)
-        self.moved = min(self.moved, now)
-        self.asked = min(self.asked, now)
+            else:
+                child.heard = _past(child.heard, now)
+                child.calm = max(0.0, child.calm)
+
+
+def _past(time: float, now: float) -> float:
+    """Give a time, or now if it lies in the future or is none."""
+    return time if time <= now else now
 
 
 def _is_sound(child: Child, level: int, dimensions: int) -> bool:

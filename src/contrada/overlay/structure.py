@@ -1,53 +1,165 @@
-"""Changes of a node's children: adding one, and splitting a node that has too many."""
+"""Changes of who leads whom: adding a child, splitting a node, handing one over.
+
+Nobody gives up children before their new leader has said that it leads them: a peer *promises* a
+lead, and keeps all it has until that is confirmed. One promise is open at a time; one that is not
+confirmed is forgotten.
+"""
+
+from dataclasses import replace
 
 from contrada.overlay.boxes import join_all
 from contrada.overlay.effects import Effects
-from contrada.overlay.messages import Entry, Grown, Lead, Moved, PeerId
+from contrada.overlay.messages import Entry, Grown, Lead, Moved, PeerId, Replaced, Took
 from contrada.overlay.splitting import SPLITS
-from contrada.overlay.state import Child, State
+from contrada.overlay.state import HEIGHT_MAX, WIDE_MAX, Promise, State, make_child
+
+_PROMISE = 2.0  # periods that a confirmation may take
 
 
-def add_child(state: State, level: int, entry: Entry, now: float, out: Effects) -> PeerId:
-    """Add a child to the node at a level; give who is its parent after a split, if there is one."""
-    state.levels[level][entry.id] = Child(entry.box, entry.count, now)
-    if state.count(level) <= state.settings.M:
-        return state.id
-    leader, moved = split(state, level, now, out)
-    return leader if entry.id in moved else state.id
+def add_child(state: State, level: int, entry: Entry, now: float, out: Effects) -> None:
+    """Add a child to the node at a level."""
+    state.levels[level][entry.id] = make_child(entry, now)
+    if must_split(state, level):
+        split(state, level, now, out)
 
 
-def split(state: State, level: int, now: float, out: Effects) -> tuple[PeerId, set[PeerId]]:
-    """Divide an overfull node; give the leader of the other half, and whom it leads."""
+def must_split(state: State, level: int) -> bool:
+    """Tell whether a node has too many children, and enough that would obey."""
+    most = state.settings.M
+    count = state.count(level)
+    if count <= most:
+        return False
+    sure = sum(child.is_sure for child in state.levels[level].values())
+    return 2 * sure > most or count > 2 * most
+
+
+def split(state: State, level: int, now: float, out: Effects) -> None:
+    """Promise one half of an overfull node to one of that half."""
+    if is_bound(state, now):
+        return
     settings = state.settings
     groups = SPLITS[settings.split](state.entries(level), settings.m, settings.space)
     others = next(g for g in groups if all(entry.id != state.id for entry in g))
-    leader = max(others, key=state.rank)
+    leader = max(others, key=lambda e: (state.is_sure(level, e.id), *state.rank(e)))
     led = tuple(entry for entry in others if entry is not leader)
-    for entry in others:
-        del state.levels[level][entry.id]
-    for entry in led:
-        out.send(entry.id, Moved(level - 1, leader.id))
-    half = Entry(leader.id, join_all(entry.box for entry in others), len(others))
+    lists: tuple[tuple[Entry, ...], ...] = (led,)
+    above = state.id if level < state.top else state.parent
+    if level == state.top and state.is_root:
+        mine = _rest(state, level, {entry.id for entry in others})
+        if state.rank(_half(leader.id, others)) > state.rank(mine):
+            lists, above = (led, (mine,)), leader.id
+    _promise(
+        state, Promise(leader.id, level, tuple(e.id for e in led), True, now), lists, above, out
+    )
+
+
+def hand_over(state: State, base: int, to: PeerId, now: float, out: Effects) -> None:
+    """Promise a child the node of all levels from `base` on (Adjust_Parent, corrected)."""
+    if is_bound(state, now):
+        return
+    lists, above = list_heritage(state, base, to, stays=True)
+    _promise(state, Promise(to, base, (), False, now), lists, above, out)
+
+
+def list_heritage(
+    state: State, base: int, to: PeerId, *, stays: bool
+) -> tuple[tuple[tuple[Entry, ...], ...], PeerId]:
+    """List the children that a child would lead in this peer's place, and its parent."""
+    lists = []
+    for level in range(base, state.top + 1):
+        others = [entry for entry in state.entries(level)[1:] if entry.id != to]
+        if level == base and stays:
+            others.append(state.describe(level - 1))
+        lists.append(tuple(others))
+    return tuple(lists), to if state.is_root else state.parent
+
+
+def take_lead(state: State, lead: Lead, sender: PeerId, now: float, out: Effects) -> bool:
+    """Be the node of more levels, as the parent says."""
+    if sender != state.parent or lead.base != state.top + 1 or not lead.lists:
+        return False
+    if lead.base + len(lead.lists) > HEIGHT_MAX:
+        return False
+    for entries in lead.lists:
+        state.levels.append({e.id: make_child(e, now) for e in entries if e.id != state.id})
+    state.move_to(lead.above, now)
+    out.send(sender, Took(lead.base))
+    return True
+
+
+def take_took(state: State, took: Took, sender: PeerId, now: float, out: Effects) -> bool:
+    """Give up what a child has confirmed to lead."""
+    promise = state.promise
+    if promise is None or sender != promise.to or took.base != promise.base:
+        return False
+    state.promise = None
+    level = promise.base
+    if level > state.top or sender not in state.levels[level]:
+        return False
+    if promise.is_split:
+        _give_half(state, promise, now, out)
+    else:
+        _give_all(state, level, sender, now, out)
+    return True
+
+
+def is_bound(state: State, now: float) -> bool:
+    """Tell whether a promise is open."""
+    promise = state.promise
+    return promise is not None and now - promise.since < _PROMISE * state.settings.period
+
+
+def _promise(
+    state: State,
+    promise: Promise,
+    lists: tuple[tuple[Entry, ...], ...],
+    above: PeerId,
+    out: Effects,
+) -> None:
+    state.promise = promise
+    out.send(promise.to, Lead(promise.base, lists, above))
+
+
+def _give_half(state: State, promise: Promise, now: float, out: Effects) -> None:
+    level, leader = promise.base, promise.to
+    led = [id_ for id_ in promise.ids if id_ in state.levels[level]]
+    for id_ in led:
+        out.send(id_, Moved(level - 1, leader))
+    moved = [(id_, state.release(level, id_, now)) for id_ in (leader, *led)]
+    half = _half(leader, [Entry(id_, c.box, c.count, c.cells, c.wide) for id_, c in moved])
+    del state.leaving[leader]
     if level < state.top:
-        out.send(leader.id, Lead(level, (led,), state.id))
         add_child(state, level + 1, half, now, out)
     elif not state.is_root:
-        out.send(leader.id, Lead(level, (led,), state.parent))
         out.send(state.parent, Grown(level, half))
+    elif state.rank(half) > state.rank(state.entry(level)):
+        state.move_to(leader, now)
     else:
-        _create_root(state, level, half, led, now, out)
-    return leader.id, {entry.id for entry in led}
+        state.levels.append({leader: make_child(half, now)})
 
 
-def _create_root(
-    state: State, level: int, half: Entry, led: tuple[Entry, ...], now: float, out: Effects
-) -> None:
-    """Put a root above two halves: the one that covers more (DR-tree paper, Figure 6)."""
-    mine = state.entry(level)
-    if state.rank(mine) > state.rank(half):
-        out.send(half.id, Lead(level, (led,), state.id))
-        state.levels.append({half.id: Child(half.box, half.count, now)})
-    else:
-        out.send(half.id, Lead(level, (led, (mine,)), None))
-        state.parent = half.id
-        state.heard = state.moved = now
+def _give_all(state: State, base: int, to: PeerId, now: float, out: Effects) -> None:
+    bid_farewell(state, base, to, out)
+    state.truncate(base, to, now)
+
+
+def bid_farewell(state: State, base: int, to: PeerId, out: Effects) -> None:
+    """Tell the children of all levels from `base` on, and the parent, who leads from now on."""
+    for level in range(base, state.top + 1):
+        for id_ in state.levels[level]:
+            if id_ != to:
+                out.send(id_, Moved(level - 1, to))
+    if not state.is_root:
+        top = state.describe(state.top)
+        out.send(state.parent, Replaced(state.top, replace(top, id=to)))
+
+
+def _half(leader: PeerId, entries: list[Entry]) -> Entry:
+    wide = {id_: box for entry in entries for id_, box in entry.wide}
+    box = join_all(entry.box for entry in entries)
+    return Entry(leader, box, len(entries), None, tuple(wide.items())[:WIDE_MAX])
+
+
+def _rest(state: State, level: int, gone: set[PeerId]) -> Entry:
+    entries = [entry for entry in state.entries(level) if entry.id not in gone]
+    return _half(state.id, entries)

@@ -11,10 +11,11 @@ from dataclasses import fields
 from math import inf, isfinite
 from typing import Any, get_args
 
-from contrada.errors import PeerError
+from contrada.errors import InvalidInput, PeerError
 from contrada.overlay.boxes import Box, is_box
-from contrada.overlay.messages import Entry, Message, PeerId
-from contrada.overlay.state import HEIGHT_MAX
+from contrada.overlay.cells import SIDE, Cells
+from contrada.overlay.messages import Entry, Message, PeerId, Wide
+from contrada.overlay.state import HEIGHT_MAX, WIDE_MAX
 
 VERSION = 1
 BYTES_MAX = 2**18
@@ -40,7 +41,7 @@ def decode(data: bytes, dimensions: int) -> Message:
     if len(data) > BYTES_MAX:
         raise PeerError(f"{len(data):,} bytes are no message: there are {BYTES_MAX:,} at most")
     try:
-        row = json.loads(data, parse_constant=_refuse_constant)
+        row = json.loads(data, parse_constant=_refuse_constant, parse_float=_read_float)
     except (ValueError, RecursionError) as fault:
         raise PeerError(f"{data[:40]!r} is no message: {fault}") from None
     if not isinstance(row, list) or len(row) < 2:
@@ -62,7 +63,7 @@ def _read(kind: str, values: list[Any], dimensions: int) -> Message:
     for name, value in zip(names, values, strict=True):
         try:
             read.append(readers[name](value))
-        except (TypeError, ValueError, KeyError):
+        except (TypeError, ValueError, KeyError, OverflowError, InvalidInput):
             raise PeerError(f"{kind}: {name} cannot be {value!r:.60}") from None
     message: Message = made(*read)
     return message
@@ -72,9 +73,16 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number")
 
 
+def _read_float(text: str) -> float:
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(f"{text:.20} is no number")
+    return value
+
+
 def _write(value: Any) -> Any:
-    if isinstance(value, Entry):
-        return [value.id, _write(value.box), value.count]
+    if isinstance(value, Entry | Cells):
+        return [_write(getattr(value, field.name)) for field in fields(value)]
     if isinstance(value, tuple):
         return [_write(item) for item in value]
     if isinstance(value, float) and not isfinite(value):
@@ -90,9 +98,14 @@ def _readers(dimensions: int) -> Mapping[str, Read]:
         box: Box = _check(sides, is_box(sides, dimensions))
         return box
 
+    def read_wide(value: Any) -> Wide:
+        return tuple((_read_id(id_), read_box(box)) for id_, box in _check_list(value, WIDE_MAX))
+
     def read_entry(value: Any) -> Entry:
-        id_, box, count = value
-        return Entry(_read_id(id_), read_box(box), _read_whole(count))
+        id_, box, count, cells, wide = value
+        return Entry(
+            _read_id(id_), read_box(box), _read_whole(count), _read_cells(cells), read_wide(wide)
+        )
 
     def read_entries(value: Any) -> tuple[Entry, ...]:
         return tuple(read_entry(item) for item in _check_list(value, _ENTRIES_MAX))
@@ -101,26 +114,45 @@ def _readers(dimensions: int) -> Mapping[str, Read]:
         return tuple(read_entries(item) for item in _check_list(value, HEIGHT_MAX))
 
     return {
-        "above": lambda value: None if value is None else _read_id(value),
+        "asker": _read_id,
+        "above": _read_id,
         "at": lambda value: _check(value, _is_whole(value) and -1 <= value < HEIGHT_MAX),
         "base": _read_level,
         "box": read_box,
+        "calm": _read_number,
+        "climbed": lambda value: _check(value, _is_whole(value) and -1 <= value < HEIGHT_MAX),
         "count": _read_whole,
+        "deputy": lambda value: None if value is None else _read_id(value),
         "entries": read_entries,
         "entry": read_entry,
+        "filter": lambda value: None if value is None else read_box(value),
+        "gain": _read_number,
+        "homes": lambda value: tuple(map(_read_id, _check_list(value, _ENTRIES_MAX))),
         "hops": _read_whole,
-        "into": _read_id,
+        "is_forced": lambda value: _check(value, isinstance(value, bool)),
         "is_gone": lambda value: _check(value, isinstance(value, bool)),
         "is_rising": lambda value: _check(value, isinstance(value, bool)),
         "level": _read_level,
         "lists": read_lists,
+        "loss": _read_number,
         "number": _read_whole,
         "parent": _read_id,
+        "path": lambda value: tuple(read_entry(x) for x in _check_list(value, HEIGHT_MAX)),
         "payload": lambda value: value,
         "publisher": _read_id,
+        "siblings": read_entries,
         "ticket": _read_whole,
         "to": _read_id,
     }
+
+
+def _read_cells(value: Any) -> Cells | None:
+    if value is None:
+        return None
+    level, x, y, rows = value
+    _check_list(rows, SIDE)
+    _check(rows, all(map(_is_whole, (level, x, y, *rows))))
+    return Cells(level, x, y, tuple(rows))
 
 
 def _check(value: Any, is_right: bool) -> Any:
@@ -140,6 +172,11 @@ def _is_whole(value: Any) -> bool:
 
 def _read_whole(value: Any) -> int:
     return int(_check(value, _is_whole(value) and 0 <= value <= _NUMBER_MAX))
+
+
+def _read_number(value: Any) -> float:
+    number = float(_check(value, isinstance(value, float) or _is_whole(value)))
+    return float(_check(number, isfinite(number)))
 
 
 def _read_id(value: Any) -> PeerId:

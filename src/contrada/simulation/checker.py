@@ -24,11 +24,15 @@ class PeerView:
 
 @dataclass(frozen=True, slots=True)
 class LevelView:
-    """A node: its parent, its children with the peer itself among them, and its box."""
+    """A node: its parent, its children with the peer itself among them, and its box.
+
+    `links` are the other children's boxes as the node remembers them; a dump does not say.
+    """
 
     parent: PeerId
     children: tuple[PeerId, ...]
     box: tuple[float, ...]
+    links: tuple[tuple[PeerId, tuple[float, ...]], ...] = ()
 
 
 def find_faults(
@@ -103,6 +107,9 @@ def _find_faults_below(
             faults.append(f"{place}: the child {id_} is not of this parent or level")
         else:
             boxes[id_] = child.levels[level - 1].box
+    for id_, box in node.links:
+        if id_ in boxes and tuple(box) != tuple(boxes[id_]):
+            faults.append(f"{place}: the child {id_} is remembered with another box")
     if boxes and tuple(node.box) != _union(list(boxes.values())):
         faults.append(f"{place}: the box is not the union of the children's")
     if peer.id in boxes:

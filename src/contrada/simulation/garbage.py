@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from contrada.overlay.cells import cover
 from contrada.overlay.messages import (
     Accept,
     Adopt,
+    Copy,
     Dissolve,
     Entry,
     Give,
@@ -16,18 +18,24 @@ from contrada.overlay.messages import (
     Lead,
     Leave,
     Moved,
+    Offer,
     PeerId,
     Refuse,
     Replaced,
     Report,
+    Seek,
+    Took,
 )
-from contrada.overlay.state import Child
+from contrada.overlay.state import Promise, Seeking, make_child
+from contrada.simulation.workloads import UNIT
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
     from contrada.overlay.boxes import Box
+    from contrada.overlay.cells import Cells
     from contrada.overlay.messages import Message
+    from contrada.overlay.state import Child
     from contrada.simulation.simulator import Simulator
 
 
@@ -51,8 +59,23 @@ class Garbage:
         state = self._simulator.peers[id_].state
         state.levels = [self._children(now) for _ in range(int(rng.integers(1, 7)))]
         state.parent = self._id()
-        state.heard, state.moved, state.asked = (now + rng.normal(size=3) * 100).tolist()
-        state.ticket = int(rng.integers(0, 100))
+        state.heard, state.moved, state.asked = self._times(3)
+        state.compacted, state.changed, state.calm = self._times(3)
+        state.ticket, state.redirects = rng.integers(0, 100, 2).tolist()
+        state.contact, state.heir, state.sent = self._id(), self._id(), self._entry()
+        state.copy = Copy((self._entries(), self._entries()), self._id())
+        state.leaving, state.formers = self._children(now), {self._id(): self._times(1)[0]}
+        level, turn, ticket = rng.integers(0, 6, 3).tolist()
+        since, asked, offered = self._times(3)
+        state.promise = Promise(self._id(), level, (self._id(),), turn < 3, since)
+        state.seeking = Seeking(
+            ticket, level, self._id(), turn, asked, abs(offered), self._id(), offered
+        )
+        self._simulator.retime(id_)
+
+    def _times(self, count: int) -> list[float]:
+        times: list[float] = (self._simulator.now + self._rng.normal(size=count) * 100).tolist()
+        return times
 
     def send(self, count: int) -> None:
         """Put messages under way that nobody has sent."""
@@ -62,9 +85,7 @@ class Garbage:
     def _children(self, now: float) -> dict[PeerId, Child]:
         rng = self._rng
         return {
-            self._id(): Child(
-                make_box(rng), int(rng.integers(0, 12)), float(now + rng.normal() * 5)
-            )
+            self._id(): make_child(self._entry(), float(now + rng.normal() * 5))
             for _ in range(int(rng.integers(0, 7)))
         }
 
@@ -72,7 +93,13 @@ class Garbage:
         return self._ids[int(self._rng.integers(len(self._ids)))]
 
     def _entry(self) -> Entry:
-        return Entry(self._id(), make_box(self._rng), int(self._rng.integers(0, 12)))
+        rng = self._rng
+        wide = tuple((self._id(), make_box(rng)) for _ in range(int(rng.integers(0, 2))))
+        return Entry(self._id(), make_box(rng), int(rng.integers(0, 12)), self._cells(), wide)
+
+    def _cells(self) -> Cells | None:
+        """Cells of some other box."""
+        return cover(make_box(self._rng), UNIT) if self._rng.random() < 0.5 else None
 
     def _entries(self) -> tuple[Entry, ...]:
         return tuple(self._entry() for _ in range(int(self._rng.integers(0, 5))))
@@ -83,19 +110,23 @@ class Garbage:
         level, number = int(rng.integers(0, 6)), int(rng.integers(0, 9))
         lists = tuple(self._entries() for _ in range(int(rng.integers(0, 4))))
         kinds: list[Any] = [
-            lambda: Report(level, make_box(rng), number),
+            lambda: Report(level, self._entry(), number, self._id(), make_box(rng)),
             lambda: Accept(level, self._id(), number),
-            lambda: Refuse(level),
+            lambda: Refuse(level, self._id()),
             lambda: Join(self._entry(), level, number, int(rng.integers(-1, 6))),
             lambda: Leave(level),
-            lambda: Lead(level, lists, None if number < 3 else self._id()),
+            lambda: Lead(level, lists, self._id()),
+            lambda: Took(level),
+            lambda: Copy(lists, self._id()),
             lambda: Moved(level, self._id()),
             lambda: Replaced(level, self._entry()),
             lambda: Grown(level, self._entry()),
-            lambda: Dissolve(level, self._id()),
+            lambda: Dissolve(level, self._entries(), number < 4),
             lambda: Give(level, self._entry(), number),
-            lambda: Handed(level, self._id(), self._entries(), number < 4),
+            lambda: Handed(level, (self._id(),) * number, self._entries(), number < 4),
             lambda: Adopt(level, self._entries()),
+            lambda: Seek(self._id(), number, self._entry(), level, self._entries(), rng.random()),
+            lambda: Offer(number),
         ]
         message: Message = kinds[int(rng.integers(len(kinds)))]()
         return message

@@ -4,6 +4,7 @@ Same seed, same run. Peers are driven only through `tick`, `receive`, `publish` 
 real network does; what the simulator alone can do is crash, corrupt and look.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -12,7 +13,7 @@ from typing import Any
 from numpy.random import Generator
 
 from contrada.overlay.boxes import Box
-from contrada.overlay.effects import Deliver, Effect, Send
+from contrada.overlay.effects import Deliver, Effect, Send, Wake
 from contrada.overlay.messages import Event, Message, PeerId
 from contrada.overlay.peer import Peer
 from contrada.overlay.state import Settings
@@ -27,6 +28,7 @@ class Network:
     delay_max: float = 0.25
     loss: float = 0.0
     duplication: float = 0.0
+    inbox_max: int = 10_000  # messages that wait for one peer; more are lost
 
 
 @dataclass(slots=True)
@@ -35,6 +37,7 @@ class Traffic:
 
     messages: int = 0
     lost: int = 0
+    overflown: int = 0
     by_kind: dict[str, int] = field(default_factory=dict)
 
 
@@ -47,6 +50,7 @@ class Simulator:
         self.now = 0.0
         self.peers: dict[PeerId, Peer] = {}
         self.traffic = Traffic()
+        self.choose_contact: Callable[[PeerId], PeerId | None] = self._choose_contact
         self.is_cut: Callable[[PeerId, PeerId], bool] = lambda _a, _b: False
         self.on_deliver: Callable[[PeerId, Event], object] = lambda _id, _event: None
         self.on_visit: Callable[[PeerId, Event], object] = lambda _id, _event: None
@@ -55,15 +59,18 @@ class Simulator:
         self._number = self._pushed = 0
         self._living: list[PeerId] = []
         self._place: dict[PeerId, int] = {}
+        self._ticked: set[PeerId] = set()
+        self._timers: dict[PeerId, int] = {}
+        self._waiting: Counter[PeerId] = Counter()
 
-    def add(self, filter_: Box) -> PeerId:
+    def add(self, *filters: Box) -> PeerId:
         """Start a peer; it ticks from now on, at a phase of its own."""
         id_ = PeerId(self._number)
         self._number += 1
-        self.peers[id_] = Peer(id_, filter_, self.settings)
+        self.peers[id_] = Peer(id_, filters, self.settings)
         self._place[id_] = len(self._living)
         self._living.append(id_)
-        self._push(self.now + self._rng.random() * self.settings.period, id_, id_, None)
+        self._push_tick(id_, self.now)
         return id_
 
     def crash(self, id_: PeerId) -> None:
@@ -82,22 +89,27 @@ class Simulator:
 
     def publish(self, id_: PeerId, box: Box, payload: Any = None) -> None:
         """Let a peer publish an event."""
-        self._do(id_, self.peers[id_].publish(box, payload))
+        self._do(id_, self.peers[id_].publish(box, payload, self.now))
 
     def inject(self, sender: PeerId, to: PeerId, message: Message) -> None:
         """Put a message into the network, as if a peer had sent it."""
         self._send(sender, to, message)
 
+    def retime(self, id_: PeerId) -> None:
+        """Let a peer's timer run out at any time within three periods."""
+        self._push_tick(id_, self.now + self._rng.random() * 3 * self.settings.period)
+
     def run(self, until: float) -> None:
         """Let virtual time pass."""
         while self._queue and self._queue[0][0] <= until:
-            self.now, _, sender, to, message = heappop(self._queue)
+            self.now, number, sender, to, message = heappop(self._queue)
             peer = self.peers.get(to)
-            if peer is None:
+            if message is not None:
+                self._waiting[to] -= 1
+            if peer is None or (message is None and number != self._timers[to]):
                 continue
             if message is None:
-                self._do(to, peer.tick(self.now, self._contact(to)))
-                self._push(self.now + self.settings.period, to, to, None)
+                self._do(to, peer.tick(self.now, self.choose_contact(to)))
                 continue
             if isinstance(message, Event):
                 self.on_visit(to, message)
@@ -126,7 +138,7 @@ class Simulator:
         settings = self.settings
         return find_faults(views, settings.m, settings.M, settings.space.universe)
 
-    def _contact(self, id_: PeerId) -> PeerId | None:
+    def _choose_contact(self, id_: PeerId) -> PeerId | None:
         """Be the oracle: name some other living peer that can be reached."""
         if len(self._living) < 2:
             return None
@@ -140,6 +152,19 @@ class Simulator:
                     self._send(id_, to, message)
                 case Deliver(event):
                     self.on_deliver(id_, event)
+                case Wake(at):
+                    self._wake(id_, at)
+
+    def _wake(self, id_: PeerId, at: float) -> None:
+        """Let a peer tick at a time; the first one by chance, so that each has its own phase."""
+        if id_ not in self._ticked:
+            self._ticked.add(id_)
+            at = self.now + self._rng.random() * (at - self.now)
+        self._push_tick(id_, at)
+
+    def _push_tick(self, id_: PeerId, at: float) -> None:
+        self._push(at, id_, id_, None)
+        self._timers[id_] = self._pushed
 
     def _send(self, sender: PeerId, to: PeerId, message: Message) -> None:
         network, traffic = self.network, self.traffic
@@ -151,6 +176,10 @@ class Simulator:
             return
         copies = 2 if network.duplication and self._rng.random() < network.duplication else 1
         for _ in range(copies):
+            if self._waiting[to] >= network.inbox_max:
+                traffic.overflown += 1
+                continue
+            self._waiting[to] += 1
             delay = network.delay_min + self._rng.random() * (network.delay_max - network.delay_min)
             self._push(self.now + delay * self.settings.period, sender, to, message)
 
@@ -167,6 +196,7 @@ def look(peer: Peer) -> PeerView:
             state.parent if level == state.top else state.id,
             (state.id, *state.levels[level]) if level else (),
             state.box(level),
+            tuple((id_, child.box) for id_, child in state.levels[level].items()),
         )
         for level in range(state.top + 1)
     )

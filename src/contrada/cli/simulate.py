@@ -1,0 +1,220 @@
+"""`contrada simulate`: the overlay in virtual time, harmed and healed, checked from the outside.
+
+A run that fails says why on stderr, with the command that replays it, and exits with 1.
+"""
+
+import argparse
+import os
+import secrets
+import shlex
+import sys
+import time
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from contrada.cli.progress import bar, require_tqdm, say, waiting
+from contrada.cli.simulate_report import as_json, as_table
+from contrada.errors import InvalidInput
+from contrada.overlay.splitting import SPLITS
+from contrada.pictures.overlay import SUFFIXES, render_story
+from contrada.pictures.plate import require_matplotlib
+from contrada.simulation.outcome import FAULTS, Outcome, Round
+from contrada.simulation.plan import JOINS, Plan
+from contrada.simulation.recording import Recorder
+from contrada.simulation.run import simulate
+from contrada.simulation.workloads import WORKLOADS
+
+EXIT_FAILED = 1
+PEERS_DRAWN_MAX = 5_000
+
+_NUMBERS = {
+    "peers": ("N", "how many peers"),
+    "events": ("E", "how many events, published when the overlay is at rest"),
+    "seed": ("S", "of everything by chance: same seed, same run"),
+    "crash": ("SHARE", "share of the peers that crash at once"),
+    "corrupt": ("SHARE", "share of the living whose memory becomes garbage"),
+    "restart": ("SHARE", "share of the crashed that come back, under new ids"),
+    "churn": ("RATE", "peers that join, and as many that crash, in a round on average"),
+    "loss": ("SHARE", "share of the messages that are lost"),
+    "duplicate": ("SHARE", "share of the messages that arrive twice"),
+    "delay": ("ROUNDS", "longest delay of a message"),
+    "rounds": ("R", "how long churn, loss, duplication and partition go on after the faults"),
+    "rounds_max": ("R", "fail if the overlay is not legal after so many more rounds"),
+    "min_children": ("m", "fewest children of a node"),
+    "max_children": ("M", "most children of a node"),
+}
+_CHOICES = {
+    "workload": (tuple(WORKLOADS), "how filters and events lie in the plane"),
+    "join": (JOINS, "whom a peer asks for a parent: any other peer, or the root"),
+    "split": (tuple(SPLITS), "how an overfull node is divided"),
+}
+
+
+def add_parser(commands: Any) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "simulate",
+        help="build, harm and heal a peer-to-peer overlay",
+        description="Build an overlay of peers in virtual time, crash and corrupt some of them, "
+        "let it heal, and publish events. Whether it is legal, and who should receive what, is "
+        "checked from the outside. A round is the time in which every peer runs every check once.",
+    )
+    defaults = Plan()
+    for name, (metavar, text) in _NUMBERS.items():
+        value = getattr(defaults, name)
+        _add(parser, name, f"{text} (default: {value:g})", type=type(value), metavar=metavar)
+    for name, (choices, text) in _CHOICES.items():
+        _add(parser, name, f"{text} (default: {getattr(defaults, name)})", choices=choices)
+    _add(parser, "partition", "cut the network in two for the rounds of trouble", is_flag=True)
+    _add(parser, "plain", "the paper's tree: no summaries, no deputies, nobody moves", is_flag=True)
+    parser.set_defaults(**{field.name: getattr(defaults, field.name) for field in fields(Plan)})
+    parser.add_argument("--dump", metavar="FILE", help="write states and events as JSON")
+    parser.add_argument(
+        "--animate", metavar="FILE", help="show the run: a page to play (.html) or a plate (.png)"
+    )
+    parser.add_argument("--json", action="store_true", help="end stdout with one JSON object")
+    parser.set_defaults(run=run)
+
+
+def _add(
+    parser: argparse.ArgumentParser, name: str, text: str, is_flag: bool = False, **how: Any
+) -> None:
+    if is_flag:
+        how["action"] = "store_true"
+    parser.add_argument(_option(name), help=text, **how)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the simulation; give the exit code."""
+    started = time.monotonic()
+    plan = _check(options)
+    recorder = None if options.animate is None else Recorder()
+    with _Screen(recorder) as screen:
+        outcome = simulate(plan, screen.show)
+    files = _write_files(options, outcome, recorder)
+    table = as_table(outcome, time.monotonic() - started, files)
+    print(table, file=sys.stderr if options.json else sys.stdout)
+    replay = describe_command(plan)
+    if outcome.problems:
+        say("\n".join(["", "contrada: the overlay has failed", *outcome.problems]))
+        say(f"seed {plan.seed}; to see it again:\n  {replay}")
+    if options.json:
+        print(as_json(outcome, time.monotonic() - started, files, replay))
+    return EXIT_FAILED if outcome.problems else 0
+
+
+def describe_command(plan: Plan) -> str:
+    """Write the command that repeats a run: the seed, and what is not as by default."""
+    words = ["contrada", "simulate"]
+    for field in fields(Plan):
+        value = getattr(plan, field.name)
+        if value is True:
+            words.append(_option(field.name))
+        elif value != field.default or field.name in {"peers", "seed"}:
+            words += [_option(field.name), str(value)]
+    return shlex.join(words)
+
+
+def _check(options: argparse.Namespace) -> Plan:
+    """Refuse what cannot be run or written, before anything runs."""
+    try:
+        plan = Plan(**{field.name: getattr(options, field.name) for field in fields(Plan)})
+    except InvalidInput as error:
+        raise InvalidInput(f"--{error}") from None
+    if options.dump is not None:
+        _check_file("--dump", options.dump)
+    if options.animate is not None:
+        _check_picture(options, plan)
+    require_tqdm()
+    return plan
+
+
+def _check_picture(options: argparse.Namespace, plan: Plan) -> None:
+    """Refuse a picture that cannot be drawn or put there."""
+    _check_file("--animate", options.animate)
+    suffix = Path(options.animate).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InvalidInput(f"--animate {options.animate}: must end in {' or '.join(SUFFIXES)}")
+    if plan.peers > PEERS_DRAWN_MAX:
+        raise InvalidInput(
+            f"--animate {options.animate}: draws {PEERS_DRAWN_MAX:,} peers at most, "
+            f"and --peers is {plan.peers}"
+        )
+    if suffix == ".png":
+        require_matplotlib()
+    if options.dump and os.path.realpath(options.dump) == os.path.realpath(options.animate):
+        raise InvalidInput(f"--animate {options.animate}: is --dump as well; name another file")
+
+
+def _check_file(option: str, name: str) -> None:
+    path = Path(name)
+    if not path.parent.is_dir():
+        raise InvalidInput(f"{option} {name}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise InvalidInput(f"{option} {name}: is a folder")
+    if not os.access(path.parent, os.W_OK):
+        raise InvalidInput(f"{option} {name}: the folder {path.parent} cannot be written to")
+
+
+def _write_files(
+    options: argparse.Namespace, outcome: Outcome, recorder: Recorder | None
+) -> dict[str, str]:
+    """Write what was asked for, also of a run that failed: it shows how; name the files."""
+    files = {}
+    if options.dump is not None:
+        _write_whole("--dump", Path(options.dump), outcome.dump())
+        files["dump"] = options.dump
+    if recorder is not None:
+        with waiting(f"drawing {options.animate}"):
+            story = recorder.tell(outcome)
+            content = render_story(story, Path(options.animate).suffix.lower())
+        _write_whole("--animate", Path(options.animate), content)
+        files["animate"] = options.animate
+    return files
+
+
+def _write_whole(option: str, path: Path, content: bytes) -> None:
+    """Write beside the target, then rename: a reader sees the old file or the new one."""
+    draft = path.with_name(f".contrada-{secrets.token_hex(8)}.tmp")
+    try:
+        draft.write_bytes(content)
+        draft.replace(path)
+    except OSError as fault:
+        raise InvalidInput(f"{option} {path}: cannot be written: {fault.strerror}") from fault
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+class _Screen:
+    """A bar on stderr for each stage; a recorder sees every round, too."""
+
+    def __init__(self, recorder: Recorder | None) -> None:
+        self._recorder = recorder
+        self._stage = ""
+        self._bar: Any = None
+
+    def __enter__(self) -> "_Screen":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def show(self, moment: Round) -> None:
+        """Show how far a stage is."""
+        if self._recorder is not None:
+            self._recorder.record(moment)
+        if moment.stage == FAULTS:
+            return
+        label = moment.stage if moment.total or moment.stage != "building" else "settling"
+        if label != self._stage:
+            self.__exit__()
+            self._stage = label
+            unit = {"building": "peers", "events": "events"}.get(label, "rounds")
+            self._bar = bar(label, moment.total, unit)
+        self._bar.update(moment.done - self._bar.n if moment.total else 1)

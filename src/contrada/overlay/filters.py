@@ -1,0 +1,348 @@
+"""From subscriptions to a peer's filters: boxes that every event which could match must meet.
+
+Boxes leave out only what the language rules out, for events of every kind:
+
+- A number is one value, so bounds of one attribute are intersected over AND. What is true of no
+  event without a number there (`=`, `<`, BETWEEN, IN) bounds it; all else leaves it unbounded.
+- A geometry has an extent: a line may meet two regions that lie apart. So of several regions that
+  an event must touch one is taken, the smallest, and only regions that it must lie in cut it.
+- An event that lacks an attribute, or has no number there, has an *inverted* side, which meets
+  only sides that are unbounded at both ends. So has one without a geometry, in space.
+
+The answer is sound for the exact engines; approximate ones may find what no box leads to. Nothing
+here knows peers or the tree.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import inf, nextafter
+from typing import Any
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+from shapely.geometry.base import BaseGeometry
+
+from contrada.errors import InvalidInput
+from contrada.language.distance import reach
+from contrada.language.values import is_number
+from contrada.model.event import GEOMETRY, Event, read_event
+from contrada.model.expression import Attribute, Comparison, DistanceWithin, In, Literal, Spatial
+from contrada.model.relation import Family, SpatialRelation
+from contrada.model.subscription import Constraint, Filter, Subscription
+from contrada.overlay.boxes import Box, everything
+
+LIMIT = 32  # boxes of one peer
+LIMIT_MAX = 256
+
+Side = tuple[float, float]  # low and high
+Rectangle = tuple[float, float, float, float]  # west, south, east, north
+Rows = NDArray[np.float64]  # one box to a row
+
+_OPEN: Side = (-inf, inf)
+_INVERTED: Side = (inf, -inf)
+_EVERYWHERE: Rectangle = (-inf, -inf, inf, inf)
+_PARTS_MAX = 8  # a geometry of more parts is taken as a whole
+_APART = {"disjoint", "ehDisjoint", "FF*FF****"}  # just those that have no point in common
+_RADIUS_M_MAX = 20_100_000.0  # no two places on earth are farther apart
+_BEYOND = 0.5  # an unbounded side counts as so much longer than all that are bounded
+_EVENT_SIDE = 1 / 64  # of an ordinary event, as a share of all boxes
+_NEAR_MAX = 512  # boxes of which the nearest two are looked for among all
+
+
+@dataclass(frozen=True, slots=True)
+class Dimensions:
+    """What the sides of boxes are: x and y of one geometry, then numeric attributes in order."""
+
+    attributes: tuple[str, ...] = ()
+    geometry: str = GEOMETRY
+
+    def __post_init__(self) -> None:
+        """Refuse a name that stands for two dimensions."""
+        names = (self.geometry, *self.attributes)
+        if len(set(names)) < len(names):
+            raise InvalidInput(f"a name stands for two dimensions: {', '.join(names)}")
+
+    @property
+    def count(self) -> int:
+        """Count the dimensions."""
+        return 2 + len(self.attributes)
+
+
+def derive_filters(
+    subscriptions: Iterable[Subscription], dimensions: Dimensions, limit: int = LIMIT
+) -> tuple[Box, ...]:
+    """Give boxes, sorted, of which each event that satisfies a subscription meets one.
+
+    They are at most `limit`, none covered by another; none at all if nothing can ever match. The
+    time grows with the subscriptions as that of sorting them.
+    """
+    if not 1 <= limit <= LIMIT_MAX:
+        raise InvalidInput(f"a peer has from 1 to {LIMIT_MAX} boxes, not {limit}")
+    found: dict[Box, None] = {}
+    for subscription in subscriptions:
+        for filter_ in subscription.predicate.filters:
+            found.update(dict.fromkeys(_boxes_of(filter_, dimensions)))
+    whole = everything(dimensions.count)
+    if whole in found:
+        return (whole,)
+    rows = _merge(np.array(sorted(found)), limit) if found else np.empty((0, 0))
+    return tuple(sorted(tuple(row) for row in rows.tolist()))
+
+
+def event_box(event: Event | Mapping[str, Any], dimensions: Dimensions) -> Box:
+    """Give the box of an event; a side of which it has nothing is inverted.
+
+    A geometry that the matcher would refuse is refused here too.
+    """
+    known = read_event(event)
+    shape = known.geometry(dimensions.geometry)
+    west, south, east, north = (inf, inf, -inf, -inf) if shape is None else shape.bounds
+    values = [known.value(name) for name in dimensions.attributes]
+    sides = [_round_outwards(value) if is_number(value) else _INVERTED for value in values]
+    return _as_box((west, south, east, north), sides)
+
+
+def _boxes_of(filter_: Filter, dimensions: Dimensions) -> list[Box]:
+    """Give the boxes of one filter, the AND of its constraints; none if they contradict."""
+    sides = [_find_side(filter_, name) for name in dimensions.attributes]
+    if any(low > high for low, high in sides):
+        return []
+    return [_as_box(place, sides) for place in _find_places(filter_, dimensions.geometry)]
+
+
+def _as_box(place: Rectangle, sides: list[Side]) -> Box:
+    west, south, east, north = place
+    return (west, south, *(low for low, _ in sides), east, north, *(high for _, high in sides))
+
+
+# Numbers
+
+
+def _find_side(filter_: Filter, name: str) -> Side:
+    sides = [_OPEN, *(_side_of(constraint, name) for constraint in filter_.constraints)]
+    return max(low for low, _ in sides), min(high for _, high in sides)
+
+
+def _side_of(constraint: Constraint, name: str) -> Side:
+    if constraint.is_negated:
+        return _OPEN
+    match constraint.test:
+        case Comparison(operator, Attribute(found), Literal(value)) if found == name:
+            return _compared(operator, value)
+        case In(Attribute(found), choices) if found == name:
+            sides = [_compared("=", c.value) if isinstance(c, Literal) else _OPEN for c in choices]
+            return min(low for low, _ in sides), max(high for _, high in sides)
+    return _OPEN
+
+
+def _compared(operator: str, value: Any) -> Side:
+    """Bound what compares so with a literal; nothing does with null, texts do with texts."""
+    if value is None:
+        return _INVERTED
+    if operator == "<>" or not is_number(value):
+        return _OPEN
+    low, high = _round_outwards(value)
+    return -inf if operator[0] == "<" else low, inf if operator[0] == ">" else high
+
+
+def _round_outwards(number: Any) -> Side:
+    """Give the doubles around a number of any size, twice the same if it is one itself."""
+    try:
+        near = float(number)
+    except OverflowError:
+        near = inf if number > 0 else -inf
+    low = near if near <= number else nextafter(near, -inf)
+    return low, near if near >= number else nextafter(near, inf)
+
+
+# Space
+
+
+def _find_places(filter_: Filter, name: str) -> list[Rectangle]:
+    """Give rectangles of which a geometry that satisfies the filter must meet one."""
+    within = _EVERYWHERE
+    touched = [[_EVERYWHERE]]
+    for constraint in filter_.constraints:
+        is_negated = constraint.is_negated
+        match constraint.test:
+            case Spatial(relation, Attribute(found), Literal(BaseGeometry() as shape)):
+                if found == name and not is_negated and _lies_within(relation):
+                    within = _cut(within, shape.bounds)
+                if found == name and _needs_contact(relation, is_negated):
+                    touched.append([part.bounds for part in _parts_of(shape)])
+            case DistanceWithin(
+                Attribute(found), Literal(BaseGeometry() as shape), Literal(radius)
+            ):
+                if found == name and not is_negated:
+                    touched.append(_reached(shape, radius))
+    choices = [
+        [cut for place in places if _is_place(cut := _cut(place, within))] for places in touched
+    ]
+    return min(choices, key=_extent) if all(choices) else []
+
+
+def _needs_contact(relation: SpatialRelation, is_negated: bool) -> bool:
+    return relation.name in _APART if is_negated else not relation.holds_when_apart()
+
+
+@lru_cache(maxsize=1024)
+def _lies_within(relation: SpatialRelation) -> bool:
+    """Tell whether no point of an event may lie outside: IE and BE are F (of areas, IE is)."""
+    is_of_areas = relation.family is Family.EGENHOFER
+    return all(
+        pattern[2] == "F" and (is_of_areas or pattern[5] == "F")
+        for patterns in relation.patterns.values()
+        for pattern in patterns
+    )
+
+
+def _reached(shape: BaseGeometry, radius_m: Any) -> list[Rectangle]:
+    """Give the rectangles, cut at 180°, in which all lies that is so near a geometry."""
+    if not is_number(radius_m) or radius_m < 0:
+        return []
+    metres = float(min(radius_m, _RADIUS_M_MAX))
+    halves = [half for part in _parts_of(shape) for half in _parts_of(reach(part, metres))]
+    return [half.bounds for half in halves]
+
+
+def _parts_of(shape: BaseGeometry) -> list[BaseGeometry]:
+    count = shapely.get_num_geometries(shape)
+    return list(shapely.get_parts(shape)) if 1 < count <= _PARTS_MAX else [shape]
+
+
+def _cut(a: Rectangle, b: Rectangle) -> Rectangle:
+    return max(a[0], b[0]), max(a[1], b[1]), min(a[2], b[2]), min(a[3], b[3])
+
+
+def _is_place(place: Rectangle) -> bool:
+    return place[0] <= place[2] and place[1] <= place[3]
+
+
+def _extent(places: list[Rectangle]) -> Side:
+    """Measure places, by area and then by margin."""
+    sides = [(east - west, north - south) for west, south, east, north in places]
+    return sum(width * height for width, height in sides), sum(map(sum, sides))
+
+
+# Fewer boxes
+
+
+def _merge(rows: Rows, limit: int) -> Rows:
+    """Drop what is covered, and join what is near until few enough are left."""
+    rows = _drop_covered(rows)
+    if len(rows) > _NEAR_MAX:
+        rows = _join_along_curve(rows, _NEAR_MAX)
+    if len(rows) > limit:
+        rows = _join_nearest(rows, limit)
+    return _drop_covered(rows)
+
+
+def _drop_covered(rows: Rows) -> Rows:
+    """Drop boxes that others cover: all of them, or of very many those that the largest cover."""
+    k = rows.shape[1] // 2
+    scaled = _scale(rows)
+    rows = rows[np.argsort(-(scaled[:, k:] - scaled[:, :k]).sum(axis=1), kind="stable")]
+    largest = len(rows) if len(rows) <= _NEAR_MAX else _NEAR_MAX // 8
+    at = 0
+    while at < min(len(rows), largest):
+        covered = _are_covered(rows, rows[at])
+        covered[at] = False
+        at += 1 - int(covered[:at].sum())
+        rows = rows[~covered]
+    return rows
+
+
+def _are_covered(rows: Rows, box: Rows) -> NDArray[np.bool_]:
+    k = len(box) // 2
+    is_within = np.concatenate([rows[:, :k] >= box[:k], rows[:, k:] <= box[k:]], axis=1)
+    return np.asarray(is_within.all(axis=1))
+
+
+def _scale(rows: Rows) -> Rows:
+    """Bring boxes into the unit box of all their bounded sides; unbounded ones reach beyond it."""
+    ends = rows.reshape(2 * len(rows), -1) / 2  # halves: a difference must not overflow
+    is_bounded = np.isfinite(ends)
+    low = np.min(ends, axis=0, where=is_bounded, initial=inf)
+    width = np.max(ends, axis=0, where=is_bounded, initial=-inf) - low
+    has_width = np.isfinite(width) & (width > 0)
+    low, width = np.where(np.isfinite(low), low, 0.0), np.where(has_width, width, 1.0)
+    return np.clip((ends - low) / width, -_BEYOND, 1 + _BEYOND).reshape(rows.shape)
+
+
+def _join_along_curve(rows: Rows, count: int) -> Rows:
+    """Join neighbours on a Morton curve, two by two; like with like as to unbounded sides."""
+    kinds = np.unique(np.isinf(rows), axis=0, return_inverse=True)[1].ravel()
+    order = np.lexsort((_places_on_curve(_scale(rows)), kinds))
+    rows, kinds = rows[order], kinds[order]
+    turn = 0
+    while (excess := len(rows) - count) > 0:
+        if (kinds[1:] != kinds[:-1]).all():
+            kinds = np.zeros_like(kinds)
+        first = _pair_up(kinds, turn % 2)
+        turn += 1
+        scaled = _scale(rows)
+        cheapest = np.argsort(_waste(scaled[first], scaled[first + 1]), kind="stable")
+        first = first[cheapest[: min(excess, -(-3 * len(first) // 4))]]  # the rest lie far apart
+        rows[first] = _joined(rows[first], rows[first + 1])
+        rows, kinds = np.delete(rows, first + 1, axis=0), np.delete(kinds, first + 1)
+    return rows
+
+
+def _places_on_curve(scaled: Rows) -> NDArray[np.int64]:
+    """Give places on the curve of lows and highs, which keeps boxes of like place and size near.
+
+    The cells of the kernels are of two dimensions; here each side of a box is one.
+    """
+    bits = min(16, 62 // scaled.shape[1])
+    cells = ((scaled + _BEYOND) / (1 + 2 * _BEYOND) * (2**bits - 1)).astype(np.int64)
+    places = np.zeros(len(scaled), np.int64)
+    for bit in reversed(range(bits)):
+        for column in cells.T:
+            places = places << 1 | column >> bit & 1
+    return places
+
+
+def _pair_up(kinds: NDArray[np.int64], offset: int) -> NDArray[np.int64]:
+    """Give the first of each pair of neighbours of one kind, from an offset on."""
+    places = np.arange(len(kinds))
+    is_start = np.append(True, kinds[1:] != kinds[:-1])
+    since_start = places - np.maximum.accumulate(np.where(is_start, places, 0))
+    return np.flatnonzero((since_start[:-1] % 2 == offset) & ~is_start[1:])
+
+
+def _join_nearest(rows: Rows, limit: int) -> Rows:
+    """Join the two boxes that waste least, again and again."""
+    scaled = _scale(rows)
+    waste = _waste(scaled[:, None], scaled[None])
+    np.fill_diagonal(waste, inf)
+    left = np.ones(len(rows), bool)
+    while left.sum() > limit:
+        i, j = np.unravel_index(np.argmin(waste), waste.shape)
+        rows[i], scaled[i] = _joined(rows[i], rows[j]), _joined(scaled[i], scaled[j])
+        left[j] = False
+        waste[j], waste[:, j] = inf, inf
+        others = np.flatnonzero(left & (np.arange(len(rows)) != i))
+        waste[i, others] = waste[others, i] = _waste(scaled[i], scaled[others])
+    return rows[left]
+
+
+def _joined(a: Rows, b: Rows) -> Rows:
+    k = a.shape[-1] // 2
+    lows, highs = np.minimum(a[..., :k], b[..., :k]), np.maximum(a[..., k:], b[..., k:])
+    return np.concatenate([lows, highs], axis=-1)
+
+
+def _waste(a: Rows, b: Rows) -> Rows:
+    """Say what share of events would meet two boxes if they were one, and meets neither now."""
+    k = a.shape[-1] // 2
+    lows, highs = np.maximum(a[..., :k], b[..., :k]), np.minimum(a[..., k:], b[..., k:])
+    shared = _share_met(np.concatenate([lows, highs], axis=-1))
+    return _share_met(_joined(a, b)) - _share_met(a) - _share_met(b) + shared
+
+
+def _share_met(scaled: Rows) -> Rows:
+    k = scaled.shape[-1] // 2
+    sides = np.maximum(scaled[..., k:] - scaled[..., :k] + _EVENT_SIDE, 0.0)
+    return np.asarray(sides.prod(axis=-1))

@@ -1,0 +1,36 @@
+"""Reorganisation by observed false positives (DR-tree paper, section 3.2, the second situation).
+
+Where a few places see most events, the peer that covers most need not be the best leader. A peer
+remembers the last events that it handled, and lets a child lead whose filter meets many more of
+them than its own. This replaces the rule of cover, which would exchange the two again.
+"""
+
+from contrada.overlay.boxes import Box, meets
+from contrada.overlay.messages import Entry
+from contrada.overlay.state import State
+
+_RECENT_MAX = 64
+_RECENT_MIN = 16
+_BETTER = 1.25
+
+
+def remember(state: State, box: Box) -> None:
+    """Note an event that this peer handles."""
+    if state.settings.swapping:
+        state.recent.append(box)
+        del state.recent[:-_RECENT_MAX]
+
+
+def choose(state: State, level: int, entries: list[Entry]) -> Entry | None:
+    """Choose who is to lead by the last events; None if there are too few to say."""
+    if not state.settings.swapping or len(state.recent) < _RECENT_MIN:
+        return None
+    mine = sum(map(state.wants, state.recent))
+    best, most = entries[0], mine * _BETTER
+    for entry in entries[1:]:
+        filter_ = state.levels[level][entry.id].filter
+        if filter_ is not None:
+            hits = sum(meets(filter_, box) for box in state.recent)
+            if hits > most:
+                best, most = entry, hits
+    return best

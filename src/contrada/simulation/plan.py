@@ -1,0 +1,127 @@
+"""What one run of the simulator is to do.
+
+The fields have the names of the options of `contrada simulate`; what is refused names them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from contrada.errors import InvalidInput
+from contrada.overlay.splitting import SPLITS
+from contrada.overlay.state import Settings
+from contrada.simulation.simulator import Network
+from contrada.simulation.workloads import UNIT, WORKLOADS
+
+JOINS = ("any", "root")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One run: how many peers, which faults, which network, which tree.
+
+    `crash` is a share of all peers, `corrupt` of those that still live, `restart` of those that
+    crashed. `churn` is how many join, and how many crash, in a round on average. Churn, `loss`,
+    duplication and `partition` last while peers arrive and for `rounds` after the faults; then
+    the overlay must be legal within `rounds_max`. A delay is in rounds.
+    """
+
+    peers: int = 200
+    events: int = 100
+    workload: str = "uniform"
+    seed: int = 1
+    crash: float = 0.0
+    corrupt: float = 0.0
+    restart: float = 0.0
+    churn: float = 0.0
+    partition: bool = False
+    loss: float = 0.0
+    duplicate: float = 0.0
+    delay: float = 0.25
+    rounds: int = 20
+    rounds_max: int = 500
+    join: str = "any"
+    min_children: int = 4
+    max_children: int = 10
+    split: str = "quadratic"
+    plain: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in _RULES:
+                is_right, rule = _RULES[field.name]
+                _require(is_right(value), field.name, value, rule)
+        _require(
+            2 <= self.min_children <= self.max_children // 2,
+            "min_children",
+            self.min_children,
+            f"must be at least 2, and at most half of max-children {self.max_children}",
+        )
+
+    @property
+    def has_trouble(self) -> bool:
+        """Tell whether something goes on after the faults."""
+        return bool(self.churn or self.loss or self.duplicate or self.partition or self.restart)
+
+    @property
+    def has_faults(self) -> bool:
+        """Tell whether there is anything to heal."""
+        return bool(self.crash or self.corrupt or self.has_trouble)
+
+    def settings(self) -> Settings:
+        """Give what all peers have in common."""
+        is_full = not self.plain
+        return Settings(
+            UNIT,
+            self.min_children,
+            self.max_children,
+            self.split,
+            summaries=is_full,
+            deputies=is_full,
+            moving=is_full,
+        )
+
+    def network(self, *, is_calm: bool) -> Network:
+        """Give the network, with its losses and doubles or without."""
+        low = min(0.05, self.delay)
+        if is_calm:
+            return Network(low, self.delay)
+        return Network(low, self.delay, self.loss, self.duplicate)
+
+
+def _require(is_right: bool, name: str, value: object, rule: str) -> None:
+    if not is_right:
+        raise InvalidInput(f"{name.replace('_', '-')} {value}: {rule}")
+
+
+def _from(low: int) -> tuple[Callable[[Any], bool], str]:
+    return (lambda value: value >= low), f"must be {low} or more"
+
+
+def _among(names: Any) -> tuple[Callable[[Any], bool], str]:
+    return (lambda value: value in names), f"must be one of {', '.join(names)}"
+
+
+_SHARE: tuple[Callable[[Any], bool], str] = (
+    lambda value: 0 <= value <= 1,
+    "must be a share from 0 to 1",
+)
+_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "peers": _from(2),
+    "events": _from(0),
+    "workload": _among(WORKLOADS),
+    "seed": _from(0),
+    "crash": _SHARE,
+    "corrupt": _SHARE,
+    "restart": _SHARE,
+    "churn": (lambda value: 0 <= value <= 1e6, "must be 0 or more peers a round"),
+    "loss": (lambda value: 0 <= value < 1, "must be a share from 0 to less than 1"),
+    "duplicate": _SHARE,
+    "delay": (lambda value: 0 < value <= 1, "must be more than 0 and at most 1 round"),
+    "rounds": _from(0),
+    "rounds_max": _from(0),
+    "join": _among(JOINS),
+    "split": _among(SPLITS),
+}

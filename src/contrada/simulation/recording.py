@@ -1,0 +1,92 @@
+"""A run as a story of frames, for those who draw it.
+
+A frame has the nodes of all living peers, and shares with the frame before whatever stayed as it
+was; so long runs of a calm overlay take little memory.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from contrada.overlay.boxes import Box
+from contrada.overlay.messages import PeerId
+from contrada.simulation.checker import PeerView
+from contrada.simulation.outcome import EVENTS, FAULTS, Outcome, Round
+from contrada.simulation.plan import Plan
+from contrada.simulation.publishing import Published
+from contrada.simulation.run import see
+from contrada.simulation.simulator import Simulator
+
+_PEER_AT_FAULT = re.compile(r"(\d+)(?: at level \d+)?: ")
+_EVENTS_TOLD = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The overlay after a round: who lives, who is at fault, how many faults and roots there are.
+
+    A frame that shows faults being done has the round before as its number.
+    """
+
+    round: int
+    stage: str
+    peers: dict[PeerId, PeerView]
+    at_fault: frozenset[PeerId]
+    faults: int
+    roots: int
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """All that a picture of a run shows. The events are the first few of the run."""
+
+    plan: Plan
+    outcome: Outcome
+    frames: list[Frame]
+    filters: dict[PeerId, Box]
+    events: list[Published]
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Takes a frame of every round but those in which events travel."""
+
+    frames: list[Frame] = field(default_factory=list)
+
+    def record(self, moment: Round) -> None:
+        """Take a frame."""
+        if moment.stage == EVENTS:
+            return
+        simulator = moment.simulator
+        last = self.frames[-1] if self.frames else None
+        number = 0 if last is None else last.round
+        faults = simulator.find_faults()
+        self.frames.append(
+            Frame(
+                number if moment.stage == FAULTS else number + 1,
+                moment.stage,
+                _share(see(simulator), {} if last is None else last.peers),
+                find_peers_at_fault(faults),
+                len(faults),
+                _count_roots(simulator),
+            )
+        )
+
+    def tell(self, outcome: Outcome) -> Story:
+        """Make the story of a run that has ended."""
+        events = sorted(outcome.events, key=lambda event: -len(event.received))[:_EVENTS_TOLD]
+        return Story(outcome.plan, outcome, self.frames, outcome.filters, events)
+
+
+def find_peers_at_fault(faults: Iterable[str]) -> frozenset[PeerId]:
+    """Read from what the checker says which peers it speaks of."""
+    found = (_PEER_AT_FAULT.match(fault) for fault in faults)
+    return frozenset(PeerId(int(match[1])) for match in found if match)
+
+
+def _share(peers: dict[PeerId, PeerView], before: dict[PeerId, PeerView]) -> dict[PeerId, PeerView]:
+    return {id_: before[id_] if before.get(id_) == peer else peer for id_, peer in peers.items()}
+
+
+def _count_roots(simulator: Simulator) -> int:
+    return sum(peer.state.is_root for peer in simulator.peers.values())

@@ -1,0 +1,311 @@
+"""Ten thousand overlays, each with a story of its own, become legal and miss no event.
+
+A seed decides everything: how many peers and dimensions, m, M and the split, what the network does
+to messages, which filters (boxes, points, nests, slabs without bounds, all the same, a lattice full
+of ties), and a story of joins, departures, crashes of up to half, corrupted memories, channels full
+of garbage, cuts and restarts. When the faults end, the network still delays and reorders, but loses
+nothing. From then on the state must be legal within `ROUNDS_MAX` rounds and stay so for
+`REST_ROUNDS`; then every event reaches exactly the peers whose filters it meets, once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from contrada.overlay.boxes import Box, Space
+from contrada.overlay.messages import Event, PeerId
+from contrada.overlay.splitting import SPLITS
+from contrada.overlay.state import Settings
+from contrada.simulation.simulator import Network, Simulator
+from overlay.test_hostile import KINDS, Maker, start_again, wants
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.random import Generator
+
+pytestmark = pytest.mark.soak
+
+SEEDS_SMALL = range(10_000)  # with 5 to 64 peers
+SEEDS_LARGE = range(100)  # with 1,000 peers
+BLOCK = 100
+ROUNDS_MAX = 150
+REST_ROUNDS = 12  # longer than patience, grace and a request to join take
+CHANGING_ROUNDS_MAX, QUIET_ROUNDS = 200, 100  # improvements end, and nothing swaps for ever
+CALM = Network(delay_max=0.5)
+LINKS = [kind for kind in KINDS if kind is not Event]
+
+
+def choose_seeds(seeds: range) -> list[int]:
+    """All of them, or the one that is to be replayed."""
+    chosen = os.environ.get("OVERLAY_SEED")
+    return [int(chosen)] if chosen else list(seeds)
+
+
+def make_blocks(seeds: range) -> list[list[int]]:
+    chosen = choose_seeds(seeds)
+    return [chosen[at : at + BLOCK] for at in range(0, len(chosen), BLOCK)]
+
+
+def name_block(seeds: list[int]) -> str:
+    return f"{seeds[0]}-{seeds[-1]}"
+
+
+# Filters
+
+
+def draw_box(rng: Generator, k: int) -> Box:
+    middle, half = rng.random(k), rng.random(k) * (0.05 if rng.random() < 0.875 else 0.4)
+    return (*(middle - half).tolist(), *(middle + half).tolist())
+
+
+def draw_point(rng: Generator, k: int) -> Box:
+    point = rng.random(k).tolist()
+    return (*point, *point)
+
+
+def draw_nest(rng: Generator, k: int) -> Box:
+    half = 0.5 * float(rng.choice([0.9**n for n in range(40)]))
+    return (*[0.5 - half] * k, *[0.5 + half] * k)
+
+
+def draw_slab(rng: Generator, k: int) -> Box:
+    box = list(draw_box(rng, k))
+    for side in range(2 * k):
+        if rng.random() < 0.25:
+            box[side] = -inf if side < k else inf
+    return tuple(box)
+
+
+def draw_same(_: Generator, k: int) -> Box:
+    return (0.25,) * k + (0.5,) * k
+
+
+def draw_lattice(rng: Generator, k: int) -> Box:
+    lows = rng.integers(0, 3, k)
+    highs = lows + rng.integers(0, 2, k)
+    return (*(lows / 4).tolist(), *(highs / 4).tolist())
+
+
+def draw_any(rng: Generator, k: int) -> Box:
+    draws = [draw_box, draw_point, draw_nest, draw_slab, draw_same, draw_lattice]
+    return draws[int(rng.integers(len(draws)))](rng, k)
+
+
+FILTERS: list[Callable[[Generator, int], Box]] = [
+    draw_box,
+    draw_box,
+    draw_box,
+    draw_point,
+    draw_nest,
+    draw_slab,
+    draw_same,
+    draw_lattice,
+    draw_any,
+]
+
+
+# The story of a seed
+
+
+@dataclass
+class Story:
+    """A run of a seed: the overlay, and what befalls it."""
+
+    seed: int
+    rng: Generator
+    simulator: Simulator
+    draw_filter: Callable[[Generator, int], Box]
+    dimensions: int
+
+    def join(self, count: int) -> None:
+        """Let peers join: all at once, or one after the other."""
+        pause = float(self.rng.choice([0.0, 0.1, 1.0]))
+        for _ in range(count):
+            self.simulator.add(self.draw_filter(self.rng, self.dimensions))
+            self.simulator.run_rounds(pause * float(self.rng.random()))
+
+    def choose(self, share: float) -> list[PeerId]:
+        """Choose a share of the living."""
+        living = self.simulator.living()
+        count = int(share * len(living))
+        return [PeerId(id_) for id_ in self.rng.permutation(living)[:count].tolist()]
+
+    def leave(self) -> None:
+        """Let some leave in good order, shortly after each other."""
+        for id_ in self.choose(float(self.rng.uniform(0, 0.3))):
+            self.simulator.leave(id_)
+            self.simulator.run_rounds(float(self.rng.choice([0.0, 0.3])))
+
+    def crash(self) -> None:
+        """Stop up to half of the peers at once."""
+        for id_ in self.choose(float(self.rng.uniform(0, 0.5))):
+            self.simulator.crash(id_)
+
+    def restart(self) -> None:
+        """Let some begin again, with nothing in memory but who they are and their filter."""
+        simulator = self.simulator
+        for id_ in self.choose(float(self.rng.uniform(0, 0.5))):
+            simulator.peers[id_] = start_again(simulator.peers[id_])
+
+    def corrupt(self) -> None:
+        """Overwrite the memories of a tenth to all of the peers."""
+        maker = self.make_maker()
+        for id_ in self.choose(float(self.rng.choice([0.1, 0.5, 1.0]))):
+            maker.corrupt(self.simulator.peers[id_])
+
+    def litter(self) -> None:
+        """Fill the channels with garbage."""
+        maker = self.make_maker()
+        for _ in range(int(self.rng.integers(1, 5)) * len(self.simulator.peers)):
+            self.simulator.inject(maker.make_id(), maker.make_id(), maker.make_message(LINKS))
+
+    def cut(self) -> None:
+        """Cut the network in two for a while."""
+        sides = int(self.rng.integers(2, 4))
+        self.simulator.is_cut = lambda a, b: a % sides != b % sides
+        self.simulator.run_rounds(float(self.rng.uniform(1, 30)))
+        self.simulator.is_cut = lambda _a, _b: False
+
+    def make_maker(self) -> Maker:
+        simulator = self.simulator
+        return Maker(self.rng, self.dimensions, simulator.living(), simulator.now)
+
+    def suffer(self) -> None:
+        """Have one to four faults, with or without time to heal between them."""
+        faults = [self.leave, self.crash, self.restart, self.corrupt, self.litter, self.cut]
+        for _ in range(int(self.rng.integers(1, 5))):
+            faults[int(self.rng.integers(len(faults)))]()
+            self.simulator.run_rounds(float(self.rng.choice([0.0, 0.5, 3.0, 20.0])))
+
+
+def begin(seed: int, peers: int | None = None) -> Story:
+    """Make the overlay of a seed; with so many peers, or from 5 to 64."""
+    rng = np.random.default_rng([seed, peers or 0])
+    dimensions, m = int(rng.integers(2, 5)), int(rng.integers(2, 5))
+    settings = Settings(
+        Space((0.0,) * dimensions + (1.0,) * dimensions),
+        m,
+        2 * m + int(rng.integers(0, 4)),
+        str(rng.choice(sorted(SPLITS))),
+    )
+    network = Network(
+        delay_max=float(rng.uniform(0.1, 1.5)),
+        loss=float(rng.choice([0.0, 0.02, 0.1, 0.3])),
+        duplication=float(rng.choice([0.0, 0.1, 0.5])),
+    )
+    draw_filter = FILTERS[int(rng.integers(len(FILTERS)))]
+    story = Story(seed, rng, Simulator(settings, rng, network), draw_filter, dimensions)
+    story.join(peers or int(rng.integers(5, 65)))
+    return story
+
+
+def settle(story: Story, rounds_max: int) -> int:
+    """Let the faults end; give the rounds until the state is legal and stays so."""
+    simulator = story.simulator
+    simulator.network = CALM
+    legal = 0
+    for rounds in range(rounds_max + REST_ROUNDS + 1):
+        legal = 0 if simulator.find_faults() else legal + 1
+        if legal > REST_ROUNDS:
+            return rounds - REST_ROUNDS
+        simulator.run_rounds(1)
+    faults = simulator.find_faults()
+    pytest.fail(
+        f"{len(simulator.peers)} peers are not legal and at rest after {rounds_max} rounds: "
+        f"{faults[:5]}; {explain_replay(story)}"
+    )
+
+
+def explain_replay(story: Story) -> str:
+    """Say which command runs just this seed."""
+    return (
+        f"replay with: OVERLAY_SEED={story.seed} .venv/bin/python -m pytest -m soak "
+        f"{os.environ.get('PYTEST_CURRENT_TEST', __file__).split('[')[0]}"
+    )
+
+
+def assert_exact(story: Story, boxes: Sequence[Box]) -> int:
+    """Publish events anywhere; each must reach its receivers, once. Give how many pairs there were.
+
+    Whom an event should reach is computed from the filters alone.
+    """
+    simulator, rng = story.simulator, story.rng
+    heard: Counter[tuple[int, PeerId]] = Counter()
+
+    def hear(id_: PeerId, event: Event) -> None:
+        heard[event.payload, id_] += 1
+
+    simulator.on_deliver = hear
+    living = simulator.living()
+    for number, box in enumerate(boxes):
+        simulator.publish(living[int(rng.integers(len(living)))], box, number)
+        if number % 50 == 49:
+            simulator.run_rounds(1)
+    simulator.run_rounds(10)
+    wanted = Counter(
+        (number, id_)
+        for number, box in enumerate(boxes)
+        for id_, peer in simulator.peers.items()
+        if wants(peer, box)
+    )
+    assert heard == wanted, (
+        f"missed: {sorted((wanted - heard).items())[:5]}, "
+        f"too many: {sorted((heard - wanted).items())[:5]}; {explain_replay(story)}"
+    )
+    return len(boxes) * len(living)
+
+
+def draw_events(story: Story, count: int) -> list[Box]:
+    return [draw_any(story.rng, story.dimensions) for _ in range(count)]
+
+
+@pytest.mark.parametrize("seeds", make_blocks(SEEDS_SMALL), ids=name_block)
+def test_after_any_story_the_overlay_is_legal_and_events_are_exact(seeds: list[int]) -> None:
+    for seed in seeds:
+        story = begin(seed)
+        story.suffer()
+        settle(story, ROUNDS_MAX)
+        assert_exact(story, draw_events(story, 5))
+
+
+@pytest.mark.parametrize("seed", choose_seeds(SEEDS_LARGE))
+def test_after_any_story_a_thousand_peers_are_legal_and_events_are_exact(seed: int) -> None:
+    story = begin(seed, 1_000)
+    story.suffer()
+    settle(story, ROUNDS_MAX)
+    assert_exact(story, draw_events(story, 5))
+
+
+@pytest.mark.parametrize("seeds", make_blocks(range(300)), ids=name_block)
+def test_an_overlay_that_is_left_alone_ceases_to_change(seeds: list[int]) -> None:
+    for seed in seeds:
+        story = begin(seed)
+        story.suffer()
+        settle(story, ROUNDS_MAX)
+        structure, since = see_structure(story.simulator), 0
+        for rounds in range(CHANGING_ROUNDS_MAX + QUIET_ROUNDS):
+            story.simulator.run_rounds(1)
+            before, structure = structure, see_structure(story.simulator)
+            since = since if structure == before else rounds
+        assert since < CHANGING_ROUNDS_MAX, f"changes for ever; {explain_replay(story)}"
+
+
+def see_structure(simulator: Simulator) -> dict[PeerId, tuple[PeerId, list[list[PeerId]]]]:
+    """Who is whose parent, and who are whose children."""
+    states = [peer.state for peer in simulator.peers.values()]
+    return {state.id: (state.parent, [sorted(level) for level in state.levels]) for state in states}
+
+
+@pytest.mark.parametrize("seed", choose_seeds(range(2)))
+def test_nobody_misses_one_of_a_thousand_events_among_a_thousand_peers(seed: int) -> None:
+    story = begin(seed, 1_000)
+    settle(story, ROUNDS_MAX)
+    assert assert_exact(story, draw_events(story, 1_000)) == 1_000_000
