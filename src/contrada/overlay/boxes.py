@@ -7,7 +7,7 @@ different units can be compared; what is flat has no volume, and is told apart b
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from math import inf, isfinite, isnan
 from typing import Any
 
@@ -98,15 +98,7 @@ class Space:
 
     def size(self, box: Box) -> Size:
         """Give the volume and the margin of a box as far as it lies in the universe."""
-        k = len(box) // 2
-        universe = self.universe
-        volume, margin = 1.0, 0.0
-        for i in range(k):
-            width = min(box[i + k], universe[i + k]) - max(box[i], universe[i])
-            side = max(0.0, width) / (universe[i + k] - universe[i])
-            volume *= side
-            margin += side
-        return volume, margin
+        return _measure(box, self.universe)
 
     def cost(self, box: Box) -> float:
         """Give about the chance that a small event meets a box."""
@@ -123,3 +115,15 @@ class Space:
         volume, margin = self.size(box)
         joined_volume, joined_margin = self.size(join(box, other))
         return joined_volume - volume, joined_margin - margin, volume
+
+
+@lru_cache(maxsize=2**16)
+def _measure(box: Box, universe: Box) -> Size:
+    k = len(box) // 2
+    volume, margin = 1.0, 0.0
+    for i in range(k):
+        width = min(box[i + k], universe[i + k]) - max(box[i], universe[i])
+        side = max(0.0, width) / (universe[i + k] - universe[i])
+        volume *= side
+        margin += side
+    return volume, margin

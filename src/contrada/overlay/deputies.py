@@ -13,8 +13,9 @@ from contrada.overlay.structure import list_heritage
 
 
 def send_copy(state: State, out: Effects) -> None:
-    """Tell the deputy what it would lead."""
-    deputy = state.deputy()
+    """Choose a deputy, and tell it what it would lead."""
+    state.choose_deputy()
+    deputy = state.deputy
     if deputy is not None:
         out.send(deputy, Copy(*list_heritage(state, 1, deputy, stays=False)))
 

@@ -200,6 +200,7 @@ def take_replaced(
     entry = replaced.entry
     if entry.id != state.id:
         children[entry.id] = make_child(entry, now)
+    state.stay_calm()
     return True
 
 

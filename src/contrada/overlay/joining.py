@@ -12,7 +12,7 @@ from contrada.overlay.state import HEIGHT_MAX, Child, State
 from contrada.overlay.structure import add_child
 
 _REDIRECTS_MAX = 8
-_GRACE = 1.5  # periods in which a new parent may not know yet
+_GRACE = 1.5  # periods in which a peer may not know yet of what has changed
 _JOIN_PATIENCE = 4.0  # periods that a request may take
 _HOPS_MAX = HEIGHT_MAX
 
@@ -30,7 +30,7 @@ def keep_in_touch(state: State, now: float, contact: PeerId | None, out: Effects
 def report(state: State, now: float, out: Effects) -> None:
     """Tell the parent how the topmost node is."""
     state.sent = state.describe(state.top)
-    calm, deputy = state.calm_below(now), state.deputy()
+    calm, deputy = state.calm_below(now), state.deputy
     out.send(state.parent, Report(state.top, state.sent, calm, deputy, state.filter))
 
 
@@ -67,7 +67,7 @@ def take_report(state: State, told: Report, sender: PeerId, now: float, out: Eff
     )
     child.calm, child.deputy, child.filter = told.calm, told.deputy, told.filter
     child.heard, child.is_sure = now, True
-    out.send(sender, Accept(told.level, state.id, 0, state.calm_everywhere(now), state.deputy()))
+    out.send(sender, Accept(told.level, state.id, 0, state.calm_everywhere(now), state.deputy))
     if is_news:
         report_change(state, now, out)
     return True
@@ -105,16 +105,18 @@ def take_accept(state: State, accept: Accept, sender: PeerId, now: float, out: E
 
 
 def take_refuse(state: State, refuse: Refuse, sender: PeerId, now: float, out: Effects) -> bool:
-    """Turn to the parent's parent, unless the parent is so new that it may not know yet."""
+    """Turn to the parent's parent; but not back to a former one, whose deputy may not know yet."""
     if sender != state.parent or refuse.level != state.top:
         return False
-    if now - state.moved < _GRACE * state.settings.period:
+    is_new = now - state.moved < _GRACE * state.settings.period
+    if refuse.above == state.id or (is_new and refuse.above in state.formers):
         return True
     if refuse.above == sender or state.redirects >= _REDIRECTS_MAX:
         state.be_root()
-    elif refuse.above != state.id:  # else it has just been made the parent of its parent
-        state.redirects += 1
-        state.parent, state.heard = refuse.above, now
+        return True
+    state.redirects += 1
+    state.parent, state.heard = refuse.above, now
+    report(state, now, out)
     return True
 
 

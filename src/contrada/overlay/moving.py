@@ -4,7 +4,8 @@ A tree that many peers build at once, or that has just been healed, overlaps muc
 calm looks for a better place for the child that makes its box large: the request goes up to the
 root, collecting what the boxes would be without the child, and down again as if the child were
 joining. A child moves only if the boxes of all nodes then cost less together, and only between
-parents that stay within their numbers of children; so moving comes to an end.
+parents that stay within their numbers of children; so moving comes to an end. Who has found no
+better place for any child does not ask again before its children or their boxes are others.
 """
 
 from collections.abc import Iterator
@@ -14,11 +15,12 @@ from contrada.overlay.boxes import Box, join, join_all
 from contrada.overlay.effects import Effects
 from contrada.overlay.joining import report_change
 from contrada.overlay.messages import Dissolve, Entry, Moved, Offer, PeerId, Seek
-from contrada.overlay.state import WAIT_MAX, WAIT_MIN, State, make_child
+from contrada.overlay.state import State, make_child
 
 _CALM = 3.0  # periods without a change in the tree
+_WAIT = 2.0  # periods between two requests
 _HOLD = 1.0  # periods until those above a new parent know
-_BETTER = 1.01
+_PRICE = 0.3  # of a move, as a share of what the parent's box costs
 
 
 def seek(state: State, now: float, out: Effects) -> None:
@@ -30,7 +32,7 @@ def seek(state: State, now: float, out: Effects) -> None:
         return
     if not state.settings.moving or state.calm_everywhere(now) < _CALM * period:
         return
-    if now - seeking.asked < seeking.wait * period:
+    if now - seeking.asked < _WAIT * period or state.see_places() == seeking.done:
         return
     seeking.asked = now
     candidates = sorted(_candidates(state), reverse=True)
@@ -45,7 +47,7 @@ def seek(state: State, now: float, out: Effects) -> None:
         siblings = tuple(e for e in state.entries(level) if e.id != id_)
         out.send(id_, Dissolve(level - 1, siblings, False))
     else:
-        seeking.turn, seeking.wait = 0, min(2 * seeking.wait, WAIT_MAX)
+        seeking.turn, seeking.done = 0, state.see_places()
 
 
 def _ask(state: State, level: int, id_: PeerId, now: float, out: Effects) -> None:
@@ -53,7 +55,8 @@ def _ask(state: State, level: int, id_: PeerId, now: float, out: Effects) -> Non
     seeking.ticket += 1
     seeking.level, seeking.child = level, id_
     entry = Entry(id_, child.box, child.count, child.cells, child.wide)
-    request = Seek(state.id, seeking.ticket, entry, level - 1, (), 0.0)
+    price = _PRICE * state.settings.space.cost(state.box(level))
+    request = Seek(state.id, seeking.ticket, entry, level - 1, (), -price)
     _rise(state, request, level, id_, None, now, out)
 
 
@@ -91,8 +94,8 @@ def _release(state: State, home: PeerId, now: float, out: Effects) -> None:
         return
     state.release(level, id_, now)
     out.send(id_, Moved(level - 1, home))
-    seeking.turn, seeking.wait = 0, WAIT_MIN
-    state.shape = state.see_shape()
+    seeking.turn = 0
+    state.stay_calm()
 
 
 def _candidates(state: State) -> Iterator[tuple[float, int, PeerId]]:
@@ -172,7 +175,7 @@ def _descend(state: State, request: Seek, level: int, now: float, out: Effects) 
                 return
         best = min(entries, key=lambda e: (*space.growth(e.box, joiner.box), e.count, e.id))
         loss += space.cost(join(best.box, joiner.box)) - space.cost(best.box)
-        if loss * _BETTER >= request.gain:
+        if loss >= request.gain:
             return
         level -= 1
         if best.id != state.id:
@@ -192,6 +195,6 @@ def _offer(state: State, request: Seek, level: int, now: float, out: Effects) ->
     is_here = state.id in (request.asker, joiner.id) or joiner.id in state.levels[level]
     if not is_here and state.count(level) < state.settings.M:
         state.levels[level][joiner.id] = make_child(joiner, now)
-        state.shape = state.see_shape()
+        state.stay_calm()
         out.send(request.asker, Offer(request.ticket))
         report_change(state, now, out)

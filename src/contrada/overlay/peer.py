@@ -65,9 +65,9 @@ class Peer:
         """Run every check once; a root asks the contact for a parent."""
         state, out = self.state, Effects(self.state.id)
         healing.check(state, now, out)
+        deputies.send_copy(state, out)
         joining.keep_in_touch(state, now, contact, out)
         moving.seek(state, now, out)
-        deputies.send_copy(state, out)
         out.append(Wake(now + state.settings.period))
         return out.list
 

@@ -24,7 +24,6 @@ from contrada.overlay.messages import Copy, Entry, PeerId, Wide
 from contrada.overlay.splitting import SPLITS
 
 WIDE_MAX = 64  # peers outside the boxes of which a node tells its parent
-WAIT_MIN, WAIT_MAX = 2.0, 64.0  # periods between two searches for a better place
 _TICKET_MAX = 2**53
 _RECENT_MAX = 64
 _M_MAX = 128  # lists must fit into messages
@@ -46,7 +45,7 @@ class Settings:
     space: Space
     m: int = 4
     M: int = 10
-    split: str = "quadratic"
+    split: str = "rstar"
     period: float = 1.0
     patience: float = 3.5
     summaries: bool = True
@@ -115,7 +114,7 @@ class Seeking:
     child: PeerId | None = None
     turn: int = 0
     asked: float = -1e9
-    wait: float = WAIT_MIN
+    done: int = 0  # the places of the children when no better ones were found
     home: PeerId | None = None  # who has offered a place
     offered: float = 0.0  # and when
 
@@ -147,6 +146,7 @@ class State:
     seeking: Seeking = field(default_factory=Seeking)
     leaving: dict[PeerId, Child] = field(default_factory=dict)  # who has moved to another parent
     sent: Entry | None = None  # to the parent
+    deputy: PeerId | None = None
     heir: PeerId | None = None  # the parent's deputy
     copy: Copy | None = None  # of the parent's lists, if this peer is the deputy
     recent: list[Box] = field(default_factory=list)  # events handled
@@ -237,6 +237,14 @@ class State:
         """Give a number that is another if the children are others."""
         return hash(tuple(map(tuple, self.levels)))
 
+    def see_places(self) -> int:
+        """Give a number that is another if the children are others, or lie elsewhere."""
+        return hash(tuple((id_, c.box) for level in self.levels for id_, c in level.items()))
+
+    def stay_calm(self) -> None:
+        """Do not take the last change for trouble: it was meant to be."""
+        self.shape = self.see_shape()
+
     def calm_below(self, now: float) -> float:
         """Say for how long nothing has changed here or below."""
         children = [child.calm for level in self.levels for child in level.values()]
@@ -247,12 +255,12 @@ class State:
         below = self.calm_below(now)
         return below if self.is_root else min(below, self.calm)
 
-    def deputy(self) -> PeerId | None:
-        """Name the child that is to lead all levels if this peer crashes."""
-        if not self.settings.deputies or self.top == 0:
-            return None
-        sure = [e for e in self.entries(1)[1:] if self.levels[1][e.id].is_sure]
-        return max(sure, key=self.rank).id if sure else None
+    def choose_deputy(self) -> None:
+        """Choose the child that is to lead all levels if this peer crashes."""
+        sure = []
+        if self.settings.deputies and self.top > 0:
+            sure = [e for e in self.entries(1)[1:] if self.levels[1][e.id].is_sure]
+        self.deputy = max(sure, key=self.rank).id if sure else None
 
     def rank(self, entry: Entry) -> tuple[float, float, int]:
         """Rank a node as a leader: by what it covers, and so that no two are equal."""
@@ -310,7 +318,6 @@ class State:
             self.promise.since = _past(self.promise.since, now)
         seeking = self.seeking
         seeking.asked, seeking.offered = _past(seeking.asked, now), _past(seeking.offered, now)
-        seeking.wait = WAIT_MIN if not WAIT_MIN <= seeking.wait <= WAIT_MAX else seeking.wait
         seeking.ticket = seeking.ticket if 0 <= seeking.ticket < _TICKET_MAX else 0
         seeking.turn = max(0, seeking.turn)
 

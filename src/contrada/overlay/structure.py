@@ -83,6 +83,7 @@ def take_lead(state: State, lead: Lead, sender: PeerId, now: float, out: Effects
     for entries in lead.lists:
         state.levels.append({e.id: make_child(e, now) for e in entries if e.id != state.id})
     state.move_to(lead.above, now)
+    state.stay_calm()
     out.send(sender, Took(lead.base))
     return True
 
@@ -141,6 +142,7 @@ def _give_half(state: State, promise: Promise, now: float, out: Effects) -> None
 def _give_all(state: State, base: int, to: PeerId, now: float, out: Effects) -> None:
     bid_farewell(state, base, to, out)
     state.truncate(base, to, now)
+    state.stay_calm()
 
 
 def bid_farewell(state: State, base: int, to: PeerId, out: Effects) -> None:

@@ -63,14 +63,13 @@ class Garbage:
         state.compacted, state.changed, state.calm = self._times(3)
         state.ticket, state.redirects = rng.integers(0, 100, 2).tolist()
         state.contact, state.heir, state.sent = self._id(), self._id(), self._entry()
+        state.deputy = self._id()
         state.copy = Copy((self._entries(), self._entries()), self._id())
         state.leaving, state.formers = self._children(now), {self._id(): self._times(1)[0]}
         level, turn, ticket = rng.integers(0, 6, 3).tolist()
         since, asked, offered = self._times(3)
         state.promise = Promise(self._id(), level, (self._id(),), turn < 3, since)
-        state.seeking = Seeking(
-            ticket, level, self._id(), turn, asked, abs(offered), self._id(), offered
-        )
+        state.seeking = Seeking(ticket, level, self._id(), turn, asked, ticket, self._id(), offered)
         self._simulator.retime(id_)
 
     def _times(self, count: int) -> list[float]:

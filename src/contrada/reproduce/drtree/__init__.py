@@ -1,0 +1,1 @@
+"""The experiments on the DR-tree: lemmas and properties measured, and comparators."""

@@ -1,0 +1,58 @@
+"""All experiments on the DR-tree: lemmas and properties in the paper's order, then ours."""
+
+import platform
+from pathlib import Path
+
+from contrada.reproduce.drtree.accuracy import measure_false_positives
+from contrada.reproduce.drtree.bias import measure_bias
+from contrada.reproduce.drtree.churn import measure_churn
+from contrada.reproduce.drtree.comparators import compare_organisations
+from contrada.reproduce.drtree.containment import measure_containment
+from contrada.reproduce.drtree.corrections import list_corrections
+from contrada.reproduce.drtree.gallery import Gallery
+from contrada.reproduce.drtree.outage import measure_outage
+from contrada.reproduce.drtree.paper import TITLE
+from contrada.reproduce.drtree.plan import Plan, Run
+from contrada.reproduce.drtree.sizes import measure_sizes
+from contrada.reproduce.drtree.stabilising import measure_healing
+from contrada.reproduce.reporting import Reporter, say_prose, say_terms
+
+_TERMS = {
+    "peer": "a subscriber; N of them, each with one filter, a box in the unit square",
+    "node": "a peer at one level; it has from m to M children of the level below, itself first",
+    "legal": "as Definition 3.1 says, completed by what it leaves out; checked from the outside",
+    "round": "the time in which every living peer runs every check once",
+    "match": "an event, here a point, and a peer in whose filter it lies",
+    "visit": "a peer that handles an event, the publisher aside; without a match a false positive",
+    "paper's tree": "nothing that goes beyond the paper, but for its corrections",
+    "moving": "ours: children move to parents that need grow less for them",
+    "deputies": "ours: copies of what a peer knows, held by who takes over when it is silent",
+    "all of ours": "moving, deputies, and summaries: which cells of a grid the filters touch",
+    "paper": "what the paper's text states; – where it states nothing",
+}
+
+
+def reproduce(folder: Path, plan: Plan, reporter: Reporter, seed: int = 1) -> None:
+    """Run all experiments; print tables, draw figures into a folder that is there."""
+    run = Run(plan, folder, reporter, seed)
+    _introduce(run)
+    measure_sizes(run)
+    measure_healing(run)
+    gallery = Gallery(run)
+    found = measure_false_positives(run, gallery)
+    measure_containment(run, gallery)
+    compare_organisations(run, gallery, found)
+    measure_churn(run)
+    measure_outage(run)
+    measure_bias(run)
+    list_corrections(run)
+
+
+def _introduce(run: Run) -> None:
+    say_prose(run.reporter, TITLE)
+    run.reporter.say(
+        "the paper states no experiments but one sentence; here: a simulator in virtual time, "
+        f"Python {platform.python_version()}; seed {run.seed}"
+    )
+    run.reporter.say("")
+    say_terms(run.reporter, _TERMS)

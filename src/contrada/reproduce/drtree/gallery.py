@@ -1,0 +1,118 @@
+"""The overlays and events that several experiments look at, each made once.
+
+Overlays of one workload and size have the same filters and are given the same events.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from contrada.overlay.messages import PeerId
+from contrada.overlay.state import Settings
+from contrada.reproduce.drtree.growing import Overlay, await_legal, grow, plain
+from contrada.reproduce.drtree.plan import Run
+from contrada.reproduce.drtree.tracing import trace_event
+from contrada.simulation.publishing import Point, Published, Score, score
+from contrada.simulation.simulator import Simulator
+from contrada.simulation.workloads import UNIT, WORKLOADS, Workload
+
+LINEAR, QUADRATIC, RSTAR = "paper, linear", "paper, quadratic", "paper, R*"
+MOVING, ALL = "with moving", "with all of ours"
+VARIANTS: Mapping[str, Settings] = {
+    LINEAR: plain("linear"),
+    QUADRATIC: plain("quadratic"),
+    RSTAR: plain("rstar"),
+    MOVING: Settings(UNIT, summaries=False, deputies=False),
+    ALL: Settings(UNIT),
+}
+_STILL_ROUNDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Where events happen, and who publishes them: peers by their places in the order of ids."""
+
+    points: list[Point]
+    publishers: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """How well some events found their receivers among so many peers, with how many messages."""
+
+    score: Score
+    messages: int
+    peers: int
+    events: int
+
+    @property
+    def false_positives(self) -> float:
+        """Give the false positives in % of all pairs of peer and event."""
+        return 100 * self.score.false_positives / (self.peers * self.events)
+
+    @property
+    def in_vain(self) -> float:
+        """Give the false positives in % of all that handled an event, the publisher aside."""
+        return 100 * self.score.false_positives / max(1, self.score.visits)
+
+    @property
+    def messages_per_match(self) -> float:
+        """Give the messages for each pair of event and receiver."""
+        return self.messages / max(1, self.score.matches)
+
+
+class Gallery:
+    """Builds what is asked for, and keeps it."""
+
+    def __init__(self, run: Run) -> None:
+        """Start without overlays."""
+        self._run = run
+        self._overlays: dict[tuple[str, str, int], Overlay] = {}
+
+    def overlay(self, workload: str, variant: str, count: int) -> Overlay:
+        """Give a legal overlay, in which children had time to move if they do."""
+        key = workload, variant, count
+        if key not in self._overlays:
+            rng = self._run.generator(3, list(WORKLOADS).index(workload), count)
+            overlay = grow(VARIANTS[variant], workload, count, rng)
+            if VARIANTS[variant].moving:
+                settle(overlay.simulator, self._run.plan.moving_rounds)
+            self._overlays[key] = overlay
+        return self._overlays[key]
+
+    def events(self, workload: str, count: int) -> Events:
+        """Give the events for all overlays of a workload and size."""
+        index = list(WORKLOADS).index(workload)
+        source = Workload(workload, self._run.generator(3, index, count))  # of the same places
+        rng = self._run.generator(4, index, count)
+        number = self._run.plan.accuracy_events
+        points: list[Point] = [source.draw_point() for _ in range(number)]
+        return Events(points, rng.integers(count, size=number).tolist())
+
+
+def settle(simulator: Simulator, rounds_max: int) -> None:
+    """Let children move until none has for a while; end with a legal state."""
+    still, before = 0, _see(simulator)
+    for _ in range(rounds_max):
+        simulator.run_rounds(1)
+        now = _see(simulator)
+        still = still + 1 if now == before else 0
+        before = now
+        if still >= _STILL_ROUNDS:
+            break
+    await_legal(simulator)
+
+
+def _see(simulator: Simulator) -> list[PeerId]:
+    return [peer.state.parent for peer in simulator.peers.values()]
+
+
+def measure_accuracy(overlay: Overlay, events: Events) -> Accuracy:
+    """Publish events one by one, and compare who handles them with the filters."""
+    ids = list(overlay.filters)
+    messages, published = 0, []
+    for point, place in zip(events.points, events.publishers, strict=True):
+        trace = trace_event(overlay.simulator, ids[place], (*point, *point))
+        messages += trace.messages
+        published.append(Published(point, ids[place], trace.received, trace.visited))
+    found = score(published, overlay.filters)
+    return Accuracy(found, messages, len(ids), len(published))
