@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from contrada.overlay.effects import Effect
 
 KINDS: tuple[type, ...] = get_args(Message)
-FOREVER = {"id", "filter", "filters", "settings"}  # what no corruption touches
+FOREVER = {"id", "filter", "filters", "is_wide", "settings"}  # what no corruption touches
 NOBODY = PeerId(10**9)
 WILD_WHOLES = [-1, -(2**62), 47, 10**6, 2**63 - 1]
 WILD_NUMBERS = [nan, inf, -inf, -1e18, 1e18]

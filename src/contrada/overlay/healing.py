@@ -43,9 +43,8 @@ def check(state: State, now: float, out: Effects) -> None:
     """Run every check once; what changes the structure is done one thing at a time."""
     state.sanitise(now)
     _forget_silent(state, now)
-    if state.is_root:
-        while state.top > 0 and not state.levels[-1]:
-            state.levels.pop()
+    while state.top > 0 and not state.levels[-1]:
+        state.levels.pop()
     _notice_change(state, now)
     if not _split_overfull(state, now, out) and not _yield_to_better(state, now, out):
         _compact(state, now, out)

@@ -6,8 +6,9 @@ Its forced reinsertion is left to the reorganisation of the tree.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 
-from contrada.overlay.boxes import Box, Space, join, join_all
+from contrada.overlay.boxes import Box, Space, join
 from contrada.overlay.messages import Entry
 
 Groups = tuple[list[Entry], list[Entry]]
@@ -31,11 +32,12 @@ def split_rstar(entries: Sequence[Entry], least: int, space: Space) -> Groups:
     """Cut along the axis of least margin where the two boxes overlap least."""
     k = space.dimensions
     orders = [_sort(entries, side, k) for side in range(2 * k)]
-    margins = [_margins(order, least, space) for order in orders]
+    cuts = [_cut(order, least) for order in orders]
+    margins = [sum(space.size(a)[1] + space.size(b)[1] for _, a, b in cut) for cut in cuts]
     axis = min(range(k), key=lambda i: margins[i] + margins[i + k])
-    cuts = [(order, at) for order in orders[axis::k] for at in _places(order, least)]
-    order, at = min(cuts, key=lambda cut: _overlap(cut[0], cut[1], space))
-    return order[:at], order[at:]
+    choices = [(side, *cut) for side in (axis, axis + k) for cut in cuts[side]]
+    side, at, _, _ = min(choices, key=lambda choice: _overlap(choice[2], choice[3], space))
+    return orders[side][:at], orders[side][at:]
 
 
 def _sort(entries: Sequence[Entry], side: int, dimensions: int) -> list[Entry]:
@@ -113,20 +115,14 @@ def _most_decided(rest: list[Entry], a: Box, b: Box, space: Space) -> int:
     return max(range(len(rest)), key=preference)
 
 
-def _places(order: Sequence[Entry], least: int) -> range:
-    return range(least, len(order) - least + 1)
+def _cut(order: Sequence[Entry], least: int) -> list[tuple[int, Box, Box]]:
+    """List the places where an order may be cut, and the boxes on both sides."""
+    lefts = list(accumulate((e.box for e in order), join))
+    rights = list(accumulate((e.box for e in reversed(order)), join))[::-1]
+    return [(at, lefts[at - 1], rights[at]) for at in range(least, len(order) - least + 1)]
 
 
-def _margins(order: Sequence[Entry], least: int, space: Space) -> float:
-    return sum(
-        space.size(join_all(e.box for e in order[:at]))[1]
-        + space.size(join_all(e.box for e in order[at:]))[1]
-        for at in _places(order, least)
-    )
-
-
-def _overlap(order: Sequence[Entry], at: int, space: Space) -> tuple[float, float]:
-    a, b = join_all(e.box for e in order[:at]), join_all(e.box for e in order[at:])
+def _overlap(a: Box, b: Box, space: Space) -> tuple[float, float]:
     k = space.dimensions
     lows, highs = map(max, a[:k], b[:k]), map(min, a[k:], b[k:])
     shared = (*lows, *highs)

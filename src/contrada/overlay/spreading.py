@@ -40,8 +40,7 @@ def may_send(state: State, event: Event, sender: PeerId) -> bool:
     if event.is_rising:
         is_child = any(sender in children for children in state.levels)
         return is_child or sender in state.leaving
-    is_wide = any(map(state.settings.space.is_wide, state.filters))
-    return is_wide or sender == state.parent or sender in state.formers
+    return state.is_wide or sender == state.parent or sender in state.formers
 
 
 def spread(state: State, event: Event, sender: PeerId | None, out: Effects) -> None:

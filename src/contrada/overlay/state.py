@@ -126,6 +126,7 @@ class State:
     id: PeerId
     filters: tuple[Box, ...]
     settings: Settings
+    is_wide: bool = field(init=False)  # some filter is as wide as the universe
     filter: Box = field(
         init=False
     )  # around the filters; those as wide as the universe hang outside
@@ -162,6 +163,7 @@ class State:
         bounded = [box for box in filters if not space.is_wide(box)]
         self.filters = filters
         self.filter = join_all([nothing(space.dimensions), *bounded])
+        self.is_wide = len(bounded) < len(filters)
 
     def wants(self, box: Box) -> bool:
         """Tell whether an event meets a filter of the peer itself."""
@@ -225,12 +227,11 @@ class State:
 
     def wide(self, level: int) -> Wide:
         """List the peers below a node that hang outside the boxes, with their filters' box."""
-        space = self.settings.space
-        own = [box for box in self.filters if space.is_wide(box)]
-        found: dict[PeerId, Box] = {self.id: join_all(self.filters)} if own else {}
+        found: dict[PeerId, Box] = {self.id: join_all(self.filters)} if self.is_wide else {}
         for children in self.levels[1 : level + 1]:
             for child in children.values():
-                found.update(child.wide)
+                if child.wide:
+                    found.update(child.wide)
         return tuple(found.items())
 
     def see_shape(self) -> int:
