@@ -11,6 +11,8 @@ from contrada.overlay.messages import Copy, PeerId
 from contrada.overlay.state import HEIGHT_MAX, Child, State, make_child
 from contrada.overlay.structure import list_heritage
 
+_TRUST = 1.0  # periods of patience that a deputy has less: it may have crashed with its leader
+
 
 def send_copy(state: State, out: Effects) -> None:
     """Choose a deputy, and tell it what it would lead."""
@@ -36,6 +38,7 @@ def replace_parent(state: State, now: float) -> None:
         state.be_root()
     elif heir != state.id:
         state.move_to(heir, now)
+        state.heard -= _TRUST * state.settings.period
     elif copy is not None and state.top == 0:
         dead = state.parent
         for entries in copy.lists:
@@ -46,7 +49,8 @@ def replace_parent(state: State, now: float) -> None:
         state.be_root()
 
 
-def replace_child(children: dict[PeerId, Child], child: Child, now: float) -> None:
+def replace_child(state: State, children: dict[PeerId, Child], child: Child, now: float) -> None:
     """Put the deputy of a child that is silent in its place."""
     if child.deputy is not None:
-        children[child.deputy] = Child(child.box, child.count, now, child.cells, child.wide)
+        heard = now - _TRUST * state.settings.period
+        children[child.deputy] = Child(child.box, child.count, heard, child.cells, child.wide)

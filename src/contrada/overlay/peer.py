@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from contrada.errors import InvalidInput
-from contrada.overlay import deputies, healing, joining, moving, spreading, structure
+from contrada.overlay import compacting, deputies, healing, joining, moving, spreading, structure
 from contrada.overlay.boxes import Box, is_box
 from contrada.overlay.effects import Effect, Effects, Wake
 from contrada.overlay.messages import (
@@ -120,12 +120,12 @@ def _check(filters: Iterable[Box], settings: Settings) -> tuple[Box, ...]:
 
 _HANDLERS: Mapping[type, Callable[[State, Any, PeerId, float, Effects], bool]] = {
     Accept: joining.take_accept,
-    Adopt: healing.take_adopt,
+    Adopt: compacting.take_adopt,
     Copy: deputies.take_copy,
-    Dissolve: healing.take_dissolve,
-    Give: healing.take_give,
+    Dissolve: compacting.take_dissolve,
+    Give: compacting.take_give,
     Grown: healing.take_grown,
-    Handed: healing.take_handed,
+    Handed: compacting.take_handed,
     Join: joining.take_join,
     Lead: structure.take_lead,
     Leave: healing.take_leave,

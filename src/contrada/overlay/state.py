@@ -6,14 +6,12 @@ above its leaf, its own parent below its top, and its levels are contiguous.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from contrada.errors import InvalidInput
 from contrada.overlay.boxes import (
     Box,
     Space,
     everything,
-    is_box,
     join,
     join_all,
     meets,
@@ -24,8 +22,6 @@ from contrada.overlay.messages import Copy, Entry, PeerId, Wide
 from contrada.overlay.splitting import SPLITS
 
 WIDE_MAX = 64  # peers outside the boxes of which a node tells its parent
-_TICKET_MAX = 2**53
-_RECENT_MAX = 64
 _M_MAX = 128  # lists must fit into messages
 HEIGHT_MAX = 48  # levels of a peer: enough for any number of peers, and a bound for garbage
 
@@ -127,9 +123,7 @@ class State:
     filters: tuple[Box, ...]
     settings: Settings
     is_wide: bool = field(init=False)  # some filter is as wide as the universe
-    filter: Box = field(
-        init=False
-    )  # around the filters; those as wide as the universe hang outside
+    filter: Box = field(init=False)  # around all but those, which hang outside the boxes
     levels: list[dict[PeerId, Child]] = field(default_factory=lambda: [{}])
     parent: PeerId = field(init=False)
     formers: dict[PeerId, float] = field(default_factory=dict)  # former parents, and when they were
@@ -183,6 +177,10 @@ class State:
         """Count the children of the node at a level, the peer itself among them."""
         return len(self.levels[level]) + 1 if level else 0
 
+    def children(self, level: int) -> dict[PeerId, Child]:
+        """Give the children of the node at a level, none if there is no such node."""
+        return self.levels[level] if 1 <= level <= self.top else {}
+
     def box(self, level: int) -> Box:
         """Give the box around the subtree of the node at a level."""
         box = self.filter
@@ -197,6 +195,8 @@ class State:
 
     def describe(self, level: int) -> Entry:
         """Say how the node at a level is, as its parent should know it."""
+        if level == 0 and not self.is_wide and len(self.filters) == 1:
+            return Entry(self.id, self.filter, 0)
         box, wide = self.box(level), self.wide(level)
         if len(wide) > WIDE_MAX:
             box, wide = everything(self.settings.space.dimensions), ()
@@ -298,45 +298,3 @@ class State:
         """Have no parent, and ask for one soon."""
         self.parent = self.id
         self.asked = -1e9
-
-    def sanitise(self, now: float) -> None:
-        """Throw out what no peer could have written, wherever it came from."""
-        levels: Any = self.levels
-        if not isinstance(levels, list) or not levels:
-            self.levels = [{}]
-        del self.levels[HEIGHT_MAX:]
-        self.levels[0] = {}
-        for level, children in enumerate((*self.levels, self.leaving)):
-            self._sanitise_children(children, level, now)
-        self.heard, self.moved = _past(self.heard, now), _past(self.moved, now)
-        self.asked, self.compacted = _past(self.asked, now), _past(self.compacted, now)
-        self.changed, self.calm = _past(self.changed, now), max(0.0, self.calm)
-        self.ticket = self.ticket if 0 <= self.ticket < _TICKET_MAX else 0
-        self.redirects = max(0, self.redirects)
-        self.formers = {id_: _past(when, now) for id_, when in self.formers.items()}
-        del self.recent[:-_RECENT_MAX]
-        if self.promise is not None:
-            self.promise.since = _past(self.promise.since, now)
-        seeking = self.seeking
-        seeking.asked, seeking.offered = _past(seeking.asked, now), _past(seeking.offered, now)
-        seeking.ticket = seeking.ticket if 0 <= seeking.ticket < _TICKET_MAX else 0
-        seeking.turn = max(0, seeking.turn)
-
-    def _sanitise_children(self, children: dict[PeerId, Child], level: int, now: float) -> None:
-        dimensions = self.settings.space.dimensions
-        for number, (id_, child) in enumerate(list(children.items())):
-            is_sound = id_ != self.id and _is_sound(child, level, dimensions)
-            if not is_sound or number >= 4 * self.settings.M:
-                del children[id_]
-            else:
-                child.heard = _past(child.heard, now)
-                child.calm = max(0.0, child.calm)
-
-
-def _past(time: float, now: float) -> float:
-    """Give a time, or now if it lies in the future or is none."""
-    return time if time <= now else now
-
-
-def _is_sound(child: Child, level: int, dimensions: int) -> bool:
-    return level > 0 and is_box(child.box, dimensions) and child.count >= 0

@@ -1,0 +1,55 @@
+"""Throws out of a memory what no peer could have written, wherever it came from."""
+
+from typing import Any
+
+from contrada.overlay.boxes import is_box
+from contrada.overlay.messages import PeerId
+from contrada.overlay.state import HEIGHT_MAX, Child, State
+
+_TICKET_MAX = 2**53
+_RECENT_MAX = 64
+
+
+def sanitise(state: State, now: float) -> None:
+    """Leave only what some peer could have written; times do not lie in the future."""
+    levels: Any = state.levels
+    if not isinstance(levels, list) or not levels:
+        state.levels = [{}]
+    del state.levels[HEIGHT_MAX:]
+    state.levels[0] = {}
+    for level, children in enumerate((*state.levels, state.leaving)):
+        _sanitise_children(state, children, level, now)
+    state.heard, state.moved = _past(state.heard, now), _past(state.moved, now)
+    state.asked, state.compacted = _past(state.asked, now), _past(state.compacted, now)
+    state.changed, state.calm = _past(state.changed, now), max(0.0, state.calm)
+    state.ticket = state.ticket if 0 <= state.ticket < _TICKET_MAX else 0
+    state.redirects = max(0, state.redirects)
+    for id_, when in state.formers.items():
+        state.formers[id_] = _past(when, now)
+    del state.recent[:-_RECENT_MAX]
+    if state.promise is not None:
+        state.promise.since = _past(state.promise.since, now)
+    seeking = state.seeking
+    seeking.asked, seeking.offered = _past(seeking.asked, now), _past(seeking.offered, now)
+    seeking.ticket = seeking.ticket if 0 <= seeking.ticket < _TICKET_MAX else 0
+    seeking.turn = max(0, seeking.turn)
+
+
+def _sanitise_children(state: State, children: dict[PeerId, Child], level: int, now: float) -> None:
+    dimensions = state.settings.space.dimensions
+    for number, (id_, child) in enumerate(list(children.items())):
+        is_sound = id_ != state.id and _is_sound(child, level, dimensions)
+        if not is_sound or number >= 4 * state.settings.M:
+            del children[id_]
+        else:
+            child.heard = _past(child.heard, now)
+            child.calm = max(0.0, child.calm)
+
+
+def _past(time: float, now: float) -> float:
+    """Give a time, or now if it lies in the future or is none."""
+    return time if time <= now else now
+
+
+def _is_sound(child: Child, level: int, dimensions: int) -> bool:
+    return level > 0 and is_box(child.box, dimensions) and child.count >= 0
