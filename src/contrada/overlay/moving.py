@@ -20,7 +20,7 @@ from contrada.overlay.state import State, make_child
 _CALM = 3.0  # periods without a change in the tree
 _WAIT = 2.0  # periods between two requests
 _HOLD = 1.0  # periods until those above a new parent know
-_PRICE = 0.3  # of a move, as a share of what the parent's box costs
+_PRICE = 0.1  # of a move, as a share of what the parent's box costs
 
 
 def seek(state: State, now: float, out: Effects) -> None:

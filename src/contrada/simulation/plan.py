@@ -43,7 +43,7 @@ class Plan:
     join: str = "any"
     min_children: int = 4
     max_children: int = 10
-    split: str = "quadratic"
+    split: str = "rstar"
     plain: bool = False
 
     def __post_init__(self) -> None:
