@@ -137,3 +137,13 @@ def test_the_same_seed_gives_the_same_run() -> None:
         return simulator.traffic.messages, [repr(peer.state) for peer in simulator.peers.values()]
 
     assert run() == run()
+
+
+def test_filters_may_have_whole_numbers_for_sides() -> None:
+    settings = Settings(Space((0.0, 0.0, 100.0, 100.0)), 2, 4)
+    simulator = Simulator(settings, np.random.default_rng(1))
+    for x in range(12):
+        simulator.add((7 * x, 3, 7 * x + 9, 11))
+    assert_legal_soon(simulator, 1)
+    simulator.run_rounds(60)
+    assert_legal_soon(simulator, 1)

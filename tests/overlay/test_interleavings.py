@@ -279,7 +279,8 @@ def assert_delivered(peers: Sequence[Peer], publisher: int, box: Box) -> None:
     do(peers[publisher].state.id, peers[publisher].publish(box, None, 0.5))
     while mails:
         sender, to, message = mails.pop()
-        do(to, peers[to].receive(message, sender, 0.5))
+        if to < len(peers):  # garbage may yet name others
+            do(to, peers[to].receive(message, sender, 0.5))
     wanted = [peer.state.id for peer in peers if wants(peer, box)]
     assert sorted(heard) == wanted
 

@@ -46,7 +46,7 @@ class Cells:
         return any(row & mask for row in rows)
 
 
-@lru_cache(maxsize=2**16)
+@lru_cache(maxsize=2**18)
 def cover(box: Box, space: Space) -> Cells | None:
     """Give the cells of a box; None for one that is empty."""
     k = len(box) // 2
@@ -63,7 +63,7 @@ def unite(summaries: Iterable[Cells | None]) -> Cells | None:
     return _unite(tuple(dict.fromkeys(s for s in summaries if s is not None)))
 
 
-@lru_cache(maxsize=2**15)
+@lru_cache(maxsize=2**17)
 def _unite(summaries: tuple[Cells, ...]) -> Cells | None:
     if len(summaries) < 2:
         return summaries[0] if summaries else None

@@ -1,6 +1,6 @@
 """CHECK_STRUCTURE: nodes with too few children are dissolved (DR-tree paper, Figures 13 and 14).
 
-A parent tells a poor child to give its children to its siblings, those with room that must grow
+A parent tells poor children to give theirs to their siblings, those with room that must grow
 least. It cannot dissolve its own node, which it fills up instead, from a sibling.
 """
 
@@ -17,26 +17,40 @@ _COMPACTION = 3.0  # periods in which the children of a dissolved node find thei
 
 
 def compact(state: State, now: float, out: Effects) -> None:
-    """Bring the children of a child that has too few to its siblings, one child at a time."""
+    """Bring the children of those that have too few to their siblings, at one level at a time."""
     settings = state.settings
-    if is_bound(state, now) or now - state.compacted < _COMPACTION * settings.period:
+    if state.top < 2 or is_bound(state, now):
+        return
+    if now - state.compacted < _COMPACTION * settings.period:
         return
     for level in range(state.top, 1, -1):
         entries = state.entries(level)
         poor = [entry for entry in entries if entry.count < settings.m]
         if poor and len(entries) > 1:
             state.compacted = now
-            _help(state, level, min(poor, key=lambda e: (e.count, e.id)), entries, out)
+            if poor == entries[:1]:
+                _fill(state, level, entries[0], entries[1:], out)
+            else:
+                _dissolve(state, level, poor, entries, out)
             return
 
 
-def _help(state: State, level: int, poor: Entry, entries: list[Entry], out: Effects) -> None:
-    """Scatter the children of a poor node among its siblings; the own node is filled up instead."""
+def _dissolve(
+    state: State, level: int, poor: list[Entry], entries: list[Entry], out: Effects
+) -> None:
+    """Scatter the children of poor nodes, of as many as fit, among the others and the own node."""
+    homes = [entries[0], *(entry for entry in entries[1:] if entry not in poor)]
+    room = sum(state.settings.M - entry.count for entry in homes)
+    leaving = sorted((e for e in poor if e.id != state.id), key=lambda e: (e.count, e.id))
+    for number, entry in enumerate(leaving):
+        room -= entry.count
+        if room >= 0 or number == 0:
+            out.send(entry.id, Dissolve(level - 1, tuple(homes)))
+
+
+def _fill(state: State, level: int, poor: Entry, siblings: list[Entry], out: Effects) -> None:
+    """Bring children to the own node: all of a sibling if there is room for them, or some."""
     settings = state.settings
-    siblings = [entry for entry in entries if entry.id != poor.id]
-    if poor.id != state.id:
-        out.send(poor.id, Dissolve(level - 1, tuple(siblings)))
-        return
     growth = settings.space.growth
     fitting = [entry for entry in siblings if entry.count + poor.count <= settings.M]
     if fitting:

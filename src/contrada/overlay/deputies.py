@@ -11,7 +11,7 @@ from contrada.overlay.messages import Copy, PeerId
 from contrada.overlay.state import HEIGHT_MAX, Child, State, make_child
 from contrada.overlay.structure import list_heritage
 
-_TRUST = 1.0  # periods of patience that a deputy has less: it may have crashed with its leader
+_TRUST = 2.0  # periods of patience that a new neighbour has less: it may have crashed as well
 
 
 def send_copy(state: State, out: Effects) -> None:
@@ -19,7 +19,8 @@ def send_copy(state: State, out: Effects) -> None:
     state.choose_deputy()
     deputy = state.deputy
     if deputy is not None:
-        out.send(deputy, Copy(*list_heritage(state, 1, deputy, stays=False)))
+        lists, above = list_heritage(state, 1, deputy, stays=False)
+        out.send(deputy, Copy(lists, above, None if state.is_root else state.heir))
 
 
 def take_copy(state: State, copy: Copy, sender: PeerId, now: float, out: Effects) -> bool:
@@ -37,16 +38,21 @@ def replace_parent(state: State, now: float) -> None:
     if not state.settings.deputies or heir is None:
         state.be_root()
     elif heir != state.id:
-        state.move_to(heir, now)
-        state.heard -= _TRUST * state.settings.period
+        _turn_to(state, heir, now)
     elif copy is not None and state.top == 0:
         dead = state.parent
         for entries in copy.lists:
             others = [e for e in entries if e.id not in (state.id, dead)]
             state.levels.append({e.id: make_child(e, now) for e in others})
-        state.move_to(copy.above, now)
+        _turn_to(state, copy.above, now)
+        state.heir = copy.heir
     else:
         state.be_root()
+
+
+def _turn_to(state: State, parent: PeerId, now: float) -> None:
+    state.move_to(parent, now)
+    state.heard -= _TRUST * state.settings.period
 
 
 def replace_child(state: State, children: dict[PeerId, Child], child: Child, now: float) -> None:

@@ -47,6 +47,8 @@ def _forget_silent(state: State, now: float) -> None:
         del state.leaving[id_]
     for id_ in [id_ for id_, when in state.formers.items() if when < limit]:
         del state.formers[id_]
+    if state.bridge not in state.formers:
+        state.bridge = None
     for children in state.levels:
         for id_ in [id_ for id_, child in children.items() if child.heard < limit]:
             child = children.pop(id_)

@@ -9,11 +9,11 @@ from dataclasses import replace
 from contrada.overlay.effects import Effects
 from contrada.overlay.messages import Accept, Entry, Join, Leave, PeerId, Refuse, Report
 from contrada.overlay.state import HEIGHT_MAX, Child, State
-from contrada.overlay.structure import add_child
+from contrada.overlay.structure import add_child, is_bound
 
 _REDIRECTS_MAX = 8
 _GRACE = 1.5  # periods in which a peer may not know yet of what has changed
-_JOIN_PATIENCE = 4.0  # periods that a request may take
+_JOIN_PATIENCE = 2.0  # periods that a request may take
 _HOPS_MAX = HEIGHT_MAX
 
 
@@ -91,7 +91,7 @@ def take_accept(state: State, accept: Accept, sender: PeerId, now: float, out: E
         if accept.level != state.top:
             return False
         state.heard, state.calm, state.redirects = now, accept.calm, 0
-        state.heir = accept.deputy
+        state.heir, state.bridge = accept.deputy, None
         return True
     is_asked = accept.ticket > 0 and 0 <= state.ticket - accept.ticket <= 1
     if is_asked and state.is_root and accept.level == state.top and accept.parent != state.id:
@@ -138,7 +138,7 @@ def take_join(state: State, request: Join, sender: PeerId, now: float, out: Effe
         _descend(state, request, state.top, now, out)
     elif state.top < request.level or state.rank(joiner) > state.rank(state.entry(state.top)):
         ask(state, joiner.id, now, out)
-    else:
+    elif not is_bound(state, now):
         state.levels.append({})
         _take_in(state, request, state.top, now, out)
     return True

@@ -104,10 +104,14 @@ class Lead:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """To the deputy: what you are to lead if I crash, as in `Lead` from level 1 on."""
+    """To the deputy: what you are to lead if I crash, as in `Lead` from level 1 on.
+
+    `heir` is the deputy of the parent above, in case that has crashed as well.
+    """
 
     lists: tuple[tuple[Entry, ...], ...]
     above: PeerId
+    heir: PeerId | None = None
 
 
 @dataclass(frozen=True, slots=True)

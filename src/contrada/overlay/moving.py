@@ -10,6 +10,7 @@ better place for any child does not ask again before its children or their boxes
 
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import eq
 
 from contrada.overlay.boxes import Box, join, join_all
 from contrada.overlay.effects import Effects
@@ -107,7 +108,7 @@ def _candidates(state: State) -> Iterator[tuple[float, int, PeerId]]:
         box = state.box(level)
         before = cost(box)
         for id_, child in state.levels[level].items():
-            if any(map(float.__eq__, child.box, box)):
+            if any(map(eq, child.box, box)):
                 gain = before - cost(_box_without(state, level, level, id_, None))
                 if gain > 0:
                     yield gain, level, id_

@@ -86,7 +86,7 @@ class Peer:
         self._published = max(self._published + 1, int(now * 1e6))  # also after a restart
         event = Event(state.id, self._published, box, payload, state.top, False)
         self._seen.add(event)
-        spreading.spread(state, event, None, out)
+        spreading.spread(state, event, None, now, out)
         return out.list
 
     def leave(self, now: float) -> list[Effect]:
@@ -97,13 +97,13 @@ class Peer:
 
     def _handle(self, message: Message, sender: PeerId, now: float, out: Effects) -> bool:
         if isinstance(message, Event):
-            return self._take_event(message, sender, out)
+            return self._take_event(message, sender, now, out)
         return _HANDLERS[type(message)](self.state, message, sender, now, out)
 
-    def _take_event(self, event: Event, sender: PeerId, out: Effects) -> bool:
+    def _take_event(self, event: Event, sender: PeerId, now: float, out: Effects) -> bool:
         if not spreading.may_send(self.state, event, sender) or not self._seen.add(event):
             return False
-        spreading.spread(self.state, event, sender, out)
+        spreading.spread(self.state, event, sender, now, out)
         return True
 
 

@@ -4,10 +4,9 @@ from typing import Any
 
 from contrada.overlay.boxes import is_box
 from contrada.overlay.messages import PeerId
-from contrada.overlay.state import HEIGHT_MAX, Child, State
+from contrada.overlay.state import HEIGHT_MAX, RECENT_MAX, Child, State
 
 _TICKET_MAX = 2**53
-_RECENT_MAX = 64
 
 
 def sanitise(state: State, now: float) -> None:
@@ -17,8 +16,9 @@ def sanitise(state: State, now: float) -> None:
         state.levels = [{}]
     del state.levels[HEIGHT_MAX:]
     state.levels[0] = {}
-    for level, children in enumerate((*state.levels, state.leaving)):
-        _sanitise_children(state, children, level, now)
+    for children in (*state.levels, state.leaving):
+        if children:
+            _sanitise_children(state, children, now)
     state.heard, state.moved = _past(state.heard, now), _past(state.moved, now)
     state.asked, state.compacted = _past(state.asked, now), _past(state.compacted, now)
     state.changed, state.calm = _past(state.changed, now), max(0.0, state.calm)
@@ -26,7 +26,7 @@ def sanitise(state: State, now: float) -> None:
     state.redirects = max(0, state.redirects)
     for id_, when in state.formers.items():
         state.formers[id_] = _past(when, now)
-    del state.recent[:-_RECENT_MAX]
+    del state.recent[:-RECENT_MAX]
     if state.promise is not None:
         state.promise.since = _past(state.promise.since, now)
     seeking = state.seeking
@@ -35,10 +35,10 @@ def sanitise(state: State, now: float) -> None:
     seeking.turn = max(0, seeking.turn)
 
 
-def _sanitise_children(state: State, children: dict[PeerId, Child], level: int, now: float) -> None:
+def _sanitise_children(state: State, children: dict[PeerId, Child], now: float) -> None:
     dimensions = state.settings.space.dimensions
     for number, (id_, child) in enumerate(list(children.items())):
-        is_sound = id_ != state.id and _is_sound(child, level, dimensions)
+        is_sound = id_ != state.id and _is_sound(child, dimensions)
         if not is_sound or number >= 4 * state.settings.M:
             del children[id_]
         else:
@@ -51,5 +51,5 @@ def _past(time: float, now: float) -> float:
     return time if time <= now else now
 
 
-def _is_sound(child: Child, level: int, dimensions: int) -> bool:
-    return level > 0 and is_box(child.box, dimensions) and child.count >= 0
+def _is_sound(child: Child, dimensions: int) -> bool:
+    return is_box(child.box, dimensions) and child.count >= 0

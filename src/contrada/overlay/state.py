@@ -21,6 +21,7 @@ from contrada.overlay.cells import Cells, cover, unite
 from contrada.overlay.messages import Copy, Entry, PeerId, Wide
 from contrada.overlay.splitting import SPLITS
 
+RECENT_MAX = 64  # events by which a leader is judged
 WIDE_MAX = 64  # peers outside the boxes of which a node tells its parent
 _M_MAX = 128  # lists must fit into messages
 HEIGHT_MAX = 48  # levels of a peer: enough for any number of peers, and a bound for garbage
@@ -96,6 +97,7 @@ class Promise:
 
     to: PeerId
     base: int
+    above: PeerId  # the parent that it will have
     ids: tuple[PeerId, ...]
     is_split: bool
     since: float
@@ -127,6 +129,7 @@ class State:
     levels: list[dict[PeerId, Child]] = field(default_factory=lambda: [{}])
     parent: PeerId = field(init=False)
     formers: dict[PeerId, float] = field(default_factory=dict)  # former parents, and when they were
+    bridge: PeerId | None = None  # the last of them, until the parent has answered
     heard: float = 0.0  # of the parent
     moved: float = -1e9  # to the parent
     redirects: int = 0  # since a parent has accepted
@@ -248,8 +251,11 @@ class State:
 
     def calm_below(self, now: float) -> float:
         """Say for how long nothing has changed here or below."""
-        children = [child.calm for level in self.levels for child in level.values()]
-        return max(0.0, min([now - self.changed, *children]))
+        calm = now - self.changed
+        for children in self.levels:
+            for child in children.values():
+                calm = min(calm, child.calm)
+        return max(0.0, calm)
 
     def calm_everywhere(self, now: float) -> float:
         """Say for how long nothing has changed in the tree, as far as is known."""
@@ -291,6 +297,7 @@ class State:
     def move_to(self, parent: PeerId, now: float) -> None:
         """Have another parent."""
         self.formers[self.parent] = now
+        self.bridge = self.parent
         self.parent = parent
         self.heard = self.moved = now
 

@@ -14,6 +14,7 @@ from contrada.overlay.splitting import SPLITS
 from contrada.overlay.state import HEIGHT_MAX, WIDE_MAX, Promise, State, make_child
 
 _PROMISE = 2.0  # periods that a confirmation may take
+_SHARE = 0.4  # of the children of a node far too full that go to either half
 
 
 def add_child(state: State, level: int, entry: Entry, now: float, out: Effects) -> None:
@@ -38,7 +39,9 @@ def split(state: State, level: int, now: float, out: Effects) -> None:
     if is_bound(state, now):
         return
     settings = state.settings
-    groups = SPLITS[settings.split](state.entries(level), settings.m, settings.space)
+    entries = state.entries(level)
+    least = max(settings.m, int(_SHARE * len(entries)))
+    groups = SPLITS[settings.split](entries, least, settings.space)
     others = next(g for g in groups if all(entry.id != state.id for entry in g))
     leader = max(others, key=lambda e: (state.is_sure(level, e.id), *state.rank(e)))
     led = tuple(entry for entry in others if entry is not leader)
@@ -48,9 +51,8 @@ def split(state: State, level: int, now: float, out: Effects) -> None:
         mine = _rest(state, level, {entry.id for entry in others})
         if state.rank(_half(leader.id, others)) > state.rank(mine):
             lists, above = (led, (mine,)), leader.id
-    _promise(
-        state, Promise(leader.id, level, tuple(e.id for e in led), True, now), lists, above, out
-    )
+    ids = tuple(entry.id for entry in led)
+    _promise(state, Promise(leader.id, level, above, ids, True, now), lists, out)
 
 
 def hand_over(state: State, base: int, to: PeerId, now: float, out: Effects) -> None:
@@ -58,7 +60,7 @@ def hand_over(state: State, base: int, to: PeerId, now: float, out: Effects) -> 
     if is_bound(state, now):
         return
     lists, above = list_heritage(state, base, to, stays=True)
-    _promise(state, Promise(to, base, (), False, now), lists, above, out)
+    _promise(state, Promise(to, base, above, (), False, now), lists, out)
 
 
 def list_heritage(
@@ -80,6 +82,8 @@ def take_lead(state: State, lead: Lead, sender: PeerId, now: float, out: Effects
         return False
     if lead.base + len(lead.lists) > HEIGHT_MAX:
         return False
+    if is_bound(state, now) and state.promise is not None and not state.promise.is_split:
+        return True  # all levels of this peer are promised to another
     for entries in lead.lists:
         state.levels.append({e.id: make_child(e, now) for e in entries if e.id != state.id})
     state.move_to(lead.above, now)
@@ -111,14 +115,10 @@ def is_bound(state: State, now: float) -> bool:
 
 
 def _promise(
-    state: State,
-    promise: Promise,
-    lists: tuple[tuple[Entry, ...], ...],
-    above: PeerId,
-    out: Effects,
+    state: State, promise: Promise, lists: tuple[tuple[Entry, ...], ...], out: Effects
 ) -> None:
     state.promise = promise
-    out.send(promise.to, Lead(promise.base, lists, above))
+    out.send(promise.to, Lead(promise.base, lists, promise.above))
 
 
 def _give_half(state: State, promise: Promise, now: float, out: Effects) -> None:
@@ -128,13 +128,17 @@ def _give_half(state: State, promise: Promise, now: float, out: Effects) -> None
         out.send(id_, Moved(level - 1, leader))
     moved = [(id_, state.release(level, id_, now)) for id_ in (leader, *led)]
     half = _half(leader, [Entry(id_, c.box, c.count, c.cells, c.wide) for id_, c in moved])
+    above = promise.above
+    if above == state.id and level == state.top:
+        above = state.parent
+    if above not in (state.id, leader):
+        out.send(above, Grown(level, half))
+        return
     del state.leaving[leader]
-    if level < state.top:
-        add_child(state, level + 1, half, now, out)
-    elif not state.is_root:
-        out.send(state.parent, Grown(level, half))
-    elif state.rank(half) > state.rank(state.entry(level)):
+    if above == leader:
         state.move_to(leader, now)
+    elif level < state.top:
+        add_child(state, level + 1, half, now, out)
     else:
         state.levels.append({leader: make_child(half, now)})
 

@@ -7,9 +7,8 @@ them than its own. This replaces the rule of cover, which would exchange the two
 
 from contrada.overlay.boxes import Box, meets
 from contrada.overlay.messages import Entry
-from contrada.overlay.state import State
+from contrada.overlay.state import RECENT_MAX, State
 
-_RECENT_MAX = 64
 _RECENT_MIN = 16
 _BETTER = 1.25
 
@@ -18,7 +17,7 @@ def remember(state: State, box: Box) -> None:
     """Note an event that this peer handles."""
     if state.settings.swapping:
         state.recent.append(box)
-        del state.recent[:-_RECENT_MAX]
+        del state.recent[:-RECENT_MAX]
 
 
 def choose(state: State, level: int, entries: list[Entry]) -> Entry | None:

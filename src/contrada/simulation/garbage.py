@@ -63,12 +63,12 @@ class Garbage:
         state.compacted, state.changed, state.calm = self._times(3)
         state.ticket, state.redirects = rng.integers(0, 100, 2).tolist()
         state.contact, state.heir, state.sent = self._id(), self._id(), self._entry()
-        state.deputy = self._id()
-        state.copy = Copy((self._entries(), self._entries()), self._id())
+        state.deputy, state.bridge = self._id(), self._id()
+        state.copy = Copy((self._entries(), self._entries()), self._id(), self._id())
         state.leaving, state.formers = self._children(now), {self._id(): self._times(1)[0]}
         level, turn, ticket = rng.integers(0, 6, 3).tolist()
         since, asked, offered = self._times(3)
-        state.promise = Promise(self._id(), level, (self._id(),), turn < 3, since)
+        state.promise = Promise(self._id(), level, self._id(), (self._id(),), turn < 3, since)
         state.seeking = Seeking(ticket, level, self._id(), turn, asked, ticket, self._id(), offered)
         self._simulator.retime(id_)
 
@@ -116,7 +116,7 @@ class Garbage:
             lambda: Leave(level),
             lambda: Lead(level, lists, self._id()),
             lambda: Took(level),
-            lambda: Copy(lists, self._id()),
+            lambda: Copy(lists, self._id(), self._id()),
             lambda: Moved(level, self._id()),
             lambda: Replaced(level, self._entry()),
             lambda: Grown(level, self._entry()),
