@@ -1,6 +1,7 @@
-"""What the processes of one user on one machine share: cache folders, and locks."""
+"""What one user's processes on one machine share: cache folders, locks, files that appear whole."""
 
 import os
+import secrets
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -47,3 +48,14 @@ def locked(path: Path) -> Iterator[None]:
 
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write beside the target, then rename: a reader sees the old file or the new one."""
+    draft = path.with_name(f".contrada-{secrets.token_hex(8)}.tmp")
+    try:
+        with draft.open("xb") as file:
+            file.write(content)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -147,3 +147,51 @@ def test_filters_may_have_whole_numbers_for_sides() -> None:
     assert_legal_soon(simulator, 1)
     simulator.run_rounds(60)
     assert_legal_soon(simulator, 1)
+
+
+@pytest.mark.parametrize("swapping", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_no_event_is_lost_while_children_move_and_leaders_change(seed: int, swapping: bool) -> None:
+    rng = np.random.default_rng(seed)
+    simulator = Simulator(Settings(UNIT, 2, 5, swapping=swapping), rng)
+    for _ in range(80):
+        simulator.add(make_filter(rng))
+    assert_legal_soon(simulator, seed)
+    leads = simulator.traffic.by_kind["Lead"]
+    places = rng.random((3, 2))  # few, so that swapping has a reason
+    heard: list[tuple[int, PeerId]] = []
+    wanted: list[tuple[int, PeerId]] = []
+
+    def hear(id_: PeerId, event: Event) -> None:
+        heard.append((event.payload, id_))
+
+    simulator.on_deliver = hear
+    for number in range(400):
+        x, y = (places[number % 3] + rng.normal(size=2) * 0.02).tolist()
+        publisher = simulator.living()[int(rng.integers(80))]
+        simulator.publish(publisher, (x, y, x, y), number)
+        simulator.run_rounds(0.1)
+        peers = simulator.peers.values()
+        wanted += [(number, p.state.id) for p in peers if meets(p.state.filter, (x, y, x, y))]
+    simulator.run_rounds(5)
+    assert simulator.traffic.by_kind["Lead"] > leads
+    assert sorted(heard) == sorted(wanted)
+
+
+def test_a_deputy_serves_before_its_leader_is_given_up() -> None:
+    rng = np.random.default_rng(5)
+    simulator = Simulator(Settings(UNIT, 4, 10), rng)
+    for _ in range(60):
+        simulator.add(make_filter(rng))
+    assert_legal_soon(simulator, 5)
+    simulator.run_rounds(120)
+    root = next(id_ for id_, peer in simulator.peers.items() if peer.state.is_root)
+    simulator.crash(root)
+    simulator.run_rounds(2)
+    simulator.network = Network(0.01, 0.02)
+    heard: list[PeerId] = []
+    simulator.on_deliver = lambda id_, _event: heard.append(id_)
+    simulator.publish(simulator.living()[7], UNIT.universe)
+    simulator.run_rounds(0.2)
+    assert not any(peer.state.is_root for peer in simulator.peers.values())
+    assert sorted(heard) == sorted(simulator.living())

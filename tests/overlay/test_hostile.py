@@ -208,9 +208,10 @@ def count_refused(peer: Peer) -> int:
 
 
 def find_strangers(simulator: Simulator, id_: PeerId) -> list[PeerId]:
-    """List who is neither the parent nor a child of a peer, nor the peer itself."""
+    """List who is not a parent or a child of a peer and has not just been one, nor the peer."""
     state = simulator.peers[id_].state
     known = {id_, state.parent, *(child for children in state.levels for child in children)}
+    known |= {*state.leaving, *state.formers}
     return [other for other in (*simulator.living(), NOBODY) if other not in known]
 
 

@@ -5,7 +5,6 @@ A run that fails says why on stderr, with the command that replays it, and exits
 
 import argparse
 import os
-import secrets
 import shlex
 import sys
 import time
@@ -16,6 +15,7 @@ from typing import Any
 from contrada.cli.progress import bar, require_tqdm, say, waiting
 from contrada.cli.simulate_report import as_json, as_table
 from contrada.errors import InvalidInput
+from contrada.machine import write_whole
 from contrada.overlay.splitting import SPLITS
 from contrada.pictures.overlay import SUFFIXES, render_story
 from contrada.pictures.plate import require_matplotlib
@@ -167,27 +167,23 @@ def _write_files(
     """Write what was asked for, also of a run that failed: it shows how; name the files."""
     files = {}
     if options.dump is not None:
-        _write_whole("--dump", Path(options.dump), outcome.dump())
+        _write("--dump", Path(options.dump), outcome.dump())
         files["dump"] = options.dump
     if recorder is not None:
         with waiting(f"drawing {options.animate}"):
             story = recorder.tell(outcome)
             content = render_story(story, Path(options.animate).suffix.lower())
-        _write_whole("--animate", Path(options.animate), content)
+        _write("--animate", Path(options.animate), content)
         files["animate"] = options.animate
     return files
 
 
-def _write_whole(option: str, path: Path, content: bytes) -> None:
-    """Write beside the target, then rename: a reader sees the old file or the new one."""
-    draft = path.with_name(f".contrada-{secrets.token_hex(8)}.tmp")
+def _write(option: str, path: Path, content: bytes) -> None:
+    """Write a file whole; where that fails, name the option that asked for it."""
     try:
-        draft.write_bytes(content)
-        draft.replace(path)
+        write_whole(path, content)
     except OSError as fault:
         raise InvalidInput(f"{option} {path}: cannot be written: {fault.strerror}") from fault
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 class _Screen:

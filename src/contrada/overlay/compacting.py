@@ -152,5 +152,5 @@ def take_adopt(state: State, adopt: Adopt, sender: PeerId, now: float, out: Effe
 
 def _adopt(state: State, level: int, entries: tuple[Entry, ...], now: float, out: Effects) -> None:
     for entry in entries:
-        if entry.id != state.id:
+        if entry.id != state.id and entry.id not in state.levels[level]:
             add_child(state, level, entry, now, out)

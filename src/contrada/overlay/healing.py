@@ -9,6 +9,7 @@ from contrada.overlay import swapping
 from contrada.overlay.compacting import compact
 from contrada.overlay.deputies import replace_child, replace_parent
 from contrada.overlay.effects import Effects
+from contrada.overlay.joining import report
 from contrada.overlay.messages import (
     Grown,
     Lead,
@@ -109,10 +110,15 @@ def take_leave(state: State, leave: Leave, sender: PeerId, now: float, out: Effe
 
 
 def take_moved(state: State, moved: Moved, sender: PeerId, now: float, out: Effects) -> bool:
-    """Have another parent, as the old one says."""
-    if sender != state.parent or moved.level != state.top or moved.to == state.id:
+    """Have another parent, as the old one says, or who was it before."""
+    if (
+        sender not in (state.parent, state.bridge)
+        or moved.level != state.top
+        or moved.to == state.id
+    ):
         return False
     state.move_to(moved.to, now)
+    report(state, now, out)
     return True
 
 
@@ -120,11 +126,15 @@ def take_replaced(
     state: State, replaced: Replaced, sender: PeerId, now: float, out: Effects
 ) -> bool:
     """Let another child take the place of one."""
-    children = state.children(replaced.level + 1)
+    children, entry = state.children(replaced.level + 1), replaced.entry
+    if sender in state.leaving and entry.id not in (state.id, *children):
+        state.leaving[entry.id] = make_child(entry, state.leaving[sender].heard)
+        if replaced.level >= state.top:
+            out.send(entry.id, Moved(replaced.level, state.parent))
+        return True
     if sender not in children:
         return False
     state.release(replaced.level + 1, sender, now)
-    entry = replaced.entry
     if entry.id != state.id:
         children[entry.id] = make_child(entry, now)
     state.stay_calm()

@@ -13,8 +13,9 @@ from contrada.overlay.structure import add_child, is_bound
 
 _REDIRECTS_MAX = 8
 _GRACE = 1.5  # periods in which a peer may not know yet of what has changed
-_JOIN_PATIENCE = 2.0  # periods that a request may take
+_JOIN_PATIENCE = 2.5  # periods that a request may take
 _HOPS_MAX = HEIGHT_MAX
+_RING_MAX = 8  # hops among peers that wait for each other
 
 
 def keep_in_touch(state: State, now: float, contact: PeerId | None, out: Effects) -> None:
@@ -92,6 +93,8 @@ def take_accept(state: State, accept: Accept, sender: PeerId, now: float, out: E
             return False
         state.heard, state.calm, state.redirects = now, accept.calm, 0
         state.heir, state.bridge = accept.deputy, None
+        if state.heir != state.id:
+            state.copy = None
         return True
     is_asked = accept.ticket > 0 and 0 <= state.ticket - accept.ticket <= 1
     if is_asked and state.is_root and accept.level == state.top and accept.parent != state.id:
@@ -115,6 +118,7 @@ def take_refuse(state: State, refuse: Refuse, sender: PeerId, now: float, out: E
         state.be_root()
         return True
     state.redirects += 1
+    state.formers[sender] = now
     state.parent, state.heard = refuse.above, now
     report(state, now, out)
     return True
@@ -132,22 +136,22 @@ def take_join(state: State, request: Join, sender: PeerId, now: float, out: Effe
         if request.climbed >= state.top:
             return False
         out.send(state.parent, _moved(request, -1, state.top))
-    elif (contact := _asked(state, now)) is not None and contact != joiner.id:
+    elif (contact := _asked(state, request, now)) is not None and contact != joiner.id:
         out.send(contact, _moved(request, -1))
     elif state.top > request.level:
         _descend(state, request, state.top, now, out)
     elif state.top < request.level or state.rank(joiner) > state.rank(state.entry(state.top)):
         ask(state, joiner.id, now, out)
-    elif not is_bound(state, now):
+    elif not is_bound(state, now) and state.top + 1 < HEIGHT_MAX:
         state.levels.append({})
         _take_in(state, request, state.top, now, out)
     return True
 
 
-def _asked(state: State, now: float) -> PeerId | None:
-    """Say whom a peer that is alone waits for to find it a parent."""
+def _asked(state: State, request: Join, now: float) -> PeerId | None:
+    """Say whom a peer that is alone waits for to find it a parent, who may know of one."""
     is_waiting = now - state.asked < _JOIN_PATIENCE * state.settings.period
-    return state.contact if state.top == 0 and is_waiting else None
+    return state.contact if state.top == 0 and is_waiting and request.hops < _RING_MAX else None
 
 
 def _descend(state: State, request: Join, level: int, now: float, out: Effects) -> None:

@@ -31,7 +31,9 @@ def seek(state: State, now: float, out: Effects) -> None:
         if now - seeking.offered >= _HOLD * period:
             _release(state, seeking.home, now, out)
         return
-    if not state.settings.moving or state.calm_everywhere(now) < _CALM * period:
+    if not state.settings.moving or state.top == 0:
+        return
+    if state.calm_everywhere(now) < _CALM * period:
         return
     if now - seeking.asked < _WAIT * period or state.see_places() == seeking.done:
         return

@@ -7,6 +7,7 @@ from contrada.overlay.messages import PeerId
 from contrada.overlay.state import HEIGHT_MAX, RECENT_MAX, Child, State
 
 _TICKET_MAX = 2**53
+_FORMERS_MAX = 64
 
 
 def sanitise(state: State, now: float) -> None:
@@ -24,6 +25,8 @@ def sanitise(state: State, now: float) -> None:
     state.changed, state.calm = _past(state.changed, now), max(0.0, state.calm)
     state.ticket = state.ticket if 0 <= state.ticket < _TICKET_MAX else 0
     state.redirects = max(0, state.redirects)
+    for id_ in list(state.formers)[:-_FORMERS_MAX]:
+        del state.formers[id_]
     for id_, when in state.formers.items():
         state.formers[id_] = _past(when, now)
     del state.recent[:-RECENT_MAX]

@@ -61,7 +61,7 @@ def spread(state: State, event: Event, sender: PeerId | None, now: float, out: E
         out.append(Deliver(event))
     is_rising = sender is None or event.is_rising
     highest = state.top if is_rising else min(event.level, state.top)
-    known = (sender, state.bridge) if is_rising else (sender,)
+    known = (sender, state.bridge, state.parent) if is_rising else (sender,)
     _send_down(state, event, known, highest, now, out)
     if highest == state.top:
         _serve_wide(state, event, sender, out)
@@ -107,7 +107,8 @@ def _serve_for_leader(
     state: State, copy: Copy, event: Event, sender: PeerId | None, is_rising: bool, out: Effects
 ) -> None:
     """Do what the parent would do if it were not silent."""
-    highest = len(copy.lists) if is_rising else min(event.level, len(copy.lists))
+    top = min(len(copy.lists), HEIGHT_MAX - 1)
+    highest = top if is_rising else min(event.level, top)
     for level in range(highest, 0, -1):
         falling = replace(event, level=level - 1, is_rising=False)
         for entry in copy.lists[level - 1]:
@@ -115,7 +116,7 @@ def _serve_for_leader(
             if entry.id != sender and child.meets(event.box, state.settings.space):
                 out.send(entry.id, falling)
     if is_rising and copy.above != sender:
-        out.send(copy.above, replace(event, level=len(copy.lists), is_rising=True))
+        out.send(copy.above, replace(event, level=top, is_rising=True))
 
 
 def _is_silent(heard: float, state: State, now: float) -> bool:

@@ -168,8 +168,8 @@ class State:
 
     @property
     def top(self) -> int:
-        """Give the highest level."""
-        return len(self.levels) - 1
+        """Give the highest level; what may lie above is garbage that no message can speak of."""
+        return min(len(self.levels), HEIGHT_MAX) - 1
 
     @property
     def is_root(self) -> bool:
@@ -260,7 +260,7 @@ class State:
     def calm_everywhere(self, now: float) -> float:
         """Say for how long nothing has changed in the tree, as far as is known."""
         below = self.calm_below(now)
-        return below if self.is_root else min(below, self.calm)
+        return below if self.is_root else max(0.0, min(below, self.calm))
 
     def choose_deputy(self) -> None:
         """Choose the child that is to lead all levels if this peer crashes."""
@@ -290,7 +290,6 @@ class State:
             for child in children.values():
                 child.heard = now
             self.leaving.update(children)
-        self.leaving.pop(parent, None)
         del self.levels[height:]
         self.move_to(parent, now)
 

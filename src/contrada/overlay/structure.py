@@ -104,7 +104,7 @@ def take_took(state: State, took: Took, sender: PeerId, now: float, out: Effects
     if promise.is_split:
         _give_half(state, promise, now, out)
     else:
-        _give_all(state, level, sender, now, out)
+        _give_all(state, promise, now, out)
     return True
 
 
@@ -128,9 +128,10 @@ def _give_half(state: State, promise: Promise, now: float, out: Effects) -> None
         out.send(id_, Moved(level - 1, leader))
     moved = [(id_, state.release(level, id_, now)) for id_ in (leader, *led)]
     half = _half(leader, [Entry(id_, c.box, c.count, c.cells, c.wide) for id_, c in moved])
-    above = promise.above
-    if above == state.id and level == state.top:
-        above = state.parent
+    above = state.id if level < state.top else state.parent
+    if above == state.id and promise.above == leader:
+        above = leader
+    _correct(promise, level, above, out)
     if above not in (state.id, leader):
         out.send(above, Grown(level, half))
         return
@@ -139,14 +140,22 @@ def _give_half(state: State, promise: Promise, now: float, out: Effects) -> None
         state.move_to(leader, now)
     elif level < state.top:
         add_child(state, level + 1, half, now, out)
-    else:
+    elif level + 1 < HEIGHT_MAX:
         state.levels.append({leader: make_child(half, now)})
 
 
-def _give_all(state: State, base: int, to: PeerId, now: float, out: Effects) -> None:
+def _give_all(state: State, promise: Promise, now: float, out: Effects) -> None:
+    base, to = promise.base, promise.to
+    _correct(promise, state.top, to if state.is_root else state.parent, out)
     bid_farewell(state, base, to, out)
     state.truncate(base, to, now)
     state.stay_calm()
+
+
+def _correct(promise: Promise, level: int, above: PeerId, out: Effects) -> None:
+    """Tell the new leader of its parent, if that has changed since it was promised."""
+    if above != promise.above:
+        out.send(promise.to, Moved(level, above))
 
 
 def bid_farewell(state: State, base: int, to: PeerId, out: Effects) -> None:

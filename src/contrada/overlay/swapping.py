@@ -10,7 +10,7 @@ from contrada.overlay.messages import Entry
 from contrada.overlay.state import RECENT_MAX, State
 
 _RECENT_MIN = 16
-_BETTER = 1.25
+_BETTER, _MORE = 1.25, 8  # times as many of the remembered events, and so many more
 
 
 def remember(state: State, box: Box) -> None:
@@ -25,7 +25,7 @@ def choose(state: State, level: int, entries: list[Entry]) -> Entry | None:
     if not state.settings.swapping or len(state.recent) < _RECENT_MIN:
         return None
     mine = sum(map(state.wants, state.recent))
-    best, most = entries[0], mine * _BETTER
+    best, most = entries[0], max(mine * _BETTER, mine + _MORE)
     for entry in entries[1:]:
         filter_ = state.levels[level][entry.id].filter
         if filter_ is not None:

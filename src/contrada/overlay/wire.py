@@ -122,11 +122,12 @@ def _readers(dimensions: int) -> Mapping[str, Read]:
         "calm": _read_number,
         "climbed": lambda value: _check(value, _is_whole(value) and -1 <= value < HEIGHT_MAX),
         "count": _read_whole,
-        "deputy": lambda value: None if value is None else _read_id(value),
+        "deputy": _read_id_or_none,
         "entries": read_entries,
         "entry": read_entry,
         "filter": lambda value: None if value is None else read_box(value),
         "gain": _read_number,
+        "heir": _read_id_or_none,
         "homes": lambda value: tuple(map(_read_id, _check_list(value, _ENTRIES_MAX))),
         "hops": _read_whole,
         "is_forced": lambda value: _check(value, isinstance(value, bool)),
@@ -181,6 +182,10 @@ def _read_number(value: Any) -> float:
 
 def _read_id(value: Any) -> PeerId:
     return PeerId(_read_whole(value))
+
+
+def _read_id_or_none(value: Any) -> PeerId | None:
+    return None if value is None else _read_id(value)
 
 
 def _read_level(value: Any) -> int:

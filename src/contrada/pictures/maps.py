@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contrada.errors import InvalidInput
+from contrada.machine import write_whole
 from contrada.pictures.page import render_page
 from contrada.pictures.picture import compose
 from contrada.pictures.plate import render_plate, require_matplotlib
@@ -58,16 +58,4 @@ def draw_map(
         shapes_max=shapes_max,
         tolerance_units=_PAGE_TOLERANCE_UNITS if suffix == ".html" else _PLATE_TOLERANCE_UNITS,
     )
-    _write_whole(target, render_page(picture) if suffix == ".html" else render_plate(picture))
-
-
-def _write_whole(target: Path, content: bytes) -> None:
-    """Write beside the target, then rename: a reader sees the old file or the new one."""
-    draft = target.with_name(f".{target.stem[:80]}.{secrets.token_hex(6)}.tmp")
-    try:
-        with draft.open("xb") as file:
-            file.write(content)
-        draft.replace(target)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    write_whole(target, render_page(picture) if suffix == ".html" else render_plate(picture))

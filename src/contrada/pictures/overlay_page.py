@@ -8,9 +8,11 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import asdict
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from contrada.pictures.overlay_palette import DARK, LIGHT, OverlayPalette
 from contrada.pictures.overlay_scenes import describe, describe_faults, thin
 
 if TYPE_CHECKING:
@@ -36,8 +38,9 @@ def render_page(story: Story) -> bytes:
         frames = thin(frames)
         data = _write(story, frames)
     title, note = (html.escape(words) for words in describe(story))
-    blanks = {"title": title, "note": note, "data": data}
-    page = re.sub(r"\{\{(title|note|data)\}\}", lambda blank: blanks[blank[1]], template)
+    light, dark = _write_colours(LIGHT), _write_colours(DARK)
+    blanks = {"title": title, "note": note, "data": data, "light": light, "dark": dark}
+    page = re.sub(r"\{\{(\w+)\}\}", lambda blank: blanks[blank[1]], template)
     return page.encode()
 
 
@@ -50,6 +53,14 @@ def _write(story: Story, frames: list[Frame]) -> str:
         "events": [_describe_event(event) for event in story.events],
     }
     return json.dumps(shown, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _write_colours(palette: OverlayPalette) -> str:
+    """Write a theme as custom properties of CSS; levels are `--level-1` and so on."""
+    colours = asdict(palette)
+    levels = colours.pop("levels")
+    colours |= {f"level-{level}": colour for level, colour in enumerate(levels, start=1)}
+    return " ".join(f"--{name}: {colour};" for name, colour in colours.items())
 
 
 def _place(box: Box) -> list[int]:

@@ -1,6 +1,6 @@
 """A run of the overlay as an image: four moments of it, and its faults over the rounds.
 
-Every font, colour and width is given here and nothing is set globally.
+Every font, colour and width is given here or in the palette, and nothing is set globally.
 """
 
 from __future__ import annotations
@@ -8,16 +8,13 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
+from contrada.pictures.overlay_palette import LIGHT
 from contrada.pictures.overlay_scenes import (
-    FAULT_COLOUR,
-    LEVEL_COLOURS,
-    ROOT_COLOUR,
     choose_moments,
     describe,
     describe_faults,
     find_faults_frame,
 )
-from contrada.pictures.palette import LIGHT
 from contrada.pictures.plate import require_matplotlib
 
 if TYPE_CHECKING:
@@ -39,7 +36,7 @@ def render_plate(story: Story) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(_WIDTH_IN, _HEIGHT_IN), dpi=_DPI, facecolor="white")
+    figure = Figure(figsize=(_WIDTH_IN, _HEIGHT_IN), dpi=_DPI, facecolor=LIGHT.paper)
     figure.set_layout_engine("none")
     canvas = FigureCanvasAgg(figure)
     title, note = describe(story)
@@ -62,11 +59,12 @@ def _draw_moment(axes: Axes, story: Story, frame: Frame) -> None:
     axes.set_facecolor(LIGHT.ground)
     axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=[], yticks=[], aspect="equal")
     for spine in axes.spines.values():
-        spine.set(color=LIGHT.graticule, linewidth=0.8)
+        spine.set(color=LIGHT.line, linewidth=0.8)
     middles = {id_: _middle(story.filters[id_]) for id_ in frame.peers}
     if len(frame.peers) <= _LEAVES_MAX:
         leaves = [story.filters[id_] for id_ in frame.peers]
-        _add_boxes(axes, leaves, facecolor="#93a5b51c", edgecolor="#93a5b566", linewidth=0.4)
+        face, edge = f"{LIGHT.leaf}1c", f"{LIGHT.leaf}66"
+        _add_boxes(axes, leaves, facecolor=face, edgecolor=edge, linewidth=0.4)
     for level in range(1, 1 + max(len(peer.levels) - 1 for peer in frame.peers.values())):
         boxes = [
             peer.levels[level].box for peer in frame.peers.values() if len(peer.levels) > level
@@ -89,7 +87,7 @@ def _middle(box: Box) -> tuple[float, float]:
 
 
 def _colour(level: int) -> str:
-    return LEVEL_COLOURS[min(level, len(LEVEL_COLOURS)) - 1]
+    return LIGHT.levels[min(level, len(LIGHT.levels)) - 1]
 
 
 def _add_boxes(axes: Axes, boxes: list[Box], **style: Any) -> None:
@@ -110,7 +108,7 @@ def _add_links(axes: Axes, frame: Frame, middles: dict[PeerId, tuple[float, floa
             is_shown = above != id_ and above in middles and (top > 0 or is_full or is_at_fault)
             if is_shown and (id_ in frame.at_fault) == is_at_fault:
                 lines.append([middles[id_], middles[above]])
-                colour = FAULT_COLOUR if is_at_fault else _colour(top + 1)
+                colour = LIGHT.fault if is_at_fault else _colour(top + 1)
                 colours.append(f"{colour}{'d0' if top else '80'}")
                 widths.append((0.5 + 0.4 * top) * _boldness(frame))
         links = LineCollection(lines, colors=colours, linewidths=widths)
@@ -120,7 +118,7 @@ def _add_links(axes: Axes, frame: Frame, middles: dict[PeerId, tuple[float, floa
 def _add_dots(axes: Axes, frame: Frame, middles: dict[PeerId, tuple[float, float]]) -> None:
     kinds = (
         ([id_ for id_ in frame.peers if id_ not in frame.at_fault], LIGHT.ink, 5.0),
-        (sorted(frame.at_fault & frame.peers.keys()), FAULT_COLOUR, 16.0),
+        (sorted(frame.at_fault & frame.peers.keys()), LIGHT.fault, 16.0),
     )
     for ids, colour, area in kinds:
         if ids:
@@ -130,7 +128,7 @@ def _add_dots(axes: Axes, frame: Frame, middles: dict[PeerId, tuple[float, float
     if roots:
         size = 70 if len(roots) <= 12 else 22
         x, y = zip(*roots, strict=True)
-        axes.scatter(x, y, s=size, facecolors="none", edgecolors=ROOT_COLOUR, linewidths=1.3)
+        axes.scatter(x, y, s=size, facecolors="none", edgecolors=LIGHT.root, linewidths=1.3)
 
 
 def _add_key(figure: Figure, moments: list[tuple[str, Frame]]) -> None:
@@ -140,15 +138,15 @@ def _add_key(figure: Figure, moments: list[tuple[str, Frame]]) -> None:
     height = max(len(peer.levels) - 1 for _, frame in moments for peer in frame.peers.values())
     keys: list[tuple[str, dict[str, Any]]] = [
         ("a peer", {"marker": "o", "color": LIGHT.ink, "ls": "", "ms": 4}),
-        ("at fault", {"marker": "o", "color": FAULT_COLOUR, "ls": "", "ms": 6}),
-        ("a root", {"marker": "o", "mfc": "none", "mec": ROOT_COLOUR, "ls": "", "ms": 9}),
+        ("at fault", {"marker": "o", "color": LIGHT.fault, "ls": "", "ms": 6}),
+        ("a root", {"marker": "o", "mfc": "none", "mec": LIGHT.root, "ls": "", "ms": 9}),
     ]
     if any(len(frame.peers) <= _LEAVES_MAX for _, frame in moments):
-        square = {"marker": "s", "mfc": "#93a5b51c", "mec": "#93a5b5", "ls": "", "ms": 10}
+        square = {"marker": "s", "mfc": f"{LIGHT.leaf}1c", "mec": LIGHT.leaf, "ls": "", "ms": 10}
         keys.append(("a filter", square))
     keys += [
         (f"level {level}", {"color": _colour(level), "lw": 1 + 0.6 * level})
-        for level in range(1, min(height, len(LEVEL_COLOURS)) + 1)
+        for level in range(1, min(height, len(LIGHT.levels)) + 1)
     ]
     handles = [Line2D([], [], label=name, **style) for name, style in keys]
     figure.legend(
@@ -168,9 +166,9 @@ def _draw_rounds(axes: Axes, story: Story) -> None:
     frames = story.frames
     most = max(max(frame.faults, frame.roots) for frame in frames)
     x = [frame.round for frame in frames]
-    axes.fill_between(x, [frame.faults for frame in frames], color=FAULT_COLOUR, alpha=0.16, lw=0)
-    axes.plot(x, [frame.faults for frame in frames], color=FAULT_COLOUR, lw=1.8, label="faults")
-    axes.plot(x, [frame.roots for frame in frames], color=ROOT_COLOUR, lw=1.4, label="roots")
+    axes.fill_between(x, [frame.faults for frame in frames], color=LIGHT.fault, alpha=0.16, lw=0)
+    axes.plot(x, [frame.faults for frame in frames], color=LIGHT.fault, lw=1.8, label="faults")
+    axes.plot(x, [frame.roots for frame in frames], color=LIGHT.root, lw=1.4, label="roots")
     axes.set_yscale("symlog", linthresh=1, linscale=0.5)
     ticks = [tick for tick in _TICKS if tick <= most] or [0]
     axes.set_yticks(ticks, [f"{tick:,}" for tick in ticks][: len(ticks)])
@@ -179,7 +177,7 @@ def _draw_rounds(axes: Axes, story: Story) -> None:
     axes.set_xlim(0, max(x))
     axes.tick_params(colors=LIGHT.quiet, labelsize=9.5, length=3)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color=LIGHT.graticule, lw=0.7)
+    axes.grid(axis="y", color=LIGHT.line, lw=0.7)
     axes.set_axisbelow(True)
     axes.set_xlabel("rounds", fontsize=10.5, color=LIGHT.quiet)
     _mark_faults(axes, story)

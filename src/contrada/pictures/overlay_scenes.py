@@ -1,4 +1,4 @@
-"""What the page and the plate of a run have in common: words, colours, and which frames count."""
+"""What the page and the plate of a run have in common: words, and which frames count."""
 
 from __future__ import annotations
 
@@ -8,11 +8,6 @@ from contrada.simulation.outcome import FAULTS
 
 if TYPE_CHECKING:
     from contrada.simulation.recording import Frame, Story
-
-# By level, from 1 on: from light to dark, none of them near the red of faults.
-LEVEL_COLOURS = ("#7fb5dd", "#2f7fc1", "#174a86", "#5d3a9b", "#2b1a4f")
-FAULT_COLOUR = "#d21f3c"
-ROOT_COLOUR = "#b07a12"
 
 
 def describe(story: Story) -> tuple[str, str]:

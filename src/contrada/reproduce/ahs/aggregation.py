@@ -11,6 +11,7 @@ from contrada.matching.cells import index_cells
 from contrada.matching.grid import Grid
 from contrada.model.geometry import Geometries, as_array
 from contrada.pictures.plots import Panel, Series, draw_panels
+from contrada.reproduce.ahs.paper import LEVEL
 from contrada.reproduce.ahs.plan import Run
 from contrada.reproduce.ahs.shapes import CENTRE, make_city
 from contrada.reproduce.reporting import Column, Table, say_title
@@ -58,7 +59,7 @@ def aggregate(run: Run) -> list[Saving]:
     with run.reporter.watch("aggregation", len(sizes) * len(_WORKLOADS)) as step:
         for name, make in _WORKLOADS.items():
             for count in sizes:
-                saving = count_cells(run.grid, name, make(run.generator(10), count))
+                saving = count_cells(Grid(LEVEL), name, make(run.generator(10), count))
                 savings.append(saving)
                 step()
                 if count == sizes[-1]:

@@ -19,7 +19,7 @@ from contrada.matching.table import Ids
 from contrada.model.geometry import Geometries, as_array
 from contrada.model.relation import RELATIONS
 from contrada.pictures.plots import Line, Panel, Series, draw_panels
-from contrada.reproduce.ahs.paper import GROWTH_OF_POSTGIS
+from contrada.reproduce.ahs.paper import GROWTH_OF_POSTGIS, LEVEL
 from contrada.reproduce.ahs.plan import Run
 from contrada.reproduce.ahs.postgis import find_postgis, time_postgis
 from contrada.reproduce.ahs.shapes import CENTRE, CITY_VERTICES, make_city
@@ -52,7 +52,7 @@ def figure_4(run: Run) -> dict[str, float]:
     curves: Curves = {name: [] for name in names}
     with run.reporter.watch("Figure 4", len(run.plan.copies)) as step:
         for row, count in enumerate(run.plan.copies):
-            queries = _make_queries(run.grid, as_array([city] * count), point)
+            queries = _make_queries(Grid(LEVEL), as_array([city] * count), point)
             times = [_time(query, count, run.plan.query_repeats) for query in queries]
             times += theirs[row : row + 1]
             for name, us in zip(names, times, strict=True):

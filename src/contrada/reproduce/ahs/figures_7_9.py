@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import mean
 
+from contrada.matching.grid import Grid
 from contrada.model.relation import RELATIONS
 from contrada.pictures.plots import Bars, draw_panels
 from contrada.reproduce.ahs.pairs import KINDS, make_events, make_subscriptions
@@ -52,7 +53,7 @@ def figures_7_9(run: Run) -> list[Query]:
 
 def _measure(run: Run) -> Iterator[Query]:
     for kind, subscription in make_subscriptions(run.generator(7)).items():
-        cluster = Cluster(run.grid, subscription)
+        cluster = Cluster(Grid(LEVEL), subscription)
         for other, events in make_events(subscription).items():
             for name, event in events.items():
                 answers = [cluster.ask(event, RELATIONS[name]) for _ in range(REPEATS + 1)][

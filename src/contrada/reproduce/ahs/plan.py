@@ -1,14 +1,9 @@
 """How much the experiments measure, and what each of them is given."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
-import numpy as np
-from numpy.random import Generator
-
-from contrada.matching.grid import Grid
-from contrada.reproduce.ahs.paper import LEVEL, STEP
-from contrada.reproduce.reporting import Reporter
+from contrada.reproduce import running
+from contrada.reproduce.ahs.paper import STEP
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +48,4 @@ QUICK = Plan(
     loaded=5_000,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One run of the experiments: its plan, its seed, and where its results go."""
-
-    plan: Plan
-    folder: Path
-    reporter: Reporter
-    seed: int
-
-    def generator(self, experiment: int) -> Generator:
-        """Give an experiment random numbers that no other experiment can shift."""
-        return np.random.default_rng([self.seed, experiment])
-
-    @property
-    def grid(self) -> Grid:
-        """Give the quadtree of the paper: 14 levels over longitude and latitude."""
-        return Grid(LEVEL)
+Run = running.Run[Plan]

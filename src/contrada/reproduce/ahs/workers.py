@@ -16,7 +16,12 @@ from contrada.matching.cells import index_cells
 from contrada.matching.grid import Grid, Prefix
 from contrada.matching.table import Ids
 from contrada.model.geometry import as_array
-from contrada.reproduce.ahs.paper import LINE_LENGTH_MAX_KM, POLYGON_SHARE_MAX, WORKER_LEVELS
+from contrada.reproduce.ahs.paper import (
+    LEVEL,
+    LINE_LENGTH_MAX_KM,
+    POLYGON_SHARE_MAX,
+    WORKER_LEVELS,
+)
 from contrada.reproduce.ahs.plan import Run
 from contrada.reproduce.ahs.shapes import random_line, random_point, random_polygon
 from contrada.reproduce.ahs.timing import least_us
@@ -65,11 +70,12 @@ class Subject:
 def measure_workers(run: Run) -> list[Subject]:
     """Index and match points, lines and polygons of many sizes."""
     geometries = list(_make_geometries(run))
-    _measure(run.grid, *geometries[-1], 1)  # compiles
+    grid = Grid(LEVEL)
+    _measure(grid, *geometries[-1], 1)  # compiles
     subjects = []
     with run.reporter.watch("Figures 5 and 6", len(geometries)) as step:
         for kind, geometry in geometries:
-            subjects.append(_measure(run.grid, kind, geometry, run.plan.worker_repeats))
+            subjects.append(_measure(grid, kind, geometry, run.plan.worker_repeats))
             step()
     return subjects
 

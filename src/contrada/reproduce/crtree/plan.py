@@ -1,12 +1,8 @@
 """How much the experiments measure, and what each of them is given."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
-import numpy as np
-from numpy.random import Generator
-
-from contrada.reproduce.reporting import Reporter
+from contrada.reproduce import running
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +34,4 @@ QUICK = Plan(
     layer_share=0.05,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One run of the experiments: its plan, its seed, and where its results go."""
-
-    plan: Plan
-    folder: Path
-    reporter: Reporter
-    seed: int
-
-    def generator(self, experiment: int) -> Generator:
-        """Give an experiment random numbers that no other experiment can shift."""
-        return np.random.default_rng([self.seed, experiment])
+Run = running.Run[Plan]

@@ -1,12 +1,8 @@
 """How much the experiments measure, and what each of them is given."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
-import numpy as np
-from numpy.random import Generator
-
-from contrada.reproduce.reporting import Reporter
+from contrada.reproduce import running
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +82,4 @@ QUICK = Plan(
     bias_events=50,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One run of the experiments: its plan, its seed, and where its results go."""
-
-    plan: Plan
-    folder: Path
-    reporter: Reporter
-    seed: int
-
-    def generator(self, *numbers: int) -> Generator:
-        """Give an experiment, or a part of it, random numbers that no other can shift."""
-        return np.random.default_rng([self.seed, *numbers])
+Run = running.Run[Plan]
