@@ -43,7 +43,8 @@ def replace_parent(state: State, now: float) -> None:
         dead = state.parent
         for entries in copy.lists:
             others = [e for e in entries if e.id not in (state.id, dead)]
-            state.levels.append({e.id: make_child(e, now) for e in others})
+            heard = now - _TRUST * state.settings.period
+            state.levels.append({e.id: make_child(e, heard) for e in others})
         _turn_to(state, copy.above, now)
         state.heir = copy.heir
     else:

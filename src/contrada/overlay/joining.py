@@ -59,6 +59,9 @@ def take_report(state: State, told: Report, sender: PeerId, now: float, out: Eff
         child = _take_over(state, level, Entry(sender, entry.box, entry.count), now, out)
     if child is None:
         return False
+    for other, children in enumerate(state.levels):
+        if other != level:
+            children.pop(sender, None)
     is_news = (child.box, child.cells, child.wide) != (entry.box, entry.cells, entry.wide)
     child.box, child.count, child.cells, child.wide = (
         entry.box,
@@ -130,8 +133,8 @@ def take_join(state: State, request: Join, sender: PeerId, now: float, out: Effe
     if joiner.id == state.id or request.hops >= _HOPS_MAX:
         state.contact = None  # all on the way back here ask each other
         return joiner.id == state.id
-    if request.level < request.at <= state.top:
-        _descend(state, request, request.at, now, out)
+    if request.at >= 0 and request.level < state.top:
+        _descend(state, request, min(request.at, state.top), now, out)
     elif not state.is_root:
         if request.climbed >= state.top:
             return False
