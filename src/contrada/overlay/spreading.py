@@ -18,8 +18,8 @@ from contrada.overlay.effects import Deliver, Effects
 from contrada.overlay.messages import Copy, Event, PeerId
 from contrada.overlay.state import HEIGHT_MAX, WIDE_MAX, State, make_child
 
+SILENCE = 1.5  # periods after which a deputy is asked as well
 _SEEN_MAX = 4_096
-_SILENCE = 1.5  # periods after which a deputy is asked as well
 
 
 class Seen:
@@ -120,7 +120,7 @@ def _serve_for_leader(
 
 
 def _is_silent(heard: float, state: State, now: float) -> bool:
-    return now - heard > _SILENCE * state.settings.period
+    return now - heard > SILENCE * state.settings.period
 
 
 def _serve_wide(state: State, event: Event, sender: PeerId | None, out: Effects) -> None:

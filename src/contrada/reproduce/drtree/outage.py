@@ -7,6 +7,7 @@ from numpy.random import Generator
 
 from contrada.overlay.boxes import meets
 from contrada.overlay.messages import Event, PeerId
+from contrada.overlay.spreading import SILENCE
 from contrada.overlay.state import Settings
 from contrada.pictures.plots import Panel, Series, draw_panels
 from contrada.reproduce.drtree.growing import Overlay, grow
@@ -114,9 +115,9 @@ def _print(run: Run, found: Found) -> None:
     say_prose(
         run.reporter,
         f"Of about {pairs:,} pairs of event and receiver, the publisher's own match aside. A "
-        f"deputy takes over when its leader was silent for {VARIANTS[PLAIN].patience} rounds; what "
-        "the leader should have passed on until then is lost. The paper does not say what happens "
-        "to events meanwhile.",
+        f"deputy serves events when its leader was silent for {SILENCE} rounds, and leads after "
+        f"{VARIANTS[PLAIN].patience}; what the leader should have passed on before is lost. The "
+        "paper does not say what happens to events meanwhile.",
     )
 
 
