@@ -51,7 +51,14 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write beside the target, then rename: a reader sees the old file or the new one."""
+    """Write beside the target, then rename: a reader sees the old file or the new one.
+
+    A link stays, and what is no file (a pipe, a device) is written to as it is.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
     draft = path.with_name(f".contrada-{secrets.token_hex(8)}.tmp")
     try:
         with draft.open("xb") as file:

@@ -112,18 +112,18 @@ class Overlay:
         delivered: list[int] = []
         found: list[int] = []
 
-        def hear(id_: PeerId, message: Event) -> None:
+        def hear(id_: PeerId, _: Event) -> None:
             delivered.append(id_)
-            if self.matchers[id_].match(message.payload):
+            if self.matchers[id_].match(event):
                 found.append(id_)
 
         self.simulator.on_deliver = hear
-        self.simulator.publish(publisher, event_box(event, DIMENSIONS), event)
+        self.simulator.publish(publisher, event_box(event, DIMENSIONS))
         self.simulator.run_rounds(2)
         return sorted(delivered), sorted(found)
 
 
-@pytest.mark.parametrize("limit", [1])
+@pytest.mark.parametrize("limit", [1, 4, 32])
 @pytest.mark.parametrize("seed", range(6))
 def test_an_event_is_found_at_just_the_peers_that_the_matcher_names(seed: int, limit: int) -> None:
     rng = np.random.default_rng(seed)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from contrada.overlay.boxes import Space, meets
+from contrada.overlay.messages import Entry, Join, PeerId, Report
+from contrada.overlay.peer import Peer
 from contrada.overlay.state import Settings
 from contrada.simulation.garbage import Garbage, make_box
 from contrada.simulation.simulator import Network, Simulator
@@ -195,3 +198,62 @@ def test_a_deputy_serves_before_its_leader_is_given_up() -> None:
     simulator.run_rounds(0.2)
     assert not any(peer.state.is_root for peer in simulator.peers.values())
     assert sorted(heard) == sorted(simulator.living())
+
+
+EVERYWHERE = (-inf, -inf, inf, inf)
+
+
+@pytest.mark.parametrize("wide", [6, 150])  # more than a node can name
+def test_events_reach_wide_filters_and_whoever_is_below_their_peers(wide: int) -> None:
+    rng = np.random.default_rng(wide)
+    simulator = Simulator(Settings(UNIT, 2, 4), rng)
+    for number in range(2 * wide + 40):
+        point = (*(at := rng.random(2).tolist()), *at)
+        if number < wide:
+            simulator.add(EVERYWHERE, *([point] if number % 2 else []))
+        else:
+            simulator.add(point)
+        if number % 20 == 0:
+            simulator.run_rounds(1)
+    assert_legal_soon(simulator, wide)
+    simulator.run_rounds(10)
+    heard: list[PeerId] = []
+    simulator.on_deliver = lambda id_, _event: heard.append(id_)
+    for number in range(20):
+        heard.clear()
+        ids = simulator.living()
+        box = simulator.peers[ids[-1 - number]].state.filter
+        simulator.publish(ids[int(rng.integers(len(ids)))], box)
+        simulator.run_rounds(3)
+        wanted = [id_ for id_, peer in simulator.peers.items() if peer.state.wants(box)]
+        assert sorted(heard) == sorted(wanted)
+
+
+def test_a_deputy_of_the_root_serves_wide_filters() -> None:
+    rng = np.random.default_rng(2)
+    simulator = Simulator(Settings(UNIT, 4, 10), rng)
+    for number in range(60):
+        simulator.add(EVERYWHERE if number % 10 == 0 else make_filter(rng))
+    assert_legal_soon(simulator, 2)
+    simulator.run_rounds(60)
+    root = next(id_ for id_, peer in simulator.peers.items() if peer.state.is_root)
+    simulator.crash(root)
+    simulator.run_rounds(2)
+    simulator.network = Network(0.01, 0.02)
+    heard: list[PeerId] = []
+    simulator.on_deliver = lambda id_, _event: heard.append(id_)
+    simulator.publish(simulator.living()[7], (0.5, 0.5, 0.5, 0.5))
+    simulator.run_rounds(0.2)
+    assert not any(peer.state.is_root for peer in simulator.peers.values())
+    assert {id_ for id_, peer in simulator.peers.items() if peer.state.is_wide} <= set(heard)
+
+
+def test_a_node_turns_strangers_away_when_it_is_full() -> None:
+    settings = Settings(UNIT, 2, 5)
+    peer = Peer(PeerId(0), [UNIT.universe], settings)
+    for number in range(1, 1_000):
+        entry = Entry(PeerId(number), (0.1, 0.1, 0.2, 0.2), 0)
+        peer.receive(Join(entry, 0, 1), entry.id, 0.5)
+        peer.receive(Report(0, entry), entry.id, 0.5)
+    assert all(len(children) <= settings.children_max for children in peer.state.levels)
+    assert len(peer.state.leaving) <= settings.children_max

@@ -9,11 +9,12 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from contrada.errors import PeerError
+from contrada.errors import InvalidInput, PeerError
 from contrada.overlay.boxes import Space
 from contrada.overlay.messages import Entry, Event, Lead, Message, PeerId, Report
+from contrada.overlay.peer import Peer
 from contrada.overlay.state import Settings
-from contrada.overlay.wire import BYTES_MAX, decode, encode
+from contrada.overlay.wire import BYTES_MAX, PAYLOAD_BYTES_MAX, decode, encode
 from contrada.simulation.garbage import Garbage
 from contrada.simulation.simulator import Simulator
 
@@ -85,9 +86,16 @@ def test_whatever_is_no_message_is_refused_and_said(data: bytes, words: str) -> 
 def test_what_is_too_long_is_refused_on_both_ways() -> None:
     with pytest.raises(PeerError, match="no message"):
         decode(b" " * (BYTES_MAX + 1), 2)
-    entries = tuple(Entry(PeerId(n), BOX, 1) for n in range(300))
+    entries = tuple(Entry(PeerId(n), BOX, 1) for n in range(900))
     with pytest.raises(PeerError, match="too long to send"):
         encode(Lead(1, (entries,) * 48, PeerId(3)))
     many: list[Any] = [1, "Adopt", 1, [[n, BOX, 1] for n in range(300)]]
     with pytest.raises(PeerError, match="entries cannot be"):
         decode(json.dumps(many).encode(), 2)
+
+
+@pytest.mark.parametrize("payload", [inf, {"a": inf}, object(), "x" * PAYLOAD_BYTES_MAX])
+def test_a_payload_that_cannot_be_sent_is_refused_before_it_is_published(payload: Any) -> None:
+    peer = Peer(PeerId(1), [BOX], Settings(Space((0.0, 0.0, 1.0, 1.0))))
+    with pytest.raises(InvalidInput, match="the payload"):
+        peer.publish(BOX, payload, 0.0)

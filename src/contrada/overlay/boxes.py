@@ -82,10 +82,13 @@ class Space:
 
     def __post_init__(self) -> None:
         """Refuse a universe in which nothing can be measured."""
-        k = len(self.universe) // 2
-        is_bounded = len(self.universe) == 2 * k > 0 and all(map(isfinite, self.universe))
-        if not is_bounded or any(self.universe[i] >= self.universe[i + k] for i in range(k)):
-            raise InvalidInput(f"the universe cannot be {self.universe!r}: it needs bounded sides")
+        universe: Any = self.universe
+        k = len(universe) // 2 if isinstance(universe, tuple) else 0
+        is_bounded = k > 0 and is_box(universe, k) and all(map(isfinite, universe))
+        if not is_bounded or any(universe[i] >= universe[i + k] for i in range(k)):
+            raise InvalidInput(
+                f"the universe cannot be {universe!r}: it is a tuple of bounded lows, then highs"
+            )
 
     @property
     def dimensions(self) -> int:

@@ -103,7 +103,7 @@ def take_dissolve(
         return False
     if is_bound(state, now):
         return True
-    entries = state.entries(level)
+    entries = [state.describe(level - 1), *state.entries(level)[1:]]
     homes, cost = _scatter(state, entries, siblings)
     if not dissolve.is_forced and cost * _BETTER >= state.settings.space.cost(state.box(level)):
         return True

@@ -88,7 +88,7 @@ def depart(state: State, now: float, out: Effects) -> None:
     """Leave in good order: the child that covers most takes over, and the parent is told."""
     sanitise(state, now)
     if state.top > 0 and state.levels[1]:
-        best = max(state.entries(1)[1:], key=state.rank)
+        best = max(state.entries(1)[1:], key=lambda e: (state.is_sure(1, e.id), *state.rank(e)))
         lists, above = list_heritage(state, 1, best.id, stays=False)
         out.send(best.id, Lead(1, lists, above))
         bid_farewell(state, 1, best.id, out)

@@ -31,6 +31,8 @@ def keep_in_touch(state: State, now: float, contact: PeerId | None, out: Effects
 def report(state: State, now: float, out: Effects) -> None:
     """Tell the parent how the topmost node is."""
     state.sent = state.describe(state.top)
+    if state.sent.wide is None:
+        state.crowded = now
     calm, deputy = state.calm_below(now), state.deputy
     out.send(state.parent, Report(state.top, state.sent, calm, deputy, state.filter))
 
@@ -85,8 +87,8 @@ def _take_over(state: State, level: int, entry: Entry, now: float, out: Effects)
     state.leaving.pop(entry.id, None)
     for children in state.levels:
         children.pop(entry.id, None)
-    add_child(state, level, entry, now, out)
-    return state.levels[level][entry.id]
+    is_in = add_child(state, level, entry, now, out)
+    return state.levels[level][entry.id] if is_in else None
 
 
 def take_accept(state: State, accept: Accept, sender: PeerId, now: float, out: Effects) -> bool:
@@ -133,7 +135,7 @@ def take_join(state: State, request: Join, sender: PeerId, now: float, out: Effe
     if joiner.id == state.id or request.hops >= _HOPS_MAX:
         state.contact = None  # all on the way back here ask each other
         return joiner.id == state.id
-    if request.at >= 0 and request.level < state.top:
+    if request.level < min(request.at, state.top):
         _descend(state, request, min(request.at, state.top), now, out)
     elif not state.is_root:
         if request.climbed >= state.top:
@@ -179,8 +181,8 @@ def _choose(state: State, level: int, joiner: Entry) -> PeerId:
 
 def _take_in(state: State, request: Join, level: int, now: float, out: Effects) -> None:
     joiner = request.entry
-    add_child(state, level, joiner, now, out)
-    out.send(joiner.id, Accept(request.level, state.id, request.ticket))
+    if add_child(state, level, joiner, now, out):
+        out.send(joiner.id, Accept(request.level, state.id, request.ticket))
 
 
 def _moved(request: Join, at: int, climbed: int = -1) -> Join:

@@ -19,14 +19,15 @@ class Entry:
     """A node as its parent knows it: the box of its subtree, and how many children it has.
 
     `cells` says more closely what the filters in the box touch, if it is known. `wide` are the
-    peers of the subtree that hang outside the boxes.
+    peers of the subtree that hang outside the boxes; None if they are too many to name, so that
+    every event must come.
     """
 
     id: PeerId
     box: Box
     count: int
     cells: Cells | None = None
-    wide: Wide = ()
+    wide: Wide | None = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,7 @@ def _release(state: State, home: PeerId, now: float, out: Effects) -> None:
     out.send(id_, Moved(level - 1, home))
     seeking.turn = 0
     state.stay_calm()
+    report_change(state, now, out)
 
 
 def _candidates(state: State) -> Iterator[tuple[float, int, PeerId]]:

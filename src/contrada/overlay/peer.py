@@ -17,7 +17,7 @@ from typing import Any
 from contrada.errors import InvalidInput
 from contrada.overlay import compacting, deputies, healing, joining, moving, spreading, structure
 from contrada.overlay.boxes import Box, is_box
-from contrada.overlay.effects import Effect, Effects, Wake
+from contrada.overlay.effects import Deliver, Effect, Effects, Wake
 from contrada.overlay.messages import (
     Accept,
     Adopt,
@@ -41,6 +41,9 @@ from contrada.overlay.messages import (
     Took,
 )
 from contrada.overlay.state import Settings, State
+from contrada.overlay.wire import check_payload
+
+_NUMBER_MAX = 2**53
 
 
 class Peer:
@@ -83,10 +86,12 @@ class Peer:
         state, out = self.state, Effects(self.state.id)
         if not is_box(box, state.settings.space.dimensions):
             raise InvalidInput(f"the event's box cannot be {box!r}")
-        self._published = max(self._published + 1, int(now * 1e6))  # also after a restart
-        event = Event(state.id, self._published, box, payload, state.top, False)
-        self._seen.add(event)
-        spreading.spread(state, event, None, now, out)
+        check_payload(payload)
+        before = self._published if 0 <= self._published < _NUMBER_MAX else 0
+        self._published = max(before + 1, int(now * 1e6))  # also after a restart
+        self._pass_on(
+            Event(state.id, self._published, box, payload, state.top, False), None, now, out
+        )
         return out.list
 
     def leave(self, now: float) -> list[Effect]:
@@ -101,8 +106,17 @@ class Peer:
         return _HANDLERS[type(message)](self.state, message, sender, now, out)
 
     def _take_event(self, event: Event, sender: PeerId, now: float, out: Effects) -> bool:
-        if not spreading.may_send(self.state, event, sender) or not self._seen.add(event):
+        is_allowed = spreading.may_send(self.state, event, sender)
+        return is_allowed and self._pass_on(event, sender, now, out)
+
+    def _pass_on(self, event: Event, sender: PeerId | None, now: float, out: Effects) -> bool:
+        """Deliver an event that is new, and spread one that has not been spread so far."""
+        reach = spreading.find_reach(self.state, event, sender)
+        before = self._seen.note(event, reach)
+        if before is not None and before >= reach:
             return False
+        if before is None and self.state.wants(event.box):
+            out.append(Deliver(event))
         spreading.spread(self.state, event, sender, now, out)
         return True
 
@@ -115,7 +129,10 @@ def _check(filters: Iterable[Box], settings: Settings) -> tuple[Box, ...]:
             box[i] > box[i + dimensions] for i in range(dimensions)
         ):
             raise InvalidInput(f"a filter of {dimensions} dimensions cannot be {box!r}")
-    return checked
+    try:
+        return tuple(tuple(map(float, box)) for box in checked)
+    except OverflowError as fault:
+        raise InvalidInput(f"a filter has a side beyond all numbers: {fault}") from None
 
 
 _HANDLERS: Mapping[type, Callable[[State, Any, PeerId, float, Effects], bool]] = {

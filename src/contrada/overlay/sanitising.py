@@ -23,6 +23,7 @@ def sanitise(state: State, now: float) -> None:
     state.heard, state.moved = _past(state.heard, now), _past(state.moved, now)
     state.asked, state.compacted = _past(state.asked, now), _past(state.compacted, now)
     state.changed, state.calm = _past(state.changed, now), max(0.0, state.calm)
+    state.crowded = _past(state.crowded, now)
     state.ticket = state.ticket if 0 <= state.ticket < _TICKET_MAX else 0
     state.redirects = max(0, state.redirects)
     for id_ in list(state.formers)[:-_FORMERS_MAX]:
@@ -42,7 +43,7 @@ def _sanitise_children(state: State, children: dict[PeerId, Child], now: float) 
     dimensions = state.settings.space.dimensions
     for number, (id_, child) in enumerate(list(children.items())):
         is_sound = id_ != state.id and _is_sound(child, dimensions)
-        if not is_sound or number >= 4 * state.settings.M:
+        if not is_sound or number >= state.settings.children_max:
             del children[id_]
         else:
             child.heard = _past(child.heard, now)

@@ -10,34 +10,40 @@ while a leader is silent its deputy serves in its place, by its copy, long befor
 """
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import replace
 
 from contrada.overlay import swapping
-from contrada.overlay.boxes import meets
-from contrada.overlay.effects import Deliver, Effects
+from contrada.overlay.boxes import Box, meets
+from contrada.overlay.effects import Effects
 from contrada.overlay.messages import Copy, Event, PeerId
-from contrada.overlay.state import HEIGHT_MAX, WIDE_MAX, State, make_child
+from contrada.overlay.state import HEIGHT_MAX, State, make_child
 
 SILENCE = 1.5  # periods after which a deputy is asked as well
 _SEEN_MAX = 4_096
 
 
 class Seen:
-    """The last events that a peer has handled; one that comes again is none."""
+    """The last events that a peer has handled, and how far it has spread each."""
 
     def __init__(self) -> None:
         """Start without any."""
-        self._keys: OrderedDict[tuple[PeerId, int], None] = OrderedDict()
+        self._reaches: OrderedDict[tuple[PeerId, int], int] = OrderedDict()
 
-    def add(self, event: Event) -> bool:
-        """Note an event; False if it was noted before."""
+    def note(self, event: Event, reach: int) -> int | None:
+        """Note an event that is to be spread so far; give how far it was before, None if never."""
         key = event.publisher, event.number
-        if key in self._keys:
-            return False
-        self._keys[key] = None
-        if len(self._keys) > _SEEN_MAX:
-            self._keys.popitem(last=False)
-        return True
+        before = self._reaches.get(key)
+        self._reaches[key] = reach if before is None else max(before, reach)
+        if len(self._reaches) > _SEEN_MAX:
+            self._reaches.popitem(last=False)
+        return before
+
+
+def find_reach(state: State, event: Event, sender: PeerId | None) -> int:
+    """Say how far an event is to be spread: up as well, or down from a level."""
+    is_rising = sender is None or event.is_rising
+    return HEIGHT_MAX if is_rising else min(event.level, state.top)
 
 
 def may_send(state: State, event: Event, sender: PeerId) -> bool:
@@ -55,16 +61,14 @@ def may_send(state: State, event: Event, sender: PeerId) -> bool:
 
 
 def spread(state: State, event: Event, sender: PeerId | None, now: float, out: Effects) -> None:
-    """Deliver an event, and pass it on: down where it may concern somebody, and up if it rises."""
+    """Pass an event on: down where it may concern somebody, and up if it rises."""
     swapping.remember(state, event.box)
-    if state.wants(event.box):
-        out.append(Deliver(event))
     is_rising = sender is None or event.is_rising
     highest = state.top if is_rising else min(event.level, state.top)
     known = (sender, state.bridge, state.parent) if is_rising else (sender,)
     _send_down(state, event, known, highest, now, out)
     if highest == state.top:
-        _serve_wide(state, event, sender, out)
+        _serve_wide(state, event, sender, now, out)
     is_alone = not state.is_root and _is_silent(state.heard, state, now)
     if is_rising:
         rising = replace(event, level=state.top, is_rising=True)
@@ -108,6 +112,7 @@ def _serve_for_leader(
 ) -> None:
     """Do what the parent would do if it were not silent."""
     top = min(len(copy.lists), HEIGHT_MAX - 1)
+    lists = [entry for entries in copy.lists for entry in entries]
     highest = top if is_rising else min(event.level, top)
     for level in range(highest, 0, -1):
         falling = replace(event, level=level - 1, is_rising=False)
@@ -115,7 +120,9 @@ def _serve_for_leader(
             child = make_child(entry, 0.0)
             if entry.id != sender and child.meets(event.box, state.settings.space):
                 out.send(entry.id, falling)
-    if is_rising and copy.above != sender:
+    if copy.above == state.id:
+        _send_wide(dict(pair for e in lists for pair in e.wide or ()), event, sender, out)
+    elif is_rising and copy.above != sender:
         out.send(copy.above, replace(event, level=top, is_rising=True))
 
 
@@ -123,9 +130,18 @@ def _is_silent(heard: float, state: State, now: float) -> bool:
     return now - heard > SILENCE * state.settings.period
 
 
-def _serve_wide(state: State, event: Event, sender: PeerId | None, out: Effects) -> None:
-    wide = state.wide(state.top)
-    if state.is_root or len(wide) > WIDE_MAX:
-        for id_, box in wide:
-            if id_ not in (sender, event.publisher) and meets(box, event.box):
-                out.send(id_, replace(event, level=0, is_rising=False))
+def _serve_wide(
+    state: State, event: Event, sender: PeerId | None, now: float, out: Effects
+) -> None:
+    """Serve the wide peers, unless the parent does, to whom all of them have been named."""
+    is_known = not state.is_root and _is_silent(state.crowded, state, now)
+    if not is_known or state.wide(state.top) is None:
+        _send_wide(state.named_wide(state.top), event, sender, out)
+
+
+def _send_wide(
+    wide: Mapping[PeerId, Box], event: Event, sender: PeerId | None, out: Effects
+) -> None:
+    for id_, box in wide.items():
+        if id_ not in (sender, event.publisher) and meets(box, event.box):
+            out.send(id_, replace(event, level=HEIGHT_MAX - 1, is_rising=False))

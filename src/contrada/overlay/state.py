@@ -5,13 +5,14 @@ paper's state cannot be wrong here because it is not stored: a peer is its own c
 above its leaf, its own parent below its top, and its levels are contiguous.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import inf
 
 from contrada.errors import InvalidInput
 from contrada.overlay.boxes import (
     Box,
     Space,
-    everything,
     join,
     join_all,
     meets,
@@ -50,10 +51,18 @@ class Settings:
     moving: bool = True
     swapping: bool = False
 
+    @property
+    def children_max(self) -> int:
+        """Say how many children a node may have until it is split; more are turned away."""
+        return 4 * self.M
+
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
-        if not 2 <= self.m <= self.M // 2:
+        if not (isinstance(self.m, int) and isinstance(self.M, int) and 2 <= self.m <= self.M // 2):
             raise InvalidInput(f"m must be at least 2 and at most M / 2: m={self.m}, M={self.M}")
+        for name in ("period", "patience"):
+            if not 0 < getattr(self, name) < inf:
+                raise InvalidInput(f"{name} must be more than 0, not {getattr(self, name)}")
         if self.M > _M_MAX:
             raise InvalidInput(f"M must be at most {_M_MAX}, not {self.M}")
         if self.split not in SPLITS:
@@ -68,7 +77,7 @@ class Child:
     count: int
     heard: float
     cells: Cells | None = None
-    wide: Wide = ()
+    wide: Wide | None = ()
     calm: float = 0.0
     is_sure: bool = False  # has reported itself
     deputy: PeerId | None = None
@@ -76,6 +85,8 @@ class Child:
 
     def meets(self, box: Box, space: Space) -> bool:
         """Tell whether an event may concern somebody below."""
+        if self.wide is None:
+            return True
         return meets(self.box, box) and (self.cells is None or self.cells.meets(box, space))
 
     def widen(self, entry: Entry, space: Space) -> None:
@@ -83,7 +94,17 @@ class Child:
         self.box = join(self.box, entry.box)
         if self.cells is not None:
             self.cells = unite([self.cells, entry.cells or cover(entry.box, space)])
-        self.wide = tuple({**dict(self.wide), **dict(entry.wide)}.items())[:WIDE_MAX]
+        self.wide = unite_wide([self.wide, entry.wide])
+
+
+def unite_wide(lists: Iterable[Wide | None]) -> Wide | None:
+    """Make one list of several; None if there are too many to name."""
+    found: dict[PeerId, Box] = {}
+    for wide in lists:
+        if wide is None:
+            return None
+        found.update(wide)
+    return tuple(found.items()) if len(found) <= WIDE_MAX else None
 
 
 def make_child(entry: Entry, now: float) -> Child:
@@ -144,6 +165,7 @@ class State:
     seeking: Seeking = field(default_factory=Seeking)
     leaving: dict[PeerId, Child] = field(default_factory=dict)  # who has moved to another parent
     sent: Entry | None = None  # to the parent
+    crowded: float = -1e9  # when that named no wide peers, as they were too many
     deputy: PeerId | None = None
     heir: PeerId | None = None  # the parent's deputy
     copy: Copy | None = None  # of the parent's lists, if this peer is the deputy
@@ -200,10 +222,8 @@ class State:
         """Say how the node at a level is, as its parent should know it."""
         if level == 0 and not self.is_wide and len(self.filters) == 1:
             return Entry(self.id, self.filter, 0)
-        box, wide = self.box(level), self.wide(level)
-        if len(wide) > WIDE_MAX:
-            box, wide = everything(self.settings.space.dimensions), ()
-        return Entry(self.id, box, self.count(level), self.cells(level), wide)
+        box, cells, wide = self.box(level), self.cells(level), self.wide(level)
+        return Entry(self.id, box, self.count(level), cells, wide)
 
     def entries(self, level: int) -> list[Entry]:
         """List the children of the node at a level, the peer itself first."""
@@ -218,7 +238,7 @@ class State:
         """Give the cells that the filters below a node touch; None if a box says as much."""
         space = self.settings.space
         is_simple = level == 0 and len(self.filters) <= 1
-        if not self.settings.summaries or is_simple or len(self.wide(level)) > WIDE_MAX:
+        if not self.settings.summaries or is_simple:
             return None
         own = [cover(box, space) for box in self.filters if not space.is_wide(box)]
         below = [
@@ -228,14 +248,18 @@ class State:
         ]
         return unite([*own, *below])
 
-    def wide(self, level: int) -> Wide:
+    def wide(self, level: int) -> Wide | None:
         """List the peers below a node that hang outside the boxes, with their filters' box."""
-        found: dict[PeerId, Box] = {self.id: join_all(self.filters)} if self.is_wide else {}
-        for children in self.levels[1 : level + 1]:
-            for child in children.values():
-                if child.wide:
-                    found.update(child.wide)
-        return tuple(found.items())
+        return unite_wide(self._wide_lists(level))
+
+    def named_wide(self, level: int) -> dict[PeerId, Box]:
+        """List those of them that are named, however many they are."""
+        return {id_: box for wide in self._wide_lists(level) for id_, box in wide or ()}
+
+    def _wide_lists(self, level: int) -> list[Wide | None]:
+        own: list[Wide | None] = [((self.id, join_all(self.filters)),)] if self.is_wide else []
+        below = (*self.levels[1 : level + 1], self.leaving)  # those are on their way
+        return own + [c.wide for children in below for c in children.values() if c.wide != ()]
 
     def see_shape(self) -> int:
         """Give a number that is another if the children are others."""
@@ -281,6 +305,8 @@ class State:
         """Let a child go; for a while what comes for it is passed on, and its reports are late."""
         child = self.levels[level].pop(id_)
         child.heard = now
+        if len(self.leaving) >= self.settings.children_max:
+            del self.leaving[next(iter(self.leaving))]
         self.leaving[id_] = child
         return child
 

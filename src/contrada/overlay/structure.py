@@ -11,17 +11,21 @@ from contrada.overlay.boxes import join_all
 from contrada.overlay.effects import Effects
 from contrada.overlay.messages import Entry, Grown, Lead, Moved, PeerId, Replaced, Took
 from contrada.overlay.splitting import SPLITS
-from contrada.overlay.state import HEIGHT_MAX, WIDE_MAX, Promise, State, make_child
+from contrada.overlay.state import HEIGHT_MAX, Promise, State, make_child, unite_wide
 
 _PROMISE = 2.0  # periods that a confirmation may take
 _SHARE = 0.4  # of the children of a node far too full that go to either half
 
 
-def add_child(state: State, level: int, entry: Entry, now: float, out: Effects) -> None:
-    """Add a child to the node at a level."""
-    state.levels[level][entry.id] = make_child(entry, now)
+def add_child(state: State, level: int, entry: Entry, now: float, out: Effects) -> bool:
+    """Add a child to the node at a level, if there is room."""
+    children = state.levels[level]
+    if len(children) >= state.settings.children_max and entry.id not in children:
+        return False
+    children[entry.id] = make_child(entry, now)
     if must_split(state, level):
         split(state, level, now, out)
+    return True
 
 
 def must_split(state: State, level: int) -> bool:
@@ -135,7 +139,7 @@ def _give_half(state: State, promise: Promise, now: float, out: Effects) -> None
     if above not in (state.id, leader):
         out.send(above, Grown(level, half))
         return
-    del state.leaving[leader]
+    state.leaving.pop(leader, None)
     if above == leader:
         state.move_to(leader, now)
     elif level < state.top:
@@ -170,11 +174,10 @@ def bid_farewell(state: State, base: int, to: PeerId, out: Effects) -> None:
 
 
 def _half(leader: PeerId, entries: list[Entry]) -> Entry:
-    wide = {id_: box for entry in entries for id_, box in entry.wide}
     box = join_all(entry.box for entry in entries)
-    return Entry(leader, box, len(entries), None, tuple(wide.items())[:WIDE_MAX])
+    return Entry(leader, box, len(entries), None, unite_wide(entry.wide for entry in entries))
 
 
 def _rest(state: State, level: int, gone: set[PeerId]) -> Entry:
-    entries = [entry for entry in state.entries(level) if entry.id not in gone]
-    return _half(state.id, entries)
+    others = [entry for entry in state.entries(level)[1:] if entry.id not in gone]
+    return _half(state.id, [state.describe(level - 1), *others])

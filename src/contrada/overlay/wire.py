@@ -18,7 +18,8 @@ from contrada.overlay.messages import Entry, Message, PeerId, Wide
 from contrada.overlay.state import HEIGHT_MAX, WIDE_MAX
 
 VERSION = 1
-BYTES_MAX = 2**18
+BYTES_MAX = 2**20
+PAYLOAD_BYTES_MAX = 2**19
 _ENTRIES_MAX = 256
 _NUMBER_MAX = 2**63 - 1
 _SIDES = {"inf": inf, "-inf": -inf}
@@ -28,12 +29,28 @@ Read = Callable[[Any], Any]
 
 def encode(message: Message) -> bytes:
     """Write a message."""
-    values = [_write(getattr(message, field.name)) for field in fields(message)]
-    row = [VERSION, type(message).__name__, *values]
-    data = json.dumps(row, separators=(",", ":"), allow_nan=False).encode()
+    named = {field.name: getattr(message, field.name) for field in fields(message)}
+    values = [value if name == "payload" else _write(value) for name, value in named.items()]
+    data = _dump([VERSION, type(message).__name__, *values])
     if len(data) > BYTES_MAX:
         raise PeerError(f"a message of {len(data):,} bytes is too long to send")
     return data
+
+
+def check_payload(payload: Any) -> None:
+    """Refuse what an event cannot carry."""
+    try:
+        data = _dump(payload)
+    except (TypeError, ValueError, RecursionError) as fault:
+        raise InvalidInput(f"the payload {payload!r:.60} is no JSON: {fault}") from None
+    if len(data) > PAYLOAD_BYTES_MAX:
+        raise InvalidInput(
+            f"the payload has {len(data):,} bytes as JSON, and {PAYLOAD_BYTES_MAX:,} is the most"
+        )
+
+
+def _dump(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
 
 def decode(data: bytes, dimensions: int) -> Message:
@@ -98,7 +115,9 @@ def _readers(dimensions: int) -> Mapping[str, Read]:
         box: Box = _check(sides, is_box(sides, dimensions))
         return box
 
-    def read_wide(value: Any) -> Wide:
+    def read_wide(value: Any) -> Wide | None:
+        if value is None:
+            return None
         return tuple((_read_id(id_), read_box(box)) for id_, box in _check_list(value, WIDE_MAX))
 
     def read_entry(value: Any) -> Entry:

@@ -12,6 +12,8 @@ from contrada.overlay.messages import PeerId
 
 Box = Sequence[float]
 
+_COVERS = "covers more"
+
 
 @dataclass(frozen=True, slots=True)
 class PeerView:
@@ -36,15 +38,19 @@ class LevelView:
 
 
 def find_faults(
-    peers: Mapping[PeerId, PeerView], least: int, most: int, universe: Box
+    peers: Mapping[PeerId, PeerView], least: int, most: int, universe: Box, *, by_cover: bool = True
 ) -> list[str]:
-    """List what is illegal, in words; an empty list means a legal state."""
+    """List what is illegal, in words; an empty list means a legal state.
+
+    Where leaders are not chosen `by_cover`, a child may cover more than its parent.
+    """
     faults: list[str] = []
     roots = [p for p in peers.values() if p.levels[-1].parent == p.id]
     if len(roots) != 1:
         faults.append(f"{len(roots)} roots: {[p.id for p in roots][:9]}")
     for peer in peers.values():
-        faults += _find_faults_of(peer, peers, least, most, universe)
+        found = _find_faults_of(peer, peers, least, most, universe)
+        faults += found if by_cover else [fault for fault in found if _COVERS not in fault]
     if len(roots) == 1:
         reached = _reach(roots[0], peers)
         if len(reached) != len(peers):
@@ -116,7 +122,7 @@ def _find_faults_below(
         ranks = {id_: (*_measure(box, universe), id_) for id_, box in boxes.items()}
         best = max(ranks, key=lambda id_: ranks[id_])
         if best != peer.id:
-            faults.append(f"{place}: the child {best} covers more")
+            faults.append(f"{place}: the child {best} {_COVERS}")
     return faults
 
 

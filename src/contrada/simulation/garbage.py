@@ -61,6 +61,7 @@ class Garbage:
         state.parent = self._id()
         state.heard, state.moved, state.asked = self._times(3)
         state.compacted, state.changed, state.calm = self._times(3)
+        state.crowded = self._times(1)[0]
         state.ticket, state.redirects = rng.integers(0, 100, 2).tolist()
         state.contact, state.heir, state.sent = self._id(), self._id(), self._entry()
         state.deputy, state.bridge = self._id(), self._id()

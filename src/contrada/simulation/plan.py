@@ -21,9 +21,9 @@ class Plan:
     """One run: how many peers, which faults, which network, which tree.
 
     `crash` is a share of all peers, `corrupt` of those that still live, `restart` of those that
-    crashed. `churn` is how many join, and how many crash, in a round on average. Churn, `loss`,
-    duplication and `partition` last while peers arrive and for `rounds` after the faults; then
-    the overlay must be legal within `rounds_max`. A delay is in rounds.
+    crashed. `churn` is how many join, and how many crash, in a round on average. `loss` and
+    `duplicate` last while peers arrive, and with churn and `partition` for `rounds` after the
+    faults; then the overlay must be legal within `rounds_max`. A delay is in rounds.
     """
 
     peers: int = 200
@@ -116,7 +116,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "crash": _SHARE,
     "corrupt": _SHARE,
     "restart": _SHARE,
-    "churn": (lambda value: 0 <= value <= 1e6, "must be 0 or more peers a round"),
+    "churn": (lambda value: 0 <= value <= 1e6, "must be from 0 to 1,000,000 peers a round"),
     "loss": (lambda value: 0 <= value < 1, "must be a share from 0 to less than 1"),
     "duplicate": _SHARE,
     "delay": (lambda value: 0 < value <= 1, "must be more than 0 and at most 1 round"),

@@ -136,7 +136,13 @@ class Simulator:
         """Say what is illegal in the states of the living."""
         views = {id_: look(peer) for id_, peer in self.peers.items()}
         settings = self.settings
-        return find_faults(views, settings.m, settings.M, settings.space.universe)
+        return find_faults(
+            views,
+            settings.m,
+            settings.M,
+            settings.space.universe,
+            by_cover=not settings.swapping,
+        )
 
     def _choose_contact(self, id_: PeerId) -> PeerId | None:
         """Be the oracle: name some other living peer that can be reached."""
