@@ -1,9 +1,11 @@
 """Garbage, replays, strangers, other versions and broken bytes: refused, counted, and harmless.
 
-A *stranger* is a sender that is neither the parent nor a child of the receiver. From a stranger
-only these may have an effect: `Join`, which is open to all and adds a child that is forgotten if it
-never reports; `Accept`, if it guesses the ticket of a root that asks; and `Event`, which is
-delivered, and passed on, whoever brings it. Every other kind is refused, and changes nothing.
+A *stranger* is a sender that is not a parent or a child of the receiver, and has not just been one.
+From a stranger only these may have an effect: `Join` and `Report`, which are open to all and add a
+child that is forgotten when it falls silent; `Accept` and `Offer`, if it guesses the number of the
+request that they answer; and `Event`, if the receiver is outside the boxes and served by whoever is
+the root, or knows the stranger as somebody's deputy. Every other kind is refused, and changes
+nothing.
 
 `Maker` makes well-typed values from the annotations of the messages and of the state, so that a new
 kind of message or a new field is covered as soon as it exists.
@@ -33,7 +35,6 @@ from contrada.overlay.wire import VERSION, decode, encode
 from contrada.simulation.simulator import Network, Simulator
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Callable, Sequence
 
     from numpy.random import Generator
@@ -158,14 +159,7 @@ UNIT = Space((0.0, 0.0, 1.0, 1.0))
 CALM = Network(delay_max=0.3)
 PEERS = 40
 HEALING_ROUNDS = 30  # enough to forget a child that never reports, and to ask again for a parent
-OPEN = {
-    "Join",
-    "Accept",
-    "Report",
-    "Seek",
-    "Offer",
-    "Event",
-}  # a stranger may have an effect with these
+OPEN = {"Join", "Accept", "Report", "Offer", "Event"}  # a stranger may have an effect with these
 CLOSED = [kind for kind in KINDS if kind.__name__ not in OPEN]
 
 
@@ -202,9 +196,8 @@ def assert_exact(simulator: Simulator, rng: Generator) -> None:
 
 
 def count_refused(peer: Peer) -> int:
-    """Count what a peer has refused: of every kind, if it counts the kinds."""
-    refusals: Counter[str] | None = getattr(peer, "refusals", None)
-    return int(getattr(peer, "refused", 0)) if refusals is None else refusals.total()
+    """Count what a peer has refused, of every kind."""
+    return peer.refusals.total()
 
 
 def find_strangers(simulator: Simulator, id_: PeerId) -> list[PeerId]:

@@ -7,6 +7,7 @@ half-written.
 import argparse
 import sys
 from collections.abc import Sequence
+from errno import ENOSPC
 
 from contrada import __version__
 from contrada.cli import demo, explain, match, reproduce, simulate
@@ -30,6 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         return 0
+    except OSError as error:
+        if error.errno != ENOSPC:
+            raise
+        print(f"contrada: {error.strerror}", file=sys.stderr)
+        return EXIT_INVALID
     return code or 0
 
 
