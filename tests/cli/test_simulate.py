@@ -1,6 +1,7 @@
 """`contrada simulate`: the dump, checked by itself; refusals; failures that can be replayed."""
 
 import json
+import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -226,3 +227,18 @@ def test_an_old_file_stays_where_the_new_one_cannot_be_written(
     assert "No space left on device" in capsys.readouterr().err
     assert [p.name for p in tmp_path.iterdir()] == ["run.json"]
     assert path.read_text() == "from another day"
+
+
+def test_a_dump_goes_where_a_link_points_to_and_a_pipe_stays_one(tmp_path: Path) -> None:
+    link, target, pipe = tmp_path / "link", tmp_path / "target", tmp_path / "pipe"
+    link.symlink_to(target)
+    os.mkfifo(pipe)
+    assert main(["simulate", "--peers", "3", "--dump", str(link)]) == 0
+    assert link.is_symlink()
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert main(["simulate", "--peers", "3", "--dump", str(pipe)]) == 0
+        assert pipe.is_fifo()
+        assert os.read(reader, 10**6) == target.read_bytes()
+    finally:
+        os.close(reader)

@@ -146,3 +146,19 @@ def test_peers_at_fault_are_read_from_what_the_checker_says() -> None:
 def test_a_plan_that_cannot_be_run_is_refused(changes: dict[str, object], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         make(**changes)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        Plan(peers=20, events=10),
+        Plan(peers=20, events=10, seed=727, workload="clustered", crash=0.3),
+    ],
+)
+def test_children_do_not_move_for_ever(plan: Plan) -> None:
+    outcome = simulate(plan)
+    assert outcome.problems == []
+    settled = outcome.healed or outcome.built
+    assert settled is not None
+    assert settled.still_after is not None
+    assert settled.still_after < 100
