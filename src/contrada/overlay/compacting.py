@@ -12,7 +12,7 @@ from contrada.overlay.messages import Adopt, Dissolve, Entry, Give, Handed, Move
 from contrada.overlay.state import State
 from contrada.overlay.structure import add_child, is_bound
 
-_BETTER = 1.1
+_BETTER = 1.1  # times what its children cost elsewhere, a node must cost to be dissolved
 _COMPACTION = 3.0  # periods in which the children of a dissolved node find their new parents
 
 

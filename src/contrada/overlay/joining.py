@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from contrada.overlay.effects import Effects
 from contrada.overlay.messages import Accept, Entry, Join, Leave, PeerId, Refuse, Report
-from contrada.overlay.state import HEIGHT_MAX, Child, State
+from contrada.overlay.state import HEIGHT_MAX, NEVER, Child, State
 from contrada.overlay.structure import add_child, is_bound
 
 _REDIRECTS_MAX = 8
@@ -104,7 +104,7 @@ def take_accept(state: State, accept: Accept, sender: PeerId, now: float, out: E
     is_asked = accept.ticket > 0 and 0 <= state.ticket - accept.ticket <= 1
     if is_asked and state.is_root and accept.level == state.top and accept.parent != state.id:
         state.move_to(accept.parent, now)
-        state.asked = -1e9
+        state.asked = NEVER
         return True
     is_known = accept.parent == state.parent and accept.level == state.top
     if accept.ticket > 0 and not is_known:

@@ -65,25 +65,30 @@ def spread(state: State, event: Event, sender: PeerId | None, now: float, out: E
     swapping.remember(state, event.box)
     is_rising = sender is None or event.is_rising
     highest = state.top if is_rising else min(event.level, state.top)
-    known = (sender, state.bridge, state.parent) if is_rising else (sender,)
-    _send_down(state, event, known, highest, now, out)
+    spared = (sender, state.bridge, state.parent) if is_rising else (sender,)
+    _send_down(state, event, spared, highest, now, out)
     if highest == state.top:
         _serve_wide(state, event, sender, now, out)
     is_alone = not state.is_root and _is_silent(state.heard, state, now)
     if is_rising:
-        rising = replace(event, level=state.top, is_rising=True)
-        above = [state.parent, state.bridge, state.heir if is_alone else None]
-        for id_ in dict.fromkeys(above):
-            if id_ is not None and id_ != sender:
-                out.send(id_, rising)
+        _send_up(state, event, sender, state.heir if is_alone else None, out)
     if is_alone and state.copy is not None:
         _serve_for_leader(state, state.copy, event, sender, is_rising, out)
+
+
+def _send_up(
+    state: State, event: Event, sender: PeerId | None, heir: PeerId | None, out: Effects
+) -> None:
+    rising = replace(event, level=state.top, is_rising=True)
+    for id_ in dict.fromkeys((state.parent, state.bridge, heir)):
+        if id_ is not None and id_ != sender:
+            out.send(id_, rising)
 
 
 def _send_down(
     state: State,
     event: Event,
-    known: tuple[PeerId | None, ...],
+    spared: tuple[PeerId | None, ...],
     highest: int,
     now: float,
     out: Effects,
@@ -93,17 +98,17 @@ def _send_down(
     for level in range(highest, 0, -1):
         falling = replace(event, level=level - 1, is_rising=False)
         for id_, child in state.levels[level].items():
-            if id_ not in known and child.meets(event.box, space):
+            if id_ not in spared and child.meets(event.box, space):
                 out.send(id_, falling)
                 is_led_by_others |= not child.is_sure
                 if child.deputy is not None and _is_silent(child.heard, state, now):
                     out.send(child.deputy, falling)
     for id_, child in state.leaving.items():
-        if id_ not in known and child.meets(event.box, space):
+        if id_ not in spared and child.meets(event.box, space):
             out.send(id_, passed_on)
     if is_led_by_others:
         for id_ in state.formers:
-            if id_ not in known:
+            if id_ not in spared:
                 out.send(id_, passed_on)
 
 

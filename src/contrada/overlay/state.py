@@ -22,6 +22,7 @@ from contrada.overlay.cells import Cells, cover, unite
 from contrada.overlay.messages import Copy, Entry, PeerId, Wide
 from contrada.overlay.splitting import SPLITS
 
+NEVER = -1e9
 RECENT_MAX = 64  # events by which a leader is judged
 WIDE_MAX = 64  # peers outside the boxes of which a node tells its parent
 _M_MAX = 128  # lists must fit into messages
@@ -132,7 +133,7 @@ class Seeking:
     level: int = 0
     child: PeerId | None = None
     turn: int = 0
-    asked: float = -1e9
+    asked: float = NEVER
     done: int = 0  # the places of the children when no better ones were found
     home: PeerId | None = None  # who has offered a place
     offered: float = 0.0  # and when
@@ -152,20 +153,20 @@ class State:
     formers: dict[PeerId, float] = field(default_factory=dict)  # former parents, and when they were
     bridge: PeerId | None = None  # the last of them, until the parent has answered
     heard: float = 0.0  # of the parent
-    moved: float = -1e9  # to the parent
+    moved: float = NEVER  # to the parent
     redirects: int = 0  # since a parent has accepted
     promise: Promise | None = None
     ticket: int = 0  # of the last request to join
-    asked: float = -1e9  # when that was
+    asked: float = NEVER  # when that was
     contact: PeerId | None = None  # whom it was sent to
-    compacted: float = -1e9  # when a child was last told to dissolve
+    compacted: float = NEVER  # when a child was last told to dissolve
     shape: int = 0  # of the parent and the children, at the last tick
-    changed: float = -1e9  # when it was another
+    changed: float = NEVER  # when it was another
     calm: float = 0.0  # how long the whole tree has been calm, as the parent says
     seeking: Seeking = field(default_factory=Seeking)
     leaving: dict[PeerId, Child] = field(default_factory=dict)  # who has moved to another parent
     sent: Entry | None = None  # to the parent
-    crowded: float = -1e9  # when that named no wide peers, as they were too many
+    crowded: float = NEVER  # when that named no wide peers, as they were too many
     deputy: PeerId | None = None
     heir: PeerId | None = None  # the parent's deputy
     copy: Copy | None = None  # of the parent's lists, if this peer is the deputy
@@ -329,4 +330,4 @@ class State:
     def be_root(self) -> None:
         """Have no parent, and ask for one soon."""
         self.parent = self.id
-        self.asked = -1e9
+        self.asked = NEVER
