@@ -2,8 +2,9 @@
 
 Every leader names a *deputy*, the child of its lowest level that covers most, and sends it copies
 of all its lists. Its children and its parent know who that is. As soon as the leader is silent,
-events go by way of the deputy (`spreading`). When it is silent for too long, each of them turns to the deputy by itself: the deputy leads by its copy, the children report
-to it, and the parent puts it in the leader's place. If that fails, they are healed like any others.
+events go by way of the deputy (`spreading`). When it is silent for too long, each of them turns to
+the deputy by itself: the deputy leads by its copy, the children report to it, and the parent puts
+it in the leader's place. If that fails, they are healed like any others.
 """
 
 from contrada.overlay.effects import Effects
