@@ -5,10 +5,10 @@ they cause are delivered. What the checks compare are differences of times with 
 state is told by its ages up to the greatest limit, and the states between rounds are finitely many.
 
 **Exhausted**, for the plain protocol with three peers, m = 2 and M = 4: whatever can come of three
-peers that know nothing of each other (103 states between rounds, 7,113 deliveries), and of
-corrupted memories (28 to 106 states, up to 380,000 deliveries), in every order of delivery and
-with every answer of the oracle; in `make soak` also with one message lost or doubled anywhere
-(about 930 states and 118,000 deliveries for each set of filters). The searches end because they
+peers that know nothing of each other (about 1,700 states between rounds, 114,000 deliveries), and
+of corrupted memories (160 to 2,400 states, up to 210,000 deliveries in four of the twelve), in
+every order of delivery and with every answer of the oracle; in `make soak` also with one message
+lost or doubled anywhere. The searches end because they
 find no new state, not at some depth. In whatever order, the peers come to rest within
 `ROUNDS_MAX` rounds: to states that are legal, that only such states follow, and in which events are
 delivered exactly.
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 UNIT = Space((0.0, 0.0, 1.0, 1.0))
 PLAIN = Settings(UNIT, 2, 4, summaries=False, deputies=False, moving=False)
-STATES_MAX = 20_000  # more are a sign of a time that `STAMPS` does not name
+STATES_MAX = 200_000  # more are a sign of a time that `STAMPS` does not name
 ROUNDS_MAX = 30  # of three peers, in the worst order
 REST_ROUNDS = 12  # longer than patience, grace and a request to join take
 AGE_MAX = 7.0  # beyond every limit of the protocol, in periods

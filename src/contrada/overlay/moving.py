@@ -197,8 +197,24 @@ def _without(request: Seek, level: int, entry: Entry) -> Entry:
 def _offer(state: State, request: Seek, level: int, now: float, out: Effects) -> None:
     joiner = request.entry
     is_here = state.id in (request.asker, joiner.id) or joiner.id in state.levels[level]
-    if not is_here and state.count(level) < state.settings.M:
+    if not is_here and state.count(level) < state.settings.M and _may_offer(state, request, now):
         state.levels[level][joiner.id] = make_child(joiner, now)
         state.stay_calm()
         out.send(request.asker, Offer(request.ticket))
         report_change(state, now, out)
+
+
+def _may_offer(state: State, request: Seek, now: float) -> bool:
+    """Tell whether no request of this peer is open; of two peers that ask, the lesser gives way.
+
+    Each of two moves may be a gain where both are a loss.
+    """
+    seeking = state.seeking
+    if seeking.home is not None:
+        return False
+    if now - seeking.asked >= _WAIT * state.settings.period:
+        return True
+    if request.asker < state.id:
+        return False
+    seeking.ticket += 1  # the own request is void
+    return True
