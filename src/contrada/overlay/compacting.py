@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from contrada.overlay.boxes import join
 from contrada.overlay.effects import Effects
+from contrada.overlay.joining import report_change
 from contrada.overlay.messages import Adopt, Dissolve, Entry, Give, Handed, Moved, PeerId
 from contrada.overlay.state import State
 from contrada.overlay.structure import add_child, is_bound
@@ -138,6 +139,8 @@ def take_handed(state: State, handed: Handed, sender: PeerId, now: float, out: E
         if home == state.id:
             _adopt(state, handed.level, entries, now, out)
         elif home in children:
+            for entry in entries:
+                children[home].widen(entry, state.settings.space)
             out.send(home, Adopt(handed.level, entries))
     return True
 
@@ -147,6 +150,7 @@ def take_adopt(state: State, adopt: Adopt, sender: PeerId, now: float, out: Effe
     if sender != state.parent or adopt.level != state.top or adopt.level < 1:
         return False
     _adopt(state, adopt.level, adopt.entries, now, out)
+    report_change(state, now, out)
     return True
 
 

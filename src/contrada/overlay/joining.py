@@ -135,7 +135,9 @@ def take_join(state: State, request: Join, sender: PeerId, now: float, out: Effe
     if joiner.id == state.id or request.hops >= _HOPS_MAX:
         state.contact = None  # all on the way back here ask each other
         return joiner.id == state.id
-    if request.level < min(request.at, state.top):
+    if request.at >= 0:
+        if request.level >= min(request.at, state.top):
+            return False  # back to the root it would only come here again
         _descend(state, request, min(request.at, state.top), now, out)
     elif not state.is_root:
         if request.climbed >= state.top:
