@@ -181,6 +181,19 @@ def test_no_event_is_lost_while_children_move_and_leaders_change(seed: int, swap
     assert sorted(heard) == sorted(wanted)
 
 
+def publish_while_the_root_is_silent(simulator: Simulator, box: Box) -> list[PeerId]:
+    """Crash the root, publish before anybody has taken its place, and say who hears it."""
+    simulator.crash(next(id_ for id_, peer in simulator.peers.items() if peer.state.is_root))
+    simulator.run_rounds(2)
+    simulator.network = Network(0.01, 0.02)
+    heard: list[PeerId] = []
+    simulator.on_deliver = lambda id_, _event: heard.append(id_)
+    simulator.publish(simulator.living()[7], box)
+    simulator.run_rounds(0.2)
+    assert not any(peer.state.is_root for peer in simulator.peers.values())
+    return heard
+
+
 def test_a_deputy_serves_before_its_leader_is_given_up() -> None:
     rng = np.random.default_rng(5)
     simulator = Simulator(Settings(UNIT, 4, 10), rng)
@@ -188,15 +201,7 @@ def test_a_deputy_serves_before_its_leader_is_given_up() -> None:
         simulator.add(make_filter(rng))
     assert_legal_soon(simulator, 5)
     simulator.run_rounds(120)
-    root = next(id_ for id_, peer in simulator.peers.items() if peer.state.is_root)
-    simulator.crash(root)
-    simulator.run_rounds(2)
-    simulator.network = Network(0.01, 0.02)
-    heard: list[PeerId] = []
-    simulator.on_deliver = lambda id_, _event: heard.append(id_)
-    simulator.publish(simulator.living()[7], UNIT.universe)
-    simulator.run_rounds(0.2)
-    assert not any(peer.state.is_root for peer in simulator.peers.values())
+    heard = publish_while_the_root_is_silent(simulator, UNIT.universe)
     assert sorted(heard) == sorted(simulator.living())
 
 
@@ -236,15 +241,7 @@ def test_a_deputy_of_the_root_serves_wide_filters() -> None:
         simulator.add(EVERYWHERE if number % 10 == 0 else make_filter(rng))
     assert_legal_soon(simulator, 2)
     simulator.run_rounds(60)
-    root = next(id_ for id_, peer in simulator.peers.items() if peer.state.is_root)
-    simulator.crash(root)
-    simulator.run_rounds(2)
-    simulator.network = Network(0.01, 0.02)
-    heard: list[PeerId] = []
-    simulator.on_deliver = lambda id_, _event: heard.append(id_)
-    simulator.publish(simulator.living()[7], (0.5, 0.5, 0.5, 0.5))
-    simulator.run_rounds(0.2)
-    assert not any(peer.state.is_root for peer in simulator.peers.values())
+    heard = publish_while_the_root_is_silent(simulator, (0.5, 0.5, 0.5, 0.5))
     assert {id_ for id_, peer in simulator.peers.items() if peer.state.is_wide} <= set(heard)
 
 

@@ -34,7 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno != ENOSPC:
             raise
-        print(f"contrada: {error.strerror}", file=sys.stderr)
+        place = error.filename or "the output"
+        print(f"contrada: {place} cannot be written: {error.strerror}", file=sys.stderr)
         return EXIT_INVALID
     return code or 0
 

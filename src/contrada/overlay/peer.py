@@ -117,7 +117,7 @@ class Peer:
             return False
         if before is None and self.state.wants(event.box):
             out.append(Deliver(event))
-        spreading.spread(self.state, event, sender, now, out)
+        spreading.spread(self.state, event, sender, reach, now, out)
         return True
 
 
@@ -129,10 +129,14 @@ def _check(filters: Iterable[Box], settings: Settings) -> tuple[Box, ...]:
             box[i] > box[i + dimensions] for i in range(dimensions)
         ):
             raise InvalidInput(f"a filter of {dimensions} dimensions cannot be {box!r}")
+    return tuple(_as_floats(box) for box in checked)
+
+
+def _as_floats(box: Box) -> Box:
     try:
-        return tuple(tuple(map(float, box)) for box in checked)
-    except OverflowError as fault:
-        raise InvalidInput(f"a filter has a side beyond all numbers: {fault}") from None
+        return tuple(map(float, box))
+    except OverflowError:
+        raise InvalidInput(f"a filter has a side beyond all floats: {box!r:.100}") from None
 
 
 _HANDLERS: Mapping[type, Callable[[State, Any, PeerId, float, Effects], bool]] = {

@@ -60,11 +60,12 @@ def may_send(state: State, event: Event, sender: PeerId) -> bool:
     return is_led or any(c.deputy == sender for below in state.levels for c in below.values())
 
 
-def spread(state: State, event: Event, sender: PeerId | None, now: float, out: Effects) -> None:
-    """Pass an event on: down where it may concern somebody, and up if it rises."""
+def spread(
+    state: State, event: Event, sender: PeerId | None, reach: int, now: float, out: Effects
+) -> None:
+    """Pass an event on: down where it may concern somebody, and up if it reaches so far."""
     swapping.remember(state, event.box)
-    is_rising = sender is None or event.is_rising
-    highest = state.top if is_rising else min(event.level, state.top)
+    is_rising, highest = reach == HEIGHT_MAX, min(reach, state.top)
     spared = (sender, state.bridge, state.parent) if is_rising else (sender,)
     _send_down(state, event, spared, highest, now, out)
     if highest == state.top:

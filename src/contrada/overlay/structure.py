@@ -1,8 +1,8 @@
 """Changes of who leads whom: adding a child, splitting a node, handing one over.
 
-Nobody gives up children before their new leader has said that it leads them: a peer *promises* a
-lead, and keeps all it has until that is confirmed. One promise is open at a time; one that is not
-confirmed is forgotten.
+In a split or a hand-over nobody gives up children before their new leader has said that it leads
+them: a peer *promises* a lead, and keeps all it has until that is confirmed. One promise is open
+at a time; one that is not confirmed is forgotten.
 """
 
 from dataclasses import replace
