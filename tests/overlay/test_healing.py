@@ -208,6 +208,56 @@ def test_a_deputy_serves_before_its_leader_is_given_up() -> None:
 EVERYWHERE = (-inf, -inf, inf, inf)
 
 
+def come_to_rest(simulator: Simulator) -> None:
+    """Wait until children have found their places."""
+    for _ in range(60):
+        before = {id_: peer.state.see_shape() for id_, peer in simulator.peers.items()}
+        simulator.run_rounds(20)
+        if before == {id_: peer.state.see_shape() for id_, peer in simulator.peers.items()}:
+            return
+    pytest.fail("children move for ever")
+
+
+@pytest.mark.parametrize("level", [1, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_one_crash_loses_no_event(seed: int, level: int) -> None:
+    rng = np.random.default_rng(seed)
+    simulator = Simulator(Settings(UNIT, 3, 6), rng)
+    for number in range(100):
+        simulator.add(EVERYWHERE if number % 25 == 0 else make_filter(rng))
+    assert_legal_soon(simulator, seed)
+    come_to_rest(simulator)
+    dead = next(id_ for id_, peer in simulator.peers.items() if peer.state.top == level)
+    others = [id_ for id_ in simulator.living() if id_ != dead]
+    heard: list[tuple[int, PeerId]] = []
+    wanted: list[tuple[int, PeerId]] = []
+
+    def hear(id_: PeerId, event: Event) -> None:
+        heard.append((event.payload, id_))
+
+    simulator.on_deliver = hear
+    for number in range(160):  # from two periods before the crash to six after it
+        if number == 40:
+            simulator.crash(dead)
+        point = rng.random(2).tolist()
+        box = (*point, *point)
+        simulator.publish(others[int(rng.integers(len(others)))], box, number)
+        wanted += [(number, id_) for id_ in others if simulator.peers[id_].state.wants(box)]
+        simulator.run_rounds(0.05)
+    simulator.run_rounds(6)
+    assert sorted(pair for pair in heard if pair[1] != dead) == sorted(wanted)
+
+
+def test_what_was_said_of_a_wide_peer_long_ago_hides_nothing_of_its_filter() -> None:
+    peer = Peer(PeerId(0), [], Settings(UNIT, 2, 4))
+    peer.state.levels.append({})
+    for id_, box in ((1, EVERYWHERE), (2, (0.5, 0.5, 0.6, 0.6))):
+        entry = Entry(PeerId(id_), (0.0, 0.0, 1.0, 1.0), 0, None, ((PeerId(7), box),))
+        peer.receive(Report(0, entry), entry.id, 0.5)
+    peer.state.release(1, PeerId(2), 0.5)
+    assert peer.state.named_wide(1) == {PeerId(7): EVERYWHERE}
+
+
 @pytest.mark.parametrize("wide", [6, 150])  # more than a node can name
 def test_events_reach_wide_filters_and_whoever_is_below_their_peers(wide: int) -> None:
     rng = np.random.default_rng(wide)

@@ -21,7 +21,7 @@ delivered, lost, doubled or left lying at any time, while any peer ticks.
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from functools import cache
 from itertools import product
 from math import inf
@@ -34,7 +34,7 @@ from contrada.overlay.boxes import Box, Space
 from contrada.overlay.effects import Deliver, Effect, Send
 from contrada.overlay.messages import Message, PeerId
 from contrada.overlay.peer import Peer
-from contrada.overlay.state import Settings, State
+from contrada.overlay.state import Child, Promise, Seeking, Settings, State
 from contrada.simulation.checker import find_faults
 from contrada.simulation.simulator import look
 from overlay.test_hostile import FOREVER, KINDS, Maker, start, wants
@@ -50,7 +50,7 @@ STATES_MAX = 200_000  # more are a sign of a time that `STAMPS` does not name
 ROUNDS_MAX = 30  # of three peers, in the worst order
 REST_ROUNDS = 12  # longer than patience, grace and a request to join take
 AGE_MAX = 7.0  # beyond every limit of the protocol, in periods
-STAMPS = {"heard", "moved", "asked", "changed", "compacted", "crowded", "offered", "since"}
+STAMPS = {"heard", "moved", "asked", "changed", "compacted", "crowded", "offered", "since", "told"}
 
 Mail = tuple[PeerId, PeerId, Message]  # sender, receiver, message
 Frozen = tuple[Any, ...]  # the memory of a peer, with ages for times
@@ -75,13 +75,16 @@ def freeze(value: Any, now: float) -> Any:
         return (dict, *((key, freeze(value[key], now)) for key in sorted(value)))
     if isinstance(value, list):
         return (list, *(freeze(item, now) for item in value))
-    if is_dataclass(value) and not isinstance(value, type):
-        return (type(value), *(freeze_field(value, name, now) for name in get_names(type(value))))
+    kind: type = type(value)
+    if kind in (State, Child, Promise, Seeking):
+        return (kind, *(freeze_field(value, name, now) for name in get_names(kind)))
     return value
 
 
 def freeze_field(value: Any, name: str, now: float) -> Any:
     inner = getattr(value, name)
+    if name == "sent":
+        return None  # so that all is told at once, and memories differ less
     return max(inner - now, -AGE_MAX) if name in STAMPS else freeze(inner, now)
 
 
@@ -103,7 +106,7 @@ def thaw_field(name: str, item: Any, now: float) -> Any:
 
 @cache
 def get_names(kind: type) -> list[str]:
-    return [field.name for field in fields(kind) if field.name not in FOREVER]
+    return [f.name for f in fields(kind) if kind is not State or f.name not in FOREVER]
 
 
 def load(peer: Peer, frozen: Frozen, now: float) -> Peer:
@@ -309,7 +312,7 @@ def test_in_every_order_with_any_message_lost_or_doubled_they_come_to_rest(filte
 
 
 @pytest.mark.parametrize(
-    "seed", [pytest.param(n, marks=[pytest.mark.soak] * (n >= 2)) for n in range(12)]
+    "seed", [pytest.param(n, marks=[pytest.mark.soak] * (n != 1)) for n in range(12)]
 )
 def test_in_every_order_of_messages_three_corrupted_peers_come_to_rest(seed: int) -> None:
     search = Search(list(FILTERS.values())[seed % len(FILTERS)])

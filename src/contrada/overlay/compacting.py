@@ -10,7 +10,7 @@ from contrada.overlay.boxes import join
 from contrada.overlay.effects import Effects
 from contrada.overlay.joining import report_change
 from contrada.overlay.messages import Adopt, Dissolve, Entry, Give, Handed, Moved, PeerId
-from contrada.overlay.state import State
+from contrada.overlay.state import State, make_child
 from contrada.overlay.structure import add_child, is_bound
 
 _BETTER = 1.1  # times what its children cost elsewhere, a node must cost to be dissolved
@@ -128,9 +128,10 @@ def take_give(state: State, give: Give, sender: PeerId, now: float, out: Effects
 def take_handed(state: State, handed: Handed, sender: PeerId, now: float, out: Effects) -> bool:
     """Bring children from one child to another."""
     children = state.children(handed.level + 1)
-    if sender not in children or handed.level < 1:
+    is_known = sender in state.leaving or any(sender in below for below in state.levels)
+    if not is_known or not 1 <= handed.level < state.top:
         return False
-    if handed.is_gone:
+    if handed.is_gone and sender in children:
         state.release(handed.level + 1, sender, now)
     for home in dict.fromkeys(handed.homes):
         entries = tuple(
@@ -139,9 +140,11 @@ def take_handed(state: State, handed: Handed, sender: PeerId, now: float, out: E
         if home == state.id:
             _adopt(state, handed.level, entries, now, out)
         elif home in children:
-            for entry in entries:
-                children[home].widen(entry, state.settings.space)
+            children[home].expect(entries, state.settings.space, now)
             out.send(home, Adopt(handed.level, entries))
+        else:
+            for entry in entries:
+                state.see_off(entry.id, make_child(entry, now), now)
     return True
 
 

@@ -3,16 +3,17 @@
 Every leader names a *deputy*, the child of its lowest level that covers most, and sends it copies
 of all its lists. Its children and its parent know who that is. As soon as the leader is silent,
 events go by way of the deputy (`spreading`). When it is silent for too long, each of them turns to
-the deputy by itself: the deputy leads by its copy, the children report to it, and the parent puts
-it in the leader's place. If that fails, they are healed like any others.
+the deputy by itself; the first to do so makes the deputy lead by its copy, which tells the others.
+The parent puts it in the leader's place. If that fails, they are healed like any others.
 """
 
 from contrada.overlay.effects import Effects
-from contrada.overlay.messages import Copy, PeerId
+from contrada.overlay.messages import Copy, Moved, PeerId
 from contrada.overlay.state import HEIGHT_MAX, Child, State, make_child
 from contrada.overlay.structure import list_heritage
 
-_TRUST = 2.0  # periods of patience that a new neighbour has less: it may have crashed as well
+SILENCE = 1.5  # periods after which a deputy is asked as well
+TRUST = 2.0  # periods of patience that a new neighbour has less: it may have crashed as well
 
 
 def send_copy(state: State, out: Effects) -> None:
@@ -32,7 +33,21 @@ def take_copy(state: State, copy: Copy, sender: PeerId, now: float, out: Effects
     return True
 
 
-def replace_parent(state: State, now: float) -> None:
+def is_silent(state: State, heard: float, now: float) -> bool:
+    """Tell whether a neighbour should have been heard of since."""
+    return now - heard > SILENCE * state.settings.period
+
+
+def step_in(state: State, asker: PeerId, level: int, now: float, out: Effects) -> None:
+    """Lead as soon as another child of a silent parent asks for it: that one has waited longer."""
+    copy = state.copy
+    if copy is None or state.heir != state.id or not is_silent(state, state.heard, now):
+        return
+    if level < len(copy.lists) and any(entry.id == asker for entry in copy.lists[level]):
+        replace_parent(state, now, out)
+
+
+def replace_parent(state: State, now: float, out: Effects) -> None:
     """Do without a parent that is silent: lead in its place, or turn to who does."""
     heir, copy = state.heir, state.copy
     state.heir = state.copy = None
@@ -41,11 +56,12 @@ def replace_parent(state: State, now: float) -> None:
     elif heir != state.id:
         _turn_to(state, heir, now)
     elif copy is not None and state.top == 0:
-        dead = state.parent
-        for entries in copy.lists:
+        dead, heard = state.parent, now - TRUST * state.settings.period
+        for level, entries in enumerate(copy.lists):
             others = [e for e in entries if e.id not in (state.id, dead)]
-            heard = now - _TRUST * state.settings.period
             state.levels.append({e.id: make_child(e, heard) for e in others})
+            for entry in others:
+                out.send(entry.id, Moved(level, state.id))
         _turn_to(state, copy.above, now)
         state.heir = copy.heir
     else:
@@ -54,11 +70,11 @@ def replace_parent(state: State, now: float) -> None:
 
 def _turn_to(state: State, parent: PeerId, now: float) -> None:
     state.move_to(parent, now)
-    state.heard -= _TRUST * state.settings.period
+    state.heard -= TRUST * state.settings.period
 
 
 def replace_child(state: State, children: dict[PeerId, Child], child: Child, now: float) -> None:
     """Put the deputy of a child that is silent in its place."""
     if child.deputy is not None:
-        heard = now - _TRUST * state.settings.period
+        heard = now - TRUST * state.settings.period
         children[child.deputy] = Child(child.box, child.count, heard, child.cells, child.wide)

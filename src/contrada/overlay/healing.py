@@ -7,7 +7,7 @@ in `compacting`, with what they make other peers do.
 
 from contrada.overlay import swapping
 from contrada.overlay.compacting import compact
-from contrada.overlay.deputies import replace_child, replace_parent
+from contrada.overlay.deputies import is_silent, replace_child, replace_parent
 from contrada.overlay.effects import Effects
 from contrada.overlay.joining import report
 from contrada.overlay.messages import (
@@ -33,7 +33,7 @@ from contrada.overlay.structure import (
 def check(state: State, now: float, out: Effects) -> None:
     """Run every check once; what changes the structure is done one thing at a time."""
     sanitise(state, now)
-    _forget_silent(state, now)
+    _forget_silent(state, now, out)
     while state.top > 0 and not state.levels[-1]:
         state.levels.pop()
     _notice_change(state, now)
@@ -41,7 +41,7 @@ def check(state: State, now: float, out: Effects) -> None:
         compact(state, now, out)
 
 
-def _forget_silent(state: State, now: float) -> None:
+def _forget_silent(state: State, now: float, out: Effects) -> None:
     """Give up children and a parent that were not heard of for long; deputies take their places."""
     limit = now - state.settings.patience * state.settings.period
     for id_ in [id_ for id_, child in state.leaving.items() if child.heard < limit]:
@@ -56,7 +56,7 @@ def _forget_silent(state: State, now: float) -> None:
             if child.deputy not in (None, state.id) and child.deputy not in children:
                 replace_child(state, children, child, now)
     if not state.is_root and state.heard < limit:
-        replace_parent(state, now)
+        replace_parent(state, now, out)
 
 
 def _notice_change(state: State, now: float) -> None:
@@ -110,13 +110,14 @@ def take_leave(state: State, leave: Leave, sender: PeerId, now: float, out: Effe
 
 
 def take_moved(state: State, moved: Moved, sender: PeerId, now: float, out: Effects) -> bool:
-    """Have another parent, as the old one says, or who was it before."""
-    if (
-        sender not in (state.parent, state.bridge)
-        or moved.level != state.top
-        or moved.to == state.id
-    ):
+    """Have another parent, as the old one says, or who was it before, or its deputy."""
+    is_heir = sender == state.heir == moved.to and is_silent(state, state.heard, now)
+    if not is_heir and sender not in (state.parent, state.bridge):
         return False
+    if moved.level != state.top or moved.to == state.id:
+        return False
+    if is_heir:
+        state.heir = None
     state.move_to(moved.to, now)
     report(state, now, out)
     return True

@@ -6,6 +6,7 @@ level that must grow least (DR-tree paper, Figure 8). A joiner brings all that i
 
 from dataclasses import replace
 
+from contrada.overlay.deputies import TRUST, step_in
 from contrada.overlay.effects import Effects
 from contrada.overlay.messages import Accept, Entry, Join, Leave, PeerId, Refuse, Report
 from contrada.overlay.state import HEIGHT_MAX, NEVER, Child, State
@@ -54,6 +55,8 @@ def take_report(state: State, told: Report, sender: PeerId, now: float, out: Eff
     """Refresh what is known of a child, and take in who is not known as one."""
     level, entry = told.level + 1, told.entry
     if level > state.top:
+        step_in(state, sender, told.level, now, out)
+    if level > state.top:
         out.send(sender, Refuse(told.level, state.parent))
         return False
     child = state.levels[level].get(sender)
@@ -64,13 +67,18 @@ def take_report(state: State, told: Report, sender: PeerId, now: float, out: Eff
     for other, children in enumerate(state.levels):
         if other != level:
             children.pop(sender, None)
-    is_news = (child.box, child.cells, child.wide) != (entry.box, entry.cells, entry.wide)
+    before = child.box, child.cells, child.wide
     child.box, child.count, child.cells, child.wide = (
         entry.box,
         entry.count,
         entry.cells,
         entry.wide,
     )
+    if now - child.told > _GRACE * state.settings.period:
+        child.due.clear()
+    for due in child.due:  # this report may be older
+        child.widen(due, state.settings.space)
+    is_news = (child.box, child.cells, child.wide) != before
     child.calm, child.deputy, child.filter = told.calm, told.deputy, told.filter
     child.heard, child.is_sure = now, True
     out.send(sender, Accept(told.level, state.id, 0, state.calm_everywhere(now), state.deputy))
@@ -124,7 +132,7 @@ def take_refuse(state: State, refuse: Refuse, sender: PeerId, now: float, out: E
         return True
     state.redirects += 1
     state.formers[sender] = now
-    state.parent, state.heard = refuse.above, now
+    state.parent, state.heard = refuse.above, now - TRUST * state.settings.period
     report(state, now, out)
     return True
 
@@ -134,6 +142,8 @@ def take_join(state: State, request: Join, sender: PeerId, now: float, out: Effe
     joiner = request.entry
     if joiner.id == state.id or request.hops >= _HOPS_MAX:
         state.contact = None  # all on the way back here ask each other
+        if joiner.id == state.id and state.top > 0:
+            state.asked = NEVER  # the contact was below
         return joiner.id == state.id
     if request.at >= 0:
         if request.level >= min(request.at, state.top):

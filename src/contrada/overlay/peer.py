@@ -40,6 +40,7 @@ from contrada.overlay.messages import (
     Seek,
     Took,
 )
+from contrada.overlay.repeating import Kept
 from contrada.overlay.state import Settings, State
 from contrada.overlay.wire import check_payload
 
@@ -59,6 +60,7 @@ class Peer:
         self.refusals: Counter[str] = Counter()
         self._published = 0
         self._seen = spreading.Seen()
+        self._kept = Kept()
 
     def set_filters(self, filters: Iterable[Box]) -> None:
         """Have other filters; the parent hears of it at the next tick."""
@@ -67,6 +69,7 @@ class Peer:
     def tick(self, now: float, contact: PeerId | None = None) -> list[Effect]:
         """Run every check once; a root asks the contact for a parent."""
         state, out = self.state, Effects(self.state.id)
+        self._kept.repeat(state, now, out)
         healing.check(state, now, out)
         deputies.send_copy(state, out)
         joining.keep_in_touch(state, now, contact, out)
@@ -77,6 +80,7 @@ class Peer:
     def receive(self, message: Message, sender: PeerId, now: float) -> list[Effect]:
         """Take a message; one that the sender may not send is counted and changes nothing."""
         out = Effects(self.state.id)
+        self._kept.repeat_up(self.state, now, out)
         if sender == self.state.id or not self._handle(message, sender, now, out):
             self.refusals[type(message).__name__] += 1
         return out.list
@@ -118,6 +122,8 @@ class Peer:
         if before is None and self.state.wants(event.box):
             out.append(Deliver(event))
         spreading.spread(self.state, event, sender, reach, now, out)
+        if self.state.settings.deputies:
+            self._kept.keep(event, sender, reach, now)
         return True
 
 

@@ -15,12 +15,13 @@ from dataclasses import replace
 
 from contrada.overlay import swapping
 from contrada.overlay.boxes import Box, meets
+from contrada.overlay.deputies import is_silent
 from contrada.overlay.effects import Effects
 from contrada.overlay.messages import Copy, Event, PeerId
-from contrada.overlay.state import HEIGHT_MAX, State, make_child
+from contrada.overlay.state import HEIGHT_MAX, State, make_child, name_wide
 
-SILENCE = 1.5  # periods after which a deputy is asked as well
 _SEEN_MAX = 4_096
+_NAMING = 2.5  # periods after which a parent serves the wide peers that have been named to it
 
 
 class Seen:
@@ -50,8 +51,12 @@ def may_send(state: State, event: Event, sender: PeerId) -> bool:
     """Tell whether an event comes from where one can come from."""
     copy = state.copy
     if not event.is_rising:
-        is_above = sender in (state.parent, state.heir) or sender in state.formers
-        return state.is_wide or is_above or (copy is not None and sender == copy.above)
+        above = {state.parent, state.heir, *state.formers}
+        if copy is not None:
+            above.add(copy.above)
+        if state.promise is not None:
+            above.add(state.promise.to)  # who leads already may know it first
+        return state.is_wide or sender in above
     if sender == state.parent or sender in state.leaving:
         return True
     if any(sender in children for children in state.levels):
@@ -68,20 +73,22 @@ def spread(
     is_rising, highest = reach == HEIGHT_MAX, min(reach, state.top)
     spared = (sender, state.bridge, state.parent) if is_rising else (sender,)
     _send_down(state, event, spared, highest, now, out)
+    crosses = is_rising and sender == state.parent  # it was sent when this peer was above
     if highest == state.top:
-        _serve_wide(state, event, sender, now, out)
-    is_alone = not state.is_root and _is_silent(state.heard, state, now)
+        _serve_wide(state, event, sender, crosses, now, out)
+    is_alone = not state.is_root and is_silent(state, state.heard, now)
     if is_rising:
-        _send_up(state, event, sender, state.heir if is_alone else None, out)
+        above = [state.parent, state.bridge, state.heir if is_alone else None]
+        _send_up(state, event, sender, [*above, *(state.formers if crosses else ())], out)
     if is_alone and state.copy is not None:
-        _serve_for_leader(state, state.copy, event, sender, is_rising, out)
+        serve_for_leader(state, state.copy, event, sender, is_rising, out)
 
 
 def _send_up(
-    state: State, event: Event, sender: PeerId | None, heir: PeerId | None, out: Effects
+    state: State, event: Event, sender: PeerId | None, above: list[PeerId | None], out: Effects
 ) -> None:
     rising = replace(event, level=state.top, is_rising=True)
-    for id_ in dict.fromkeys((state.parent, state.bridge, heir)):
+    for id_ in dict.fromkeys(above):
         if id_ is not None and id_ != sender:
             out.send(id_, rising)
 
@@ -102,7 +109,7 @@ def _send_down(
             if id_ not in spared and child.meets(event.box, space):
                 out.send(id_, falling)
                 is_led_by_others |= not child.is_sure
-                if child.deputy is not None and _is_silent(child.heard, state, now):
+                if child.deputy is not None and is_silent(state, child.heard, now):
                     out.send(child.deputy, falling)
     for id_, child in state.leaving.items():
         if id_ not in spared and child.meets(event.box, space):
@@ -113,7 +120,7 @@ def _send_down(
                 out.send(id_, passed_on)
 
 
-def _serve_for_leader(
+def serve_for_leader(
     state: State, copy: Copy, event: Event, sender: PeerId | None, is_rising: bool, out: Effects
 ) -> None:
     """Do what the parent would do if it were not silent."""
@@ -127,21 +134,17 @@ def _serve_for_leader(
             if entry.id != sender and child.meets(event.box, state.settings.space):
                 out.send(entry.id, falling)
     if copy.above == state.id:
-        _send_wide(dict(pair for e in lists for pair in e.wide or ()), event, sender, out)
+        _send_wide(name_wide(entry.wide for entry in lists), event, sender, out)
     elif is_rising and copy.above != sender:
         out.send(copy.above, replace(event, level=top, is_rising=True))
 
 
-def _is_silent(heard: float, state: State, now: float) -> bool:
-    return now - heard > SILENCE * state.settings.period
-
-
 def _serve_wide(
-    state: State, event: Event, sender: PeerId | None, now: float, out: Effects
+    state: State, event: Event, sender: PeerId | None, crosses: bool, now: float, out: Effects
 ) -> None:
     """Serve the wide peers, unless the parent does, to whom all of them have been named."""
-    is_known = not state.is_root and _is_silent(state.crowded, state, now)
-    if not is_known or state.wide(state.top) is None:
+    is_named = now - state.crowded > _NAMING * state.settings.period
+    if state.is_root or crosses or not is_named or state.wide(state.top) is None:
         _send_wide(state.named_wide(state.top), event, sender, out)
 
 

@@ -24,6 +24,7 @@ from contrada.overlay.splitting import SPLITS
 
 NEVER = -1e9
 RECENT_MAX = 64  # events by which a leader is judged
+_DUE_MAX = 64  # nodes on their way to a child that are remembered
 WIDE_MAX = 64  # peers outside the boxes of which a node tells its parent
 _M_MAX = 128  # lists must fit into messages
 HEIGHT_MAX = 48  # levels of a peer: enough for any number of peers, and a bound for garbage
@@ -83,6 +84,8 @@ class Child:
     is_sure: bool = False  # has reported itself
     deputy: PeerId | None = None
     filter: Box | None = None  # of the peer itself
+    due: list[Entry] = field(default_factory=list)  # nodes that it has been told to adopt
+    told: float = NEVER  # when that was
 
     def meets(self, box: Box, space: Space) -> bool:
         """Tell whether an event may concern somebody below."""
@@ -97,15 +100,29 @@ class Child:
             self.cells = unite([self.cells, entry.cells or cover(entry.box, space)])
         self.wide = unite_wide([self.wide, entry.wide])
 
+    def expect(self, entries: Iterable[Entry], space: Space, now: float) -> None:
+        """Know of nodes that this child has just been told to adopt."""
+        self.due += entries
+        del self.due[:-_DUE_MAX]
+        self.told = now
+        for entry in self.due:
+            self.widen(entry, space)
+
 
 def unite_wide(lists: Iterable[Wide | None]) -> Wide | None:
     """Make one list of several; None if there are too many to name."""
-    found: dict[PeerId, Box] = {}
+    lists = list(lists)
+    named = name_wide(lists)
+    return None if None in lists or len(named) > WIDE_MAX else tuple(named.items())
+
+
+def name_wide(lists: Iterable[Wide | None]) -> dict[PeerId, Box]:
+    """Join what is said of each peer: some of it may be old."""
+    named: dict[PeerId, Box] = {}
     for wide in lists:
-        if wide is None:
-            return None
-        found.update(wide)
-    return tuple(found.items()) if len(found) <= WIDE_MAX else None
+        for id_, box in wide or ():
+            named[id_] = join(named[id_], box) if id_ in named else box
+    return named
 
 
 def make_child(entry: Entry, now: float) -> Child:
@@ -151,7 +168,7 @@ class State:
     levels: list[dict[PeerId, Child]] = field(default_factory=lambda: [{}])
     parent: PeerId = field(init=False)
     formers: dict[PeerId, float] = field(default_factory=dict)  # former parents, and when they were
-    bridge: PeerId | None = None  # the last of them, until the parent has answered
+    bridge: PeerId | None = None  # the last of them that has answered, until the parent does
     heard: float = 0.0  # of the parent
     moved: float = NEVER  # to the parent
     redirects: int = 0  # since a parent has accepted
@@ -255,7 +272,7 @@ class State:
 
     def named_wide(self, level: int) -> dict[PeerId, Box]:
         """List those of them that are named, however many they are."""
-        return {id_: box for wide in self._wide_lists(level) for id_, box in wide or ()}
+        return name_wide(self._wide_lists(level))
 
     def _wide_lists(self, level: int) -> list[Wide | None]:
         own: list[Wide | None] = [((self.id, join_all(self.filters)),)] if self.is_wide else []
@@ -305,11 +322,15 @@ class State:
     def release(self, level: int, id_: PeerId, now: float) -> Child:
         """Let a child go; for a while what comes for it is passed on, and its reports are late."""
         child = self.levels[level].pop(id_)
+        self.see_off(id_, child, now)
+        return child
+
+    def see_off(self, id_: PeerId, child: Child, now: float) -> None:
+        """Pass on for a while what comes for a node that is on its way elsewhere."""
         child.heard = now
         if len(self.leaving) >= self.settings.children_max:
             del self.leaving[next(iter(self.leaving))]
         self.leaving[id_] = child
-        return child
 
     def truncate(self, height: int, parent: PeerId, now: float) -> None:
         """Keep so many levels, below another parent; what comes for the others is passed on."""
@@ -323,7 +344,8 @@ class State:
     def move_to(self, parent: PeerId, now: float) -> None:
         """Have another parent."""
         self.formers[self.parent] = now
-        self.bridge = self.parent
+        if self.bridge is None:
+            self.bridge = self.parent
         self.parent = parent
         self.heard = self.moved = now
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from numpy.random import Generator
 
 from contrada.overlay.boxes import meets
+from contrada.overlay.deputies import SILENCE
 from contrada.overlay.messages import Event, PeerId
-from contrada.overlay.spreading import SILENCE
 from contrada.overlay.state import Settings
 from contrada.pictures.plots import Panel, Series, draw_panels
 from contrada.reproduce.drtree.growing import Overlay, grow
