@@ -41,6 +41,13 @@ def test_shares_are_rounded_down_and_somebody_survives() -> None:
     assert (alone.crashed, len(alone.states), alone.problems) == (4, 1, [])
 
 
+def test_peers_leave_in_good_order() -> None:
+    outcome = simulate(make(leave=0.5, crash=0.25))
+    assert (outcome.left, outcome.crashed, len(outcome.states)) == (12, 3, 9)
+    assert outcome.problems == []
+    assert simulate(make(peers=5, leave=1.0, crash=1.0)).left == 4
+
+
 def test_a_share_that_binary_fractions_miss_is_not_rounded_down_twice() -> None:
     assert simulate(make(peers=100, crash=0.29, events=0)).crashed == 29
 

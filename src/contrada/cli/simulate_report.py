@@ -23,6 +23,7 @@ def _describe_overlay(outcome: Outcome) -> list[Row]:
     kind = "the paper's tree, " if plan.plain else ""
     rows: list[Row] = [
         ("peers alive", f"{len(outcome.states):,}", f"{plan.workload} filters, seed {plan.seed}"),
+        ("left", f"{outcome.left:,}", "in good order"),
         ("crashed", f"{outcome.crashed:,}", ""),
         ("corrupted", f"{outcome.corrupted:,}", ""),
         (
@@ -97,6 +98,7 @@ def as_json(outcome: Outcome, seconds: float, files: Mapping[str, str], replay: 
         {
             "peers": len(outcome.filters),
             "living": len(outcome.states),
+            "left": outcome.left,
             "crashed": outcome.crashed,
             "corrupted": outcome.corrupted,
             "height": outcome.height,

@@ -36,7 +36,8 @@ def describe_faults(story: Story) -> str:
     if fault is None:
         return ""
     before, after = story.frames[fault - 1], story.frames[fault]
-    counts = {"crashed": len(before.peers) - len(after.peers), "corrupted": story.outcome.corrupted}
+    left, gone = story.outcome.left, len(before.peers) - len(after.peers)
+    counts = {"left": left, "crashed": gone - left, "corrupted": story.outcome.corrupted}
     words = [f"{count:,}\N{NO-BREAK SPACE}{name}" for name, count in counts.items() if count]
     return ", ".join(words) or "trouble begins"
 

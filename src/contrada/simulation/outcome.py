@@ -49,6 +49,7 @@ class Outcome:
     states: dict[PeerId, PeerView] = field(default_factory=dict)
     events: list[Published] = field(default_factory=list)
     score: Score = field(default_factory=Score)
+    left: int = 0
     crashed: int = 0
     corrupted: int = 0
     rounds: int = 0

@@ -20,16 +20,18 @@ JOINS = ("any", "root")
 class Plan:
     """One run: how many peers, which faults, which network, which tree.
 
-    `crash` is a share of all peers, `corrupt` of those that still live, `restart` of those that
-    crashed. `churn` is how many join, and how many crash, in a round on average. `loss` and
-    `duplicate` last while peers arrive, and with churn and `partition` for `rounds` after the
-    faults; then the overlay must be legal within `rounds_max`. A delay is in rounds.
+    `leave` is a share of all peers that depart in good order, `crash` of those that remain,
+    `corrupt` of those that still live, `restart` of those that crashed. `churn` is how many join,
+    and how many crash, in a round on average. `loss` and `duplicate` last while peers arrive, and
+    with churn and `partition` for `rounds` after the faults; then the overlay must be legal within
+    `rounds_max`. A delay is in rounds.
     """
 
     peers: int = 200
     events: int = 100
     workload: str = "uniform"
     seed: int = 1
+    leave: float = 0.0
     crash: float = 0.0
     corrupt: float = 0.0
     restart: float = 0.0
@@ -68,7 +70,7 @@ class Plan:
     @property
     def has_faults(self) -> bool:
         """Tell whether there is anything to heal."""
-        return bool(self.crash or self.corrupt or self.has_trouble)
+        return bool(self.leave or self.crash or self.corrupt or self.has_trouble)
 
     def settings(self) -> Settings:
         """Give what all peers have in common."""
@@ -113,6 +115,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "events": _from(0),
     "workload": _among(WORKLOADS),
     "seed": _from(0),
+    "leave": _SHARE,
     "crash": _SHARE,
     "corrupt": _SHARE,
     "restart": _SHARE,

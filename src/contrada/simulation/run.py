@@ -130,9 +130,13 @@ class _Run:
         return None
 
     def _harm(self) -> None:
-        """Crash and corrupt; then whatever else goes on for a while."""
+        """Let peers leave and crash, and corrupt; then whatever else goes on for a while."""
         plan, rng, simulator = self._plan, self._rng, self._simulator
-        crashed = self._choose(plan.crash)[: len(simulator.living()) - 1]
+        leaving = self._choose_but_one(plan.leave)
+        for id_ in leaving:
+            simulator.leave(id_)
+        self._outcome.left = len(leaving)
+        crashed = self._choose_but_one(plan.crash)
         for id_ in crashed:
             self._crash(id_)
         garbage = Garbage(simulator, rng)
@@ -150,6 +154,10 @@ class _Run:
         living = self._simulator.living()
         count = floor(share * len(living) + 1e-9)
         return [PeerId(id_) for id_ in self._rng.permutation(living)[:count].tolist()]
+
+    def _choose_but_one(self, share: float) -> list[PeerId]:
+        """Choose so that somebody stays."""
+        return self._choose(share)[: len(self._simulator.living()) - 1]
 
     def _crash(self, id_: PeerId) -> None:
         self._simulator.crash(id_)

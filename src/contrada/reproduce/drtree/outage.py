@@ -114,10 +114,10 @@ def _print(run: Run, found: Found) -> None:
     pairs = sum(len(wanted) for wanted in next(iter(found.values())).wanted.values())
     say_prose(
         run.reporter,
-        f"Of about {pairs:,} pairs of event and receiver, the publisher's own match aside. A "
-        f"deputy serves events when its leader was silent for {SILENCE} rounds, and leads after "
-        f"{VARIANTS[PLAIN].patience}; what the leader should have passed on before is lost. The "
-        "paper does not say what happens to events meanwhile.",
+        f"Of about {pairs:,} pairs of event and receiver, the publisher's own match aside. When a "
+        f"leader was silent for {SILENCE} rounds, its neighbours send its deputy what it may have "
+        f"missed; the deputy serves events from then on, and leads after "
+        f"{VARIANTS[PLAIN].patience}. The paper does not say what happens to events meanwhile.",
     )
 
 
