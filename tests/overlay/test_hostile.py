@@ -201,10 +201,10 @@ def count_refused(peer: Peer) -> int:
 
 
 def find_strangers(simulator: Simulator, id_: PeerId) -> list[PeerId]:
-    """List who is not a parent or a child of a peer and has not just been one, nor the peer."""
+    """List who is no parent, deputy or child of a peer and has not just been one, nor the peer."""
     state = simulator.peers[id_].state
-    known = {id_, state.parent, *(child for children in state.levels for child in children)}
-    known |= {*state.leaving, *state.formers}
+    known = {id_, state.parent, state.heir, *state.leaving, *state.formers}
+    known.update(child for children in state.levels for child in children)
     return [other for other in (*simulator.living(), NOBODY) if other not in known]
 
 

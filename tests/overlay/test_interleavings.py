@@ -50,7 +50,17 @@ STATES_MAX = 200_000  # more are a sign of a time that `STAMPS` does not name
 ROUNDS_MAX = 30  # of three peers, in the worst order
 REST_ROUNDS = 12  # longer than patience, grace and a request to join take
 AGE_MAX = 7.0  # beyond every limit of the protocol, in periods
-STAMPS = {"heard", "moved", "asked", "changed", "compacted", "crowded", "offered", "since", "told"}
+STAMPS = {
+    "heard",
+    "moved",
+    "asked",
+    "changed",
+    "compacted",
+    "crowded",
+    "offered",
+    "since",
+    "due_since",
+}
 
 Mail = tuple[PeerId, PeerId, Message]  # sender, receiver, message
 Frozen = tuple[Any, ...]  # the memory of a peer, with ages for times

@@ -128,7 +128,7 @@ def take_give(state: State, give: Give, sender: PeerId, now: float, out: Effects
 def take_handed(state: State, handed: Handed, sender: PeerId, now: float, out: Effects) -> bool:
     """Bring children from one child to another."""
     children = state.children(handed.level + 1)
-    is_known = sender in state.leaving or any(sender in below for below in state.levels)
+    is_known = sender in children or sender in state.children(handed.level)  # has come here itself
     if not is_known or not 1 <= handed.level < state.top:
         return False
     if handed.is_gone and sender in children:
@@ -144,7 +144,9 @@ def take_handed(state: State, handed: Handed, sender: PeerId, now: float, out: E
             out.send(home, Adopt(handed.level, entries))
         else:
             for entry in entries:
-                state.see_off(entry.id, make_child(entry, now), now)
+                if not any(entry.id in below for below in state.levels):
+                    state.see_off(entry.id, make_child(entry, now), now)
+    report_change(state, now, out)
     return True
 
 

@@ -41,9 +41,11 @@ def is_silent(state: State, heard: float, now: float) -> bool:
 def step_in(state: State, asker: PeerId, level: int, now: float, out: Effects) -> None:
     """Lead as soon as another child of a silent parent asks for it: that one has waited longer."""
     copy = state.copy
-    if copy is None or state.heir != state.id or not is_silent(state, state.heard, now):
+    is_deputy = copy is not None and state.heir == state.id and state.settings.deputies
+    if copy is None or not is_deputy or state.is_root or state.top > 0:
         return
-    if level < len(copy.lists) and any(entry.id == asker for entry in copy.lists[level]):
+    is_listed = level < len(copy.lists) and any(e.id == asker for e in copy.lists[level])
+    if is_listed and is_silent(state, state.heard, now):
         replace_parent(state, now, out)
 
 
@@ -57,7 +59,7 @@ def replace_parent(state: State, now: float, out: Effects) -> None:
         _turn_to(state, heir, now)
     elif copy is not None and state.top == 0:
         dead, heard = state.parent, now - TRUST * state.settings.period
-        for level, entries in enumerate(copy.lists):
+        for level, entries in enumerate(copy.lists[: HEIGHT_MAX - 1]):
             others = [e for e in entries if e.id not in (state.id, dead)]
             state.levels.append({e.id: make_child(e, heard) for e in others})
             for entry in others:

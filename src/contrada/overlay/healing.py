@@ -31,8 +31,7 @@ from contrada.overlay.structure import (
 
 
 def check(state: State, now: float, out: Effects) -> None:
-    """Run every check once; what changes the structure is done one thing at a time."""
-    sanitise(state, now)
+    """Run every check once on a sane memory; the structure is changed one thing at a time."""
     _forget_silent(state, now, out)
     while state.top > 0 and not state.levels[-1]:
         state.levels.pop()
@@ -111,8 +110,10 @@ def take_leave(state: State, leave: Leave, sender: PeerId, now: float, out: Effe
 
 def take_moved(state: State, moved: Moved, sender: PeerId, now: float, out: Effects) -> bool:
     """Have another parent, as the old one says, or who was it before, or its deputy."""
-    is_heir = sender == state.heir == moved.to and is_silent(state, state.heard, now)
-    if not is_heir and sender not in (state.parent, state.bridge):
+    is_alone = not state.is_root and is_silent(state, state.heard, now)
+    is_heir = is_alone and sender == state.heir == moved.to
+    was_parent = sender == state.bridge or state.formers.get(sender) == state.moved
+    if not is_heir and not was_parent and sender != state.parent:
         return False
     if moved.level != state.top or moved.to == state.id:
         return False

@@ -74,7 +74,7 @@ def take_report(state: State, told: Report, sender: PeerId, now: float, out: Eff
         entry.cells,
         entry.wide,
     )
-    if now - child.told > _GRACE * state.settings.period:
+    if now - child.due_since > _GRACE * state.settings.period:
         child.due.clear()
     for due in child.due:  # this report may be older
         child.widen(due, state.settings.space)
@@ -132,6 +132,7 @@ def take_refuse(state: State, refuse: Refuse, sender: PeerId, now: float, out: E
         return True
     state.redirects += 1
     state.formers[sender] = now
+    state.heir = state.copy = None
     state.parent, state.heard = refuse.above, now - TRUST * state.settings.period
     report(state, now, out)
     return True
@@ -142,7 +143,7 @@ def take_join(state: State, request: Join, sender: PeerId, now: float, out: Effe
     joiner = request.entry
     if joiner.id == state.id or request.hops >= _HOPS_MAX:
         state.contact = None  # all on the way back here ask each other
-        if joiner.id == state.id and state.top > 0:
+        if joiner.id == state.id and state.top > 0 and request.ticket == state.ticket:
             state.asked = NEVER  # the contact was below
         return joiner.id == state.id
     if request.at >= 0:

@@ -41,6 +41,7 @@ from contrada.overlay.messages import (
     Took,
 )
 from contrada.overlay.repeating import Kept
+from contrada.overlay.sanitising import sanitise
 from contrada.overlay.state import Settings, State
 from contrada.overlay.wire import check_payload
 
@@ -69,6 +70,7 @@ class Peer:
     def tick(self, now: float, contact: PeerId | None = None) -> list[Effect]:
         """Run every check once; a root asks the contact for a parent."""
         state, out = self.state, Effects(self.state.id)
+        sanitise(state, now)
         self._kept.repeat(state, now, out)
         healing.check(state, now, out)
         deputies.send_copy(state, out)
@@ -78,9 +80,13 @@ class Peer:
         return out.list
 
     def receive(self, message: Message, sender: PeerId, now: float) -> list[Effect]:
-        """Take a message; one that the sender may not send is counted and changes nothing."""
+        """Take a message; one that the sender may not send is counted and changes nothing.
+
+        If the parent has fallen silent, events are repeated first: the message may bring another.
+        """
         out = Effects(self.state.id)
-        self._kept.repeat_up(self.state, now, out)
+        if sender != self.state.parent:
+            self._kept.repeat_up(self.state, now, out)
         if sender == self.state.id or not self._handle(message, sender, now, out):
             self.refusals[type(message).__name__] += 1
         return out.list

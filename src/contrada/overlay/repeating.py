@@ -30,7 +30,7 @@ class _Handled:
 
 
 class Kept:
-    """The events that may have to be sent once more."""
+    """The events that may have to be sent once more: the last 1,024, of twice the patience."""
 
     def __init__(self) -> None:
         """Start without any."""
@@ -51,7 +51,7 @@ class Kept:
         self._repeat_down(state, now, out)
 
     def repeat_up(self, state: State, now: float, out: Effects) -> None:
-        """Do so if the parent is silent, before another takes its place."""
+        """Send what the parent may have missed if it is silent, before another takes its place."""
         if state.is_root or not self._falls_silent(state, state.parent, state.heard, now):
             return
         for handled in self._since(state.heard, state):

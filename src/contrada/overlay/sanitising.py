@@ -4,7 +4,7 @@ from typing import Any
 
 from contrada.overlay.boxes import is_box
 from contrada.overlay.messages import PeerId
-from contrada.overlay.state import HEIGHT_MAX, RECENT_MAX, Child, State
+from contrada.overlay.state import DUE_MAX, HEIGHT_MAX, RECENT_MAX, Child, State
 
 _TICKET_MAX = 2**53
 _FORMERS_MAX = 64
@@ -48,6 +48,8 @@ def _sanitise_children(state: State, children: dict[PeerId, Child], now: float) 
         else:
             child.heard = _past(child.heard, now)
             child.calm = max(0.0, child.calm)
+            child.due_since = _past(child.due_since, now)
+            child.due = [e for e in child.due[-DUE_MAX:] if is_box(e.box, dimensions)]
 
 
 def _past(time: float, now: float) -> float:

@@ -24,7 +24,7 @@ from contrada.overlay.splitting import SPLITS
 
 NEVER = -1e9
 RECENT_MAX = 64  # events by which a leader is judged
-_DUE_MAX = 64  # nodes on their way to a child that are remembered
+DUE_MAX = 64  # nodes on their way to a child that are remembered
 WIDE_MAX = 64  # peers outside the boxes of which a node tells its parent
 _M_MAX = 128  # lists must fit into messages
 HEIGHT_MAX = 48  # levels of a peer: enough for any number of peers, and a bound for garbage
@@ -85,7 +85,7 @@ class Child:
     deputy: PeerId | None = None
     filter: Box | None = None  # of the peer itself
     due: list[Entry] = field(default_factory=list)  # nodes that it has been told to adopt
-    told: float = NEVER  # when that was
+    due_since: float = NEVER
 
     def meets(self, box: Box, space: Space) -> bool:
         """Tell whether an event may concern somebody below."""
@@ -103,8 +103,8 @@ class Child:
     def expect(self, entries: Iterable[Entry], space: Space, now: float) -> None:
         """Know of nodes that this child has just been told to adopt."""
         self.due += entries
-        del self.due[:-_DUE_MAX]
-        self.told = now
+        del self.due[:-DUE_MAX]
+        self.due_since = now
         for entry in self.due:
             self.widen(entry, space)
 

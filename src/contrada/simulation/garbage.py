@@ -83,11 +83,12 @@ class Garbage:
             self._simulator.inject(self._id(), self._id(), self.make_message())
 
     def _children(self, now: float) -> dict[PeerId, Child]:
-        rng = self._rng
-        return {
-            self._id(): make_child(self._entry(), float(now + rng.normal() * 5))
-            for _ in range(int(rng.integers(0, 7)))
-        }
+        rng, children = self._rng, {}
+        for _ in range(int(rng.integers(0, 7))):
+            child = make_child(self._entry(), float(now + rng.normal() * 5))
+            child.due, child.due_since = list(self._entries()), self._times(1)[0]
+            children[self._id()] = child
+        return children
 
     def _id(self) -> PeerId:
         return self._ids[int(self._rng.integers(len(self._ids)))]
