@@ -15,6 +15,7 @@ from contrada.overlay.structure import add_child, is_bound
 _REDIRECTS_MAX = 8
 _GRACE = 1.5  # periods in which a peer may not know yet of what has changed
 _JOIN_PATIENCE = 2.5  # periods that a request may take
+_TICKETS_OPEN = 8  # requests whose answers are awaited: who is asked by many asks many
 _HOPS_MAX = HEIGHT_MAX
 _RING_MAX = 8  # hops among peers that wait for each other
 
@@ -109,7 +110,7 @@ def take_accept(state: State, accept: Accept, sender: PeerId, now: float, out: E
         if state.heir != state.id:
             state.copy = None
         return True
-    is_asked = accept.ticket > 0 and 0 <= state.ticket - accept.ticket <= 1
+    is_asked = accept.ticket > 0 and 0 <= state.ticket - accept.ticket < _TICKETS_OPEN
     if is_asked and state.is_root and accept.level == state.top and accept.parent != state.id:
         state.move_to(accept.parent, now)
         state.asked = NEVER
