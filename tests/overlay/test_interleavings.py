@@ -5,13 +5,12 @@ they cause are delivered. What the checks compare are differences of times with 
 state is told by its ages up to the greatest limit, and the states between rounds are finitely many.
 
 **Exhausted**, for the plain protocol with three peers, m = 2 and M = 4: whatever can come of three
-peers that know nothing of each other (about 1,700 states between rounds, 114,000 deliveries), and
-of corrupted memories (160 to 2,400 states, up to 210,000 deliveries in four of the twelve), in
+peers that know nothing of each other (2,600 to 3,500 states between rounds, up to 750,000
+deliveries), and of twelve corrupted memories (40 to 11,400 states, up to 2,500,000 deliveries), in
 every order of delivery and with every answer of the oracle; in `make soak` also with one message
-lost or doubled anywhere. The searches end because they
-find no new state, not at some depth. In whatever order, the peers come to rest within
-`ROUNDS_MAX` rounds: to states that are legal, that only such states follow, and in which events are
-delivered exactly.
+lost or doubled anywhere. The searches end because they find no new state, not at some depth. In
+whatever order, the peers come to rest within `ROUNDS_MAX` rounds: to states that are legal, that
+only such states follow, and in which events are delivered exactly.
 
 **Not exhausted**: messages that outlive their round, peers that tick at different rates, several
 faults, and more than three peers (so no splits: they need five). These are left to random walks
