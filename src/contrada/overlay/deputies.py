@@ -41,11 +41,11 @@ def is_silent(state: State, heard: float, now: float) -> bool:
 def step_in(state: State, asker: PeerId, level: int, now: float, out: Effects) -> None:
     """Lead as soon as another child of a silent parent asks for it: that one has waited longer."""
     copy = state.copy
-    is_deputy = copy is not None and state.heir == state.id and state.settings.deputies
-    if copy is None or not is_deputy or state.is_root or state.top > 0:
+    if copy is None or state.heir != state.id or not state.settings.deputies:
         return
-    is_listed = level < len(copy.lists) and any(e.id == asker for e in copy.lists[level])
-    if is_listed and is_silent(state, state.heard, now):
+    if state.is_root or state.top > 0 or not is_silent(state, state.heard, now):
+        return
+    if level < len(copy.lists) and any(entry.id == asker for entry in copy.lists[level]):
         replace_parent(state, now, out)
 
 

@@ -30,7 +30,7 @@ class _Handled:
 
 
 class Kept:
-    """The events that may have to be sent once more: the last 1,024, of twice the patience."""
+    """The events that may have to be sent once more: the last ones, of twice the patience."""
 
     def __init__(self) -> None:
         """Start without any."""
