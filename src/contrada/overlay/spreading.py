@@ -4,9 +4,9 @@ An event goes down a link if it meets the box of the subtree, and its cells if t
 that hang outside the boxes are served by the root, or by the lowest node that knows too many of
 them to tell its parent.
 
-No event is lost because a node changes hands. Who has a new parent sends what rises also the old
-way, by its *bridge*, until the new parent has answered; who has let a child go passes on to it. And
-while a leader is silent its deputy serves in its place, by its copy, long before it leads.
+Events should outlive a change of hands. Who has a new parent sends what rises also the old way, by
+its *bridge*, until the new parent has answered; who has let a child go passes on to it. And while a
+leader is silent its deputy serves in its place, by its copy, long before it leads.
 """
 
 from collections import OrderedDict
