@@ -16,6 +16,8 @@ from contrada.simulation.garbage import Garbage, make_box
 from contrada.simulation.simulator import Network, Simulator
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.random import Generator
 
     from contrada.overlay.boxes import Box
@@ -153,7 +155,7 @@ def test_filters_may_have_whole_numbers_for_sides() -> None:
 
 
 @pytest.mark.parametrize("swapping", [False, True])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 2, 3, 4])  # in all of them leaders change
 def test_no_event_is_lost_while_children_move_and_leaders_change(seed: int, swapping: bool) -> None:
     rng = np.random.default_rng(seed)
     simulator = Simulator(Settings(UNIT, 2, 5, swapping=swapping), rng)
@@ -218,17 +220,20 @@ def come_to_rest(simulator: Simulator) -> None:
     pytest.fail("children move for ever")
 
 
+@pytest.mark.parametrize("stop", [Simulator.crash, Simulator.leave])
 @pytest.mark.parametrize("level", [1, 3])
 @pytest.mark.parametrize("seed", range(3))
-def test_one_crash_loses_no_event(seed: int, level: int) -> None:
+def test_who_goes_takes_no_event_along(
+    seed: int, level: int, stop: Callable[[Simulator, PeerId], None]
+) -> None:
     rng = np.random.default_rng(seed)
     simulator = Simulator(Settings(UNIT, 3, 6), rng)
     for number in range(100):
         simulator.add(EVERYWHERE if number % 25 == 0 else make_filter(rng))
     assert_legal_soon(simulator, seed)
     come_to_rest(simulator)
-    dead = next(id_ for id_, peer in simulator.peers.items() if peer.state.top == level)
-    others = [id_ for id_ in simulator.living() if id_ != dead]
+    gone = next(id_ for id_, peer in simulator.peers.items() if peer.state.top == level)
+    others = [id_ for id_ in simulator.living() if id_ != gone]
     heard: list[tuple[int, PeerId]] = []
     wanted: list[tuple[int, PeerId]] = []
 
@@ -236,16 +241,16 @@ def test_one_crash_loses_no_event(seed: int, level: int) -> None:
         heard.append((event.payload, id_))
 
     simulator.on_deliver = hear
-    for number in range(160):  # from two periods before the crash to six after it
+    for number in range(160):  # from two periods before it goes to six after that
         if number == 40:
-            simulator.crash(dead)
+            stop(simulator, gone)
         point = rng.random(2).tolist()
         box = (*point, *point)
         simulator.publish(others[int(rng.integers(len(others)))], box, number)
         wanted += [(number, id_) for id_ in others if simulator.peers[id_].state.wants(box)]
         simulator.run_rounds(0.05)
     simulator.run_rounds(6)
-    assert sorted(pair for pair in heard if pair[1] != dead) == sorted(wanted)
+    assert sorted(pair for pair in heard if pair[1] != gone) == sorted(wanted)
 
 
 def test_what_was_said_of_a_wide_peer_long_ago_hides_nothing_of_its_filter() -> None:

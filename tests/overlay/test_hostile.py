@@ -6,47 +6,44 @@ child that is forgotten when it falls silent; `Accept` and `Offer`, if it guesse
 request that they answer; and `Event`, if the receiver is outside the boxes and served by whoever is
 the root, or knows the stranger as somebody's deputy. Every other kind is refused, and changes
 nothing.
-
-`Maker` makes well-typed values from the annotations of the messages and of the state, so that a new
-kind of message or a new field is covered as soon as it exists.
 """
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from copy import deepcopy
-from dataclasses import fields, is_dataclass, replace
-from math import inf, nan
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, NewType, Union, get_args, get_origin, get_type_hints
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from contrada.errors import PeerError
 from contrada.overlay.boxes import Space, meets
-from contrada.overlay.cells import Cells, cover
 from contrada.overlay.effects import Send
 from contrada.overlay.messages import Accept, Entry, Event, Join, Message, PeerId, Refuse
 from contrada.overlay.peer import Peer
+from contrada.overlay.repeating import Kept
 from contrada.overlay.splitting import SPLITS
-from contrada.overlay.state import Child, Settings, State
+from contrada.overlay.state import Child, Settings
 from contrada.overlay.wire import VERSION, decode, encode
+from contrada.simulation.garbage import (
+    FOREVER,
+    KINDS,
+    NOBODY,
+    WILD_NUMBERS,
+    WILD_WHOLES,
+    Garbage,
+    Maker,
+)
 from contrada.simulation.simulator import Network, Simulator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from numpy.random import Generator
 
     from contrada.overlay.boxes import Box
     from contrada.overlay.effects import Effect
-
-KINDS: tuple[type, ...] = get_args(Message)
-FOREVER = {"id", "filter", "filters", "is_wide", "settings"}  # what no corruption touches
-NOBODY = PeerId(10**9)
-WILD_WHOLES = [-1, -(2**62), 47, 10**6, 2**63 - 1]
-WILD_NUMBERS = [nan, inf, -inf, -1e18, 1e18]
 
 
 def start(id_: int, filter_: Box, settings: Settings) -> Peer:
@@ -62,95 +59,6 @@ def start_again(peer: Peer) -> Peer:
 def wants(peer: Peer, box: Box) -> bool:
     """Tell whether a peer should hear of an event."""
     return any(meets(filter_, box) for filter_ in peer.state.filters)
-
-
-class Maker:
-    """Makes well-typed garbage: of types, of messages and of memories."""
-
-    def __init__(self, rng: Generator, dimensions: int, ids: Sequence[PeerId], now: float) -> None:
-        self._rng, self._dimensions, self._now = rng, dimensions, now
-        self._ids = [*ids, NOBODY]
-
-    def make_box(self) -> Box:
-        """A box in and around the unit cube; some are flat, some unbounded."""
-        k, rng = self._dimensions, self._rng
-        sides = rng.random(2 * k) * 2 - 0.5
-        lows, highs = np.minimum(sides[:k], sides[k:]), np.maximum(sides[:k], sides[k:])
-        if rng.random() < 0.1:
-            highs = lows
-        if rng.random() < 0.1:
-            lows[0], highs[-1] = -np.inf, np.inf
-        return (*lows.tolist(), *highs.tolist())
-
-    def make_id(self) -> PeerId:
-        return self._ids[int(self._rng.integers(len(self._ids)))]
-
-    def make_message(self, kinds: Sequence[type] = KINDS) -> Message:
-        """Any message of some kinds that comes through the wire."""
-        while True:
-            message: Message = self.make(kinds[int(self._rng.integers(len(kinds)))])
-            try:
-                return decode(encode(message), self._dimensions)
-            except PeerError:
-                continue
-
-    def corrupt(self, peer: Peer) -> None:
-        """Overwrite all that a peer remembers of the others."""
-        hints = get_type_hints(State)
-        for name in sorted(set(hints) - FOREVER):
-            setattr(peer.state, name, self.make(hints[name]))
-        peer.state.levels = peer.state.levels or [{}]
-
-    def make(self, type_: Any) -> Any:
-        """Make any value of a type."""
-        origin, arguments, rng = get_origin(type_), get_args(type_), self._rng
-        if isinstance(type_, NewType):
-            return self.make_id()
-        if type_ == tuple[float, ...]:
-            return self.make_box()
-        if type_ is Cells:
-            k = self._dimensions
-            return cover(self.make_box(), Space((0.0,) * k + (1.0,) * k))
-        if origin in (UnionType, Union):
-            return self.make(arguments[int(rng.integers(len(arguments)))])
-        if origin is dict:
-            key, value = arguments
-            return {self.make(key): self.make(value) for _ in range(int(rng.integers(0, 7)))}
-        if origin in (list, tuple, set, frozenset):
-            if origin is tuple and arguments[-1] is not Ellipsis:
-                return tuple(self.make(argument) for argument in arguments)
-            return origin(self.make(arguments[0]) for _ in range(self._make_length()))
-        if is_dataclass(type_) and isinstance(type_, type):
-            hints = get_type_hints(type_)
-            return type_(*[self.make(hints[f.name]) for f in fields(type_) if f.init])
-        return self._make_plain(type_)
-
-    def _make_length(self) -> int:
-        rng = self._rng
-        return 60 if rng.random() < 0.02 else int(rng.integers(0, 6))
-
-    def _make_whole(self) -> int:
-        rng = self._rng
-        return int(rng.choice(WILD_WHOLES)) if rng.random() < 0.1 else int(rng.integers(0, 9))
-
-    def _make_number(self) -> float:
-        rng = self._rng
-        if rng.random() < 0.1:
-            return float(rng.choice(WILD_NUMBERS))
-        return float(self._now + rng.normal() * rng.choice([1, 10, 100]))
-
-    def _make_plain(self, type_: Any) -> Any:
-        rng = self._rng
-        plain: dict[Any, Callable[[], Any]] = {
-            bool: lambda: bool(rng.random() < 0.5),
-            int: self._make_whole,
-            float: self._make_number,
-            bytes: lambda: rng.bytes(int(rng.integers(0, 9))),
-            str: lambda: str(rng.choice(["", "a", "inf"])),
-            NoneType: lambda: None,
-            Any: lambda: None,
-        }
-        return plain[type_]()
 
 
 # Overlays to attack
@@ -276,6 +184,44 @@ def test_a_known_sender_that_lies_does_harm_that_heals() -> None:
 
 
 # Corrupted memories
+
+
+def list_memories(peer: Peer) -> dict[str, object]:
+    """All that a peer remembers, field by field, also of its children; but for its counts."""
+    assert vars(peer).keys() == {"state", "refusals", "_published", "_has_left", "_seen", "_kept"}
+    parts: list[Any] = [peer.state, peer.state.seeking, peer._seen, peer._kept]
+    parts += [peer.state.promise] if peer.state.promise else []
+    parts += [child for level in peer.state.levels for child in level.values()]
+    named = {f"{type(part).__name__}.{f.name}": part for part in parts for f in fields(part)}
+    found = {name: getattr(part, name.split(".")[1]) for name, part in named.items()}
+    return {**found, "published": peer._published, "has_left": peer._has_left}
+
+
+def test_corruption_leaves_nothing_that_a_peer_remembers_as_it_was() -> None:
+    rng = np.random.default_rng(1)
+    peer = start(0, (0.1, 0.1, 0.2, 0.2), Settings(UNIT, 2, 4))
+    maker = Maker(rng, 2, [PeerId(i) for i in range(12)], 50.0)
+    seen: dict[str, set[str]] = defaultdict(set)
+    for _ in range(60):
+        maker.corrupt(peer)
+        for name, value in list_memories(peer).items():
+            seen[name].add(repr(value))
+    constant = {name for name, values in seen.items() if len(values) == 1}
+    assert constant == {f"State.{name}" for name in FOREVER}
+    assert seen["Child.is_sure"] == {"True", "False"}
+    assert {"None", "()"} <= seen["Child.wide"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_corrupted_peers_are_soon_legal_and_exact_and_forget_what_never_was(seed: int) -> None:
+    simulator, rng = build(seed)
+    garbage = Garbage(simulator, rng)
+    for id_ in simulator.living():
+        garbage.corrupt(id_)
+    garbage.send(100)
+    assert_legal_within(simulator, 5 * HEALING_ROUNDS)
+    assert all(peer._kept == Kept() for peer in simulator.peers.values())
+    assert_exact(simulator, rng)
 
 
 @pytest.mark.parametrize("seed", range(300))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import deque
+from math import inf, nan
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from contrada.overlay.boxes import Space
-from contrada.overlay.effects import Effect, Send
+from contrada.overlay.effects import Deliver, Effect, Effects, Send
 from contrada.overlay.messages import Accept, Copy, Entry, Event, Moved, PeerId, Report
 from contrada.overlay.peer import Peer
+from contrada.overlay.repeating import Handled, Kept
 from contrada.overlay.state import Child, Settings
 
 if TYPE_CHECKING:
@@ -113,6 +118,45 @@ def test_no_more_is_kept_than_a_thousand_events() -> None:
     for number in range(3_000):
         peer.publish(HERE, number, 0.5)
     assert list_events(peer.tick(2.0), DEPUTY) == list(range(3_000 - 1_024, 3_000))
+
+
+@pytest.mark.parametrize("payload", ["x" * 2**19, [[]] * 2**14, {"a": ["x" * 2**18, "é" * 2**18]}])
+def test_no_more_is_kept_than_16_mebibytes_of_payloads(payload: Any) -> None:
+    kept = Kept()
+    for number in range(100):
+        kept.keep(Event(CHILD, number, HERE, payload, 0, True), None, 0, 0.5)
+    assert 1 <= len(kept.handled) <= 32
+    assert kept.handled[-1].event.number == 99
+    kept.repeat(make_leader().state, 8.0, Effects(PeerId(0)))
+    assert kept == Kept()
+
+
+@pytest.mark.parametrize("time", [inf, -inf, nan, 1e18, 50.0, 3.0])
+def test_what_is_kept_from_a_time_that_cannot_be_is_forgotten(time: float) -> None:
+    peer = make_leader()
+    event = Event(CHILD, 1, THERE, "garbage", 0, True)
+    garbage = [Handled(event, None, 0, at, -(2**62)) for at in (time, 1.0, time)]
+    peer._kept = Kept(deque(garbage), {CHILD: time, SIBLING: time}, 2**62)
+    for now in range(1, 12):
+        peer.tick(float(now))
+    assert peer._kept == Kept()
+
+
+def test_garbage_that_no_peer_could_have_sent_is_not_repeated() -> None:
+    peer = make_leader()
+    for number, box in ((-1, HERE), (1, HERE[:3]), (2, HERE), (2**63, HERE)):
+        event = Event(CHILD, number, box, number, 0, True)
+        peer._kept.handled.append(Handled(event, None, 9, 0.5, 0))
+    assert list_events(peer.tick(2.0), DEPUTY) == [2]
+
+
+def test_an_event_that_is_repeated_after_many_others_is_not_delivered_twice() -> None:
+    peer = make_child(DEPUTY)
+    first = Event(SIBLING, 1, HERE, "first", 0, False)
+    delivered = []
+    for event in (first, *(Event(SIBLING, n, HERE, n, 0, False) for n in range(2, 20_000)), first):
+        delivered += [e for e in peer.receive(event, PARENT, 0.5) if isinstance(e, Deliver)]
+    assert len(delivered) == 19_999
 
 
 def test_what_a_child_was_told_to_adopt_counts_until_it_must_have_arrived() -> None:

@@ -32,8 +32,9 @@ from contrada.overlay.peer import Peer
 from contrada.overlay.splitting import SPLITS
 from contrada.overlay.state import HEIGHT_MAX, Settings
 from contrada.overlay.wire import decode, encode
+from contrada.simulation.garbage import NOBODY, Maker
 from contrada.simulation.simulator import Network, Simulator
-from overlay.test_hostile import NOBODY, Maker, start_again, wants
+from overlay.test_hostile import start_again, wants
 
 if TYPE_CHECKING:
     from contrada.overlay.effects import Effect
@@ -110,7 +111,9 @@ class Overlay(RuleBasedStateMachine):
 
     @rule(index=indexes)
     def corrupt(self, index: int) -> None:
-        self.make_maker().corrupt(self.simulator.peers[self.choose(index)])
+        id_ = self.choose(index)
+        self.lives[id_] += 1  # it forgets what it has heard
+        self.make_maker().corrupt(self.simulator.peers[id_])
 
     @rule(count=st.integers(1, 20))
     def litter(self, count: int) -> None:

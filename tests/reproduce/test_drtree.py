@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import re
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from contrada.cli import main
+from contrada.errors import ContradaError
 from contrada.overlay.boxes import Box, covers, meets
 from contrada.overlay.messages import PeerId
 from contrada.overlay.state import Settings
+from contrada.reproduce.drtree import growing
 from contrada.reproduce.drtree.accuracy import measure_false_positives
 from contrada.reproduce.drtree.comparators import (
     CONTAINMENT,
@@ -20,8 +26,16 @@ from contrada.reproduce.drtree.comparators import (
 )
 from contrada.reproduce.drtree.containment import measure_containment
 from contrada.reproduce.drtree.experiments import reproduce
-from contrada.reproduce.drtree.gallery import Events, Gallery
-from contrada.reproduce.drtree.growing import grow, plain
+from contrada.reproduce.drtree.gallery import (
+    ALL,
+    MOVING,
+    RSTAR,
+    RSTAR_CELLS,
+    Events,
+    Gallery,
+    ignore_cells,
+)
+from contrada.reproduce.drtree.growing import OverlayFailed, await_legal, grow, plain
 from contrada.reproduce.drtree.links import count_departures, list_links, share_in_largest
 from contrada.reproduce.drtree.memory import measure_memory
 from contrada.reproduce.drtree.organisations import (
@@ -32,7 +46,7 @@ from contrada.reproduce.drtree.organisations import (
 )
 from contrada.reproduce.drtree.outage import measure_outage
 from contrada.reproduce.drtree.paper import bound_connection, bound_height
-from contrada.reproduce.drtree.plan import Plan, Run
+from contrada.reproduce.drtree.plan import QUICK, Plan, Run
 from contrada.reproduce.drtree.sizes import SETTINGS, measure_sizes
 from contrada.reproduce.drtree.stabilising import HARMS, VARIANTS, measure_healing
 from contrada.reproduce.drtree.tracing import trace_event, trace_join
@@ -110,7 +124,30 @@ def test_all_tables_are_printed_and_all_figures_drawn(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == FIGURES
     for stated in ("2 – 3 %", "O(N log_m N)", "O(M log² N / log m) bits"):
         assert stated in notes.text
+    assert f"with {os.cpu_count()} cores" in " ".join(notes.lines)
     assert all(len(line) <= 120 for line in notes.lines)
+
+
+def test_an_overlay_that_does_not_become_legal_says_how_it_was_made_and_how_to_see_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(growing, "ROUNDS_MAX", 0)
+    told = (
+        r"an overlay \(N = 100, uniform filters, quadratic splits, nothing beyond the paper, "
+        r"random numbers of \[3, 1, 100\]\) is not legal after 0 rounds; \d+ faults: .+; "
+        r"to see it again: contrada reproduce drtree --quick --seed 3"
+    )
+    with pytest.raises(ContradaError) as error:
+        reproduce(tmp_path, QUICK, Notes(), seed=3)
+    assert re.fullmatch(told, str(error.value))
+
+
+def test_an_overlay_that_is_never_legal_again_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    overlay = grow(Settings(UNIT), "clustered", 20, np.random.default_rng([1, 5]))
+    monkeypatch.setattr(overlay.simulator, "find_faults", lambda: ["1 is a ring"])
+    told = "clustered filters, rstar splits, with summaries, deputies, moving, .* 1 is a ring"
+    with pytest.raises(OverlayFailed, match=told):
+        await_legal(overlay)
 
 
 def test_the_same_seed_gives_the_same_numbers_whatever_ran_before(tmp_path: Path) -> None:
@@ -136,6 +173,24 @@ def test_every_kind_of_harm_is_healed_at_every_size(run: Run) -> None:
     found = measure_healing(run)
     assert set(found) == {(v, h, n) for v in VARIANTS for h in HARMS for n in TINY.harmed}
     assert all(len(rounds) == TINY.harm_seeds for rounds in found.values())
+
+
+def test_a_node_that_becomes_poor_is_the_only_fault_of_a_copy() -> None:
+    overlay = grow(plain(), "uniform", 60, np.random.default_rng(7))
+    before = [peer.state.parent for peer in overlay.simulator.peers.values()]
+    copy = deepcopy(overlay)
+    do_harm, lemma, _ = HARMS["a node becomes poor"]
+    do_harm(copy, np.random.default_rng(7))
+    assert lemma == "3.3"
+    living = copy.simulator.peers.keys()
+    counts = [
+        1 + len(peer.state.levels[1].keys() & living)
+        for peer in copy.simulator.peers.values()
+        if peer.state.top > 0
+    ]
+    assert [count for count in counts if count < SETTINGS.m] == [SETTINGS.m - 1]
+    assert await_legal(copy) > 0
+    assert [peer.state.parent for peer in overlay.simulator.peers.values()] == before
 
 
 @pytest.mark.parametrize("variant", [plain("rstar"), Settings(UNIT)])
@@ -171,6 +226,37 @@ def test_no_organisation_misses_a_receiver_and_all_see_the_same_events(run: Run)
         assert len({row.accuracy.score.matches for row in same}) == 1
         rates = {row.name: row.accuracy.false_positives for row in same}
         assert rates[DIMENSIONS] >= rates[CONTAINMENT]
+
+
+def test_summaries_spare_visits_and_cost_no_receiver_of_one_tree(tmp_path: Path) -> None:
+    gallery = Gallery(Run(replace(TINY, accuracy_events=200), tmp_path, Notes(), seed=1))
+    for plain_one, summarised in ((RSTAR, RSTAR_CELLS), (MOVING, ALL)):
+        overlay = gallery.overlay("uniform", plain_one, 150)
+        assert gallery.overlay("uniform", summarised, 150) is overlay
+        wide, narrow, again = (
+            gallery.measure("uniform", variant, 150)
+            for variant in (plain_one, summarised, plain_one)
+        )
+        assert wide == again
+        assert wide.score.matches == narrow.score.matches
+        assert wide.score.missed == narrow.score.missed == 0
+        assert wide.score.visits > narrow.score.visits
+        assert wide.messages > narrow.messages
+
+
+def test_cells_are_ignored_only_for_a_while() -> None:
+    simulator = grow(Settings(UNIT), "uniform", 60, np.random.default_rng(8)).simulator
+    children = [c for p in simulator.peers.values() for level in p.state.levels for c in level]
+
+    def see() -> list[object]:
+        states = [peer.state for peer in simulator.peers.values()]
+        return [c.cells for state in states for level in state.levels for c in level.values()]
+
+    before = see()
+    assert any(cells is not None for cells in before)
+    with ignore_cells(simulator):
+        assert see() == [None] * len(children)
+    assert see() == before
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -289,6 +375,18 @@ def test_memory_counts_entries_and_grows_with_them() -> None:
     leaf = next(peer for peer in peers if peer.state.top == 0)
     root = next(peer for peer in peers if peer.state.is_root)
     assert measure_memory(root).bytes > measure_memory(leaf).bytes
+
+
+def test_memory_tells_what_events_take_from_what_the_tree_takes() -> None:
+    overlay = grow(Settings(UNIT), "uniform", 40, np.random.default_rng(6))
+    peer = next(peer for peer in overlay.simulator.peers.values() if peer.state.is_root)
+    before = measure_memory(peer)
+    for number in range(20):
+        trace_event(overlay.simulator, PeerId(number), (0.5, 0.5, 0.5, 0.5))
+    after = measure_memory(peer)
+    assert after.entries == before.entries
+    assert after.bytes == pytest.approx(before.bytes, abs=500)  # refusals are counted
+    assert after.bytes_of_events > before.bytes_of_events + 20 * 250  # seen, and kept whole
 
 
 def test_the_bounds_are_those_of_the_lemmas() -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
 import pytest
 
 from contrada.errors import InvalidInput
@@ -11,6 +16,9 @@ from contrada.simulation.plan import Plan
 from contrada.simulation.publishing import Published, score
 from contrada.simulation.recording import Recorder, find_peers_at_fault
 from contrada.simulation.run import RootOracle, simulate
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SMALL = Plan(peers=24, events=12, plain=True)
 
@@ -90,6 +98,25 @@ def test_the_same_plan_gives_the_same_bytes_whether_watched_or_not() -> None:
     watched = simulate(plan, recorder.record)
     assert simulate(plan).dump() == watched.dump()
     assert simulate(make(seed=6)).dump() != watched.dump()
+
+
+def test_the_same_plan_gives_the_same_bytes_in_processes_that_hash_otherwise(
+    tmp_path: Path,
+) -> None:
+    options = "--peers 24 --events 12 --leave 0.1 --crash 0.2 --corrupt 0.3 --churn 1 --rounds 5"
+    command = [sys.executable, "-m", "contrada.cli", "simulate", *options.split(), "--dump"]
+    runs = {
+        seed: subprocess.Popen(
+            [*command, str(tmp_path / seed)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for seed in ("1", "2")
+    }
+    assert [run.wait() for run in runs.values()] == [0, 0]
+    one, other = ((tmp_path / seed).read_bytes() for seed in runs)
+    assert one == other
 
 
 def test_an_overlay_that_has_no_time_to_become_legal_is_a_failure() -> None:

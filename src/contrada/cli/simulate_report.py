@@ -37,6 +37,8 @@ def _describe_overlay(outcome: Outcome) -> list[Row]:
     rest = outcome.messages_at_rest
     if rest is not None:
         rows.append(("messages at rest", f"{rest:.2f}", "of a peer in a round"))
+    if outcome.overflown:
+        rows.append(("overflown", f"{outcome.overflown:,}", "messages lost to full inboxes"))
     return rows
 
 
@@ -105,6 +107,7 @@ def as_json(outcome: Outcome, seconds: float, files: Mapping[str, str], replay: 
             "rounds": outcome.rounds,
             **_write_rounds("build", outcome.built),
             **_write_rounds("heal", outcome.healed),
+            "overflown": outcome.overflown,
             "messages_at_rest": outcome.messages_at_rest,
             "events": len(outcome.events),
             "event_messages": outcome.event_messages,

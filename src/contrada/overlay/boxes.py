@@ -8,7 +8,8 @@ different units can be compared; what is flat has no volume, and is told apart b
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from math import inf, isfinite
+from math import inf
+from sys import float_info
 from typing import Any
 
 from contrada.errors import InvalidInput
@@ -16,6 +17,7 @@ from contrada.errors import InvalidInput
 Box = tuple[float, ...]
 Size = tuple[float, float]  # volume and margin
 
+DIMENSIONS_MAX = 8  # messages are bounded by it, and boxes of more would hardly tell apart
 _EVENT_SIDE = 0.01  # of the universe's
 _NUMBERS = (float, int)
 
@@ -84,10 +86,15 @@ class Space:
         """Refuse a universe in which nothing can be measured."""
         universe: Any = self.universe
         k = len(universe) // 2 if isinstance(universe, tuple) else 0
-        is_bounded = k > 0 and is_box(universe, k) and all(map(isfinite, universe))
-        if not is_bounded or any(universe[i] >= universe[i + k] for i in range(k)):
+        if k == 0 or not is_box(universe, k) or not _is_measurable(universe):
             raise InvalidInput(
-                f"the universe cannot be {universe!r}: it is a tuple of bounded lows, then highs"
+                f"the universe cannot be {universe!r:.100}: it is a tuple of bounded lows, then "
+                "highs"
+            )
+        if not 2 <= k <= DIMENSIONS_MAX:
+            raise InvalidInput(
+                f"the universe has from 2 to {DIMENSIONS_MAX} dimensions, of which the first two "
+                f"are space, not {k}: {universe!r:.100}"
             )
 
     @property
@@ -98,9 +105,7 @@ class Space:
     def is_wide(self, box: Box) -> bool:
         """Tell whether a box covers the universe in its first two dimensions, which are space."""
         k, universe = self.dimensions, self.universe
-        return all(
-            box[i] <= universe[i] and universe[i + k] <= box[i + k] for i in range(min(k, 2))
-        )
+        return all(box[i] <= universe[i] and universe[i + k] <= box[i + k] for i in range(2))
 
     def size(self, box: Box) -> Size:
         """Give the volume and the margin of a box as far as it lies in the universe."""
@@ -123,7 +128,14 @@ class Space:
         return joined_volume - volume, joined_margin - margin, volume
 
 
-@lru_cache(maxsize=2**18)
+def _is_measurable(universe: Box) -> bool:
+    k, most = len(universe) // 2, float_info.max
+    return all(abs(side) <= most for side in universe) and all(
+        0 < universe[i + k] - universe[i] <= most for i in range(k)
+    )
+
+
+@lru_cache(maxsize=2**14)
 def _measure(box: Box, universe: Box) -> Size:
     k = len(box) // 2
     volume, margin = 1.0, 0.0

@@ -15,6 +15,7 @@ from contrada.overlay.boxes import Box, Space
 
 SIDE = 32
 _LEVEL_MAX = 20
+_KEPT_MAX = 32  # summaries of which the union is kept: strangers may send ever new ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,11 @@ class Cells:
         return any(row & mask for row in rows)
 
 
-@lru_cache(maxsize=2**18)
+@lru_cache(maxsize=2**13)
 def cover(box: Box, space: Space) -> Cells | None:
     """Give the cells of a box; None for one that is empty."""
     k = len(box) // 2
-    if k < 2 or box[0] > box[k] or box[1] > box[k + 1]:
+    if box[0] > box[k] or box[1] > box[k + 1]:
         return None
     x0, y0, x1, y1 = _locate(box, space, _LEVEL_MAX)
     shift = _shift_for(x0, y0, x1, y1)
@@ -60,10 +61,15 @@ def cover(box: Box, space: Space) -> Cells | None:
 
 def unite(summaries: Iterable[Cells | None]) -> Cells | None:
     """Give the summary of several."""
-    return _unite(tuple(dict.fromkeys(s for s in summaries if s is not None)))
+    distinct = tuple(dict.fromkeys(s for s in summaries if s is not None))
+    return _unite_few(distinct) if len(distinct) <= _KEPT_MAX else _unite(distinct)
 
 
-@lru_cache(maxsize=2**17)
+@lru_cache(maxsize=2**10)
+def _unite_few(summaries: tuple[Cells, ...]) -> Cells | None:
+    return _unite(summaries)
+
+
 def _unite(summaries: tuple[Cells, ...]) -> Cells | None:
     if len(summaries) < 2:
         return summaries[0] if summaries else None

@@ -32,9 +32,9 @@ from contrada.model.relation import Family, SpatialRelation
 from contrada.model.subscription import Constraint, Filter, Subscription
 from contrada.overlay.boxes import Box, everything
 from contrada.overlay.merging import merge
+from contrada.overlay.state import FILTERS_MAX
 
-LIMIT = 32  # boxes of one peer
-LIMIT_MAX = 256
+LIMIT = 32  # boxes of one peer, if not told otherwise
 
 Side = tuple[float, float]  # low and high
 Rectangle = tuple[float, float, float, float]  # west, south, east, north
@@ -74,8 +74,8 @@ def derive_filters(
     They are at most `limit`, none covered by another; none at all if nothing can ever match. The
     time grows with the subscriptions as that of sorting them.
     """
-    if not 1 <= limit <= LIMIT_MAX:
-        raise InvalidInput(f"a peer has from 1 to {LIMIT_MAX} boxes, not {limit}")
+    if not 1 <= limit <= FILTERS_MAX:
+        raise InvalidInput(f"a peer has from 1 to {FILTERS_MAX} boxes, not {limit}")
     found: dict[Box, None] = {}
     for subscription in subscriptions:
         for filter_ in subscription.predicate.filters:

@@ -91,10 +91,9 @@ def depart(state: State, now: float, out: Effects) -> None:
         lists, above = list_heritage(state, 1, best.id, stays=False)
         out.send(best.id, Lead(1, lists, above))
         bid_farewell(state, 1, best.id, out)
+        state.truncate(1, best.id, now)
     elif not state.is_root:
         out.send(state.parent, Leave(state.top))
-    state.levels = [{}]
-    state.parent = state.id
 
 
 # What others may ask for
@@ -129,17 +128,17 @@ def take_replaced(
 ) -> bool:
     """Let another child take the place of one."""
     children, entry = state.children(replaced.level + 1), replaced.entry
-    if sender in state.leaving and entry.id not in (state.id, *children):
-        state.leaving[entry.id] = make_child(entry, state.leaving[sender].heard)
-        if replaced.level >= state.top:
-            out.send(entry.id, Moved(replaced.level, state.parent))
+    if sender in children:
+        state.release(replaced.level + 1, sender, now)
+        if entry.id != state.id:
+            add_child(state, replaced.level + 1, entry, now, out)
+        state.stay_calm()
         return True
-    if sender not in children:
+    if sender not in state.leaving or entry.id in (state.id, *children):
         return False
-    state.release(replaced.level + 1, sender, now)
-    if entry.id != state.id:
-        children[entry.id] = make_child(entry, now)
-    state.stay_calm()
+    state.see_off(entry.id, make_child(entry, now), state.leaving[sender].heard)
+    if replaced.level >= state.top:
+        out.send(entry.id, Moved(replaced.level, state.parent))
     return True
 
 

@@ -93,9 +93,6 @@ def _take_over(state: State, level: int, entry: Entry, now: float, out: Effects)
     gone = state.leaving.get(entry.id)
     if gone is not None and now - gone.heard < _GRACE * state.settings.period:
         return None
-    state.leaving.pop(entry.id, None)
-    for children in state.levels:
-        children.pop(entry.id, None)
     is_in = add_child(state, level, entry, now, out)
     return state.levels[level][entry.id] if is_in else None
 
@@ -132,7 +129,7 @@ def take_refuse(state: State, refuse: Refuse, sender: PeerId, now: float, out: E
         state.be_root()
         return True
     state.redirects += 1
-    state.formers[sender] = now
+    state.turn_from(sender, now)
     state.heir = state.copy = None
     state.parent, state.heard = refuse.above, now - TRUST * state.settings.period
     report(state, now, out)
@@ -142,11 +139,10 @@ def take_refuse(state: State, refuse: Refuse, sender: PeerId, now: float, out: E
 def take_join(state: State, request: Join, sender: PeerId, now: float, out: Effects) -> bool:
     """Pass a request on towards its place, or take the joiner in."""
     joiner = request.entry
-    if joiner.id == state.id or request.hops >= _HOPS_MAX:
-        state.contact = None  # all on the way back here ask each other
-        if joiner.id == state.id and state.top > 0 and request.ticket == state.ticket:
-            state.asked = NEVER  # the contact was below
-        return joiner.id == state.id
+    if joiner.id == state.id:
+        return _take_back(state, request)
+    if request.hops >= _HOPS_MAX:
+        return False
     if request.at >= 0:
         if request.level >= min(request.at, state.top):
             return False  # back to the root it would only come here again
@@ -164,6 +160,16 @@ def take_join(state: State, request: Join, sender: PeerId, now: float, out: Effe
     elif not is_bound(state, now) and state.top + 1 < HEIGHT_MAX:
         state.levels.append({})
         _take_in(state, request, state.top, now, out)
+    return True
+
+
+def _take_back(state: State, request: Join) -> bool:
+    """See that the last request to join has led nowhere but here."""
+    if request.ticket != state.ticket:
+        return False
+    state.contact = None  # all on the way back here ask each other
+    if state.top > 0:
+        state.asked = NEVER  # the contact was below
     return True
 
 
@@ -197,6 +203,7 @@ def _take_in(state: State, request: Join, level: int, now: float, out: Effects) 
     joiner = request.entry
     if add_child(state, level, joiner, now, out):
         out.send(joiner.id, Accept(request.level, state.id, request.ticket))
+        report_change(state, now, out)
 
 
 def _moved(request: Join, at: int, climbed: int = -1) -> Join:

@@ -57,9 +57,8 @@ def _ask(state: State, level: int, id_: PeerId, now: float, out: Effects) -> Non
     seeking, child = state.seeking, state.levels[level][id_]
     seeking.ticket += 1
     seeking.level, seeking.child = level, id_
-    entry = Entry(id_, child.box, child.count, child.cells, child.wide)
     price = _PRICE * state.settings.space.cost(state.box(level))
-    request = Seek(state.id, seeking.ticket, entry, level - 1, (), -price)
+    request = Seek(state.id, seeking.ticket, child.entry(id_), level - 1, (), -price)
     _rise(state, request, level, id_, None, now, out)
 
 
@@ -199,6 +198,7 @@ def _offer(state: State, request: Seek, level: int, now: float, out: Effects) ->
     is_here = state.id in (request.asker, joiner.id) or joiner.id in state.levels[level]
     if not is_here and state.count(level) < state.settings.M and _may_offer(state, request, now):
         state.levels[level][joiner.id] = make_child(joiner, now)
+        state.leaving.pop(joiner.id, None)
         state.stay_calm()
         out.send(request.asker, Offer(request.ticket))
         report_change(state, now, out)

@@ -42,7 +42,7 @@ from contrada.overlay.messages import (
 )
 from contrada.overlay.repeating import Kept
 from contrada.overlay.sanitising import sanitise
-from contrada.overlay.state import Settings, State
+from contrada.overlay.state import FILTERS_MAX, Settings, State
 from contrada.overlay.wire import check_payload
 
 _NUMBER_MAX = 2**53
@@ -60,6 +60,7 @@ class Peer:
         self.state = State(id_, _check(filters, settings), settings)
         self.refusals: Counter[str] = Counter()
         self._published = 0
+        self._has_left = False
         self._seen = spreading.Seen()
         self._kept = Kept()
 
@@ -70,6 +71,7 @@ class Peer:
     def tick(self, now: float, contact: PeerId | None = None) -> list[Effect]:
         """Run every check once; a root asks the contact for a parent."""
         state, out = self.state, Effects(self.state.id)
+        self._has_left = False
         sanitise(state, now)
         self._kept.repeat(state, now, out)
         healing.check(state, now, out)
@@ -84,8 +86,8 @@ class Peer:
 
         If the parent has fallen silent, events are repeated first: the message may bring another.
         """
-        out = Effects(self.state.id)
-        if sender != self.state.parent:
+        out = self._begin(now)
+        if sender != self.state.parent and not self._has_left:
             self._kept.repeat_up(self.state, now, out)
         if sender == self.state.id or not self._handle(message, sender, now, out):
             self.refusals[type(message).__name__] += 1
@@ -93,9 +95,10 @@ class Peer:
 
     def publish(self, box: Box, payload: Any, now: float) -> list[Effect]:
         """Send an event to all whose filters meet its box."""
-        state, out = self.state, Effects(self.state.id)
+        state, out = self.state, self._begin(now)
         if not is_box(box, state.settings.space.dimensions):
-            raise InvalidInput(f"the event's box cannot be {box!r}")
+            raise InvalidInput(f"the event's box cannot be {box!r:.100}")
+        box = _as_floats(box)
         check_payload(payload)
         before = self._published if 0 <= self._published < _NUMBER_MAX else 0
         self._published = max(before + 1, int(now * 1e6))  # also after a restart
@@ -105,14 +108,26 @@ class Peer:
         return out.list
 
     def leave(self, now: float) -> list[Effect]:
-        """Depart in good order: another takes over what this peer led."""
+        """Depart in good order: another takes over what this peer led.
+
+        Whoever drives it should give it for some periods what still arrives, without a tick: it
+        hands on the events that were under way. A tick makes it join again.
+        """
         out = Effects(self.state.id)
         healing.depart(self.state, now, out)
+        self._has_left = True
         return out.list
+
+    def _begin(self, now: float) -> Effects:
+        if not self.state.levels:
+            sanitise(self.state, now)
+        return Effects(self.state.id)
 
     def _handle(self, message: Message, sender: PeerId, now: float, out: Effects) -> bool:
         if isinstance(message, Event):
             return self._take_event(message, sender, now, out)
+        if self._has_left:
+            return False
         return _HANDLERS[type(message)](self.state, message, sender, now, out)
 
     def _take_event(self, event: Event, sender: PeerId, now: float, out: Effects) -> bool:
@@ -136,11 +151,13 @@ class Peer:
 def _check(filters: Iterable[Box], settings: Settings) -> tuple[Box, ...]:
     checked = tuple(filters)
     dimensions = settings.space.dimensions
+    if len(checked) > FILTERS_MAX:
+        raise InvalidInput(f"a peer has at most {FILTERS_MAX} filters, not {len(checked):,}")
     for box in checked:
         if not is_box(box, dimensions) or any(
             box[i] > box[i + dimensions] for i in range(dimensions)
         ):
-            raise InvalidInput(f"a filter of {dimensions} dimensions cannot be {box!r}")
+            raise InvalidInput(f"a filter of {dimensions} dimensions cannot be {box!r:.100}")
     return tuple(_as_floats(box) for box in checked)
 
 
@@ -148,7 +165,7 @@ def _as_floats(box: Box) -> Box:
     try:
         return tuple(map(float, box))
     except OverflowError:
-        raise InvalidInput(f"a filter has a side beyond all floats: {box!r:.100}") from None
+        raise InvalidInput(f"a box has a side beyond all floats: {box!r:.100}") from None
 
 
 _HANDLERS: Mapping[type, Callable[[State, Any, PeerId, float, Effects], bool]] = {

@@ -4,10 +4,17 @@ from typing import Any
 
 from contrada.overlay.boxes import is_box
 from contrada.overlay.messages import PeerId
-from contrada.overlay.state import DUE_MAX, HEIGHT_MAX, RECENT_MAX, Child, State
+from contrada.overlay.state import (
+    DUE_MAX,
+    FORMERS_MAX,
+    HEIGHT_MAX,
+    LEAVING_MAX,
+    RECENT_MAX,
+    Child,
+    State,
+)
 
 _TICKET_MAX = 2**53
-_FORMERS_MAX = 64
 
 
 def sanitise(state: State, now: float) -> None:
@@ -17,16 +24,16 @@ def sanitise(state: State, now: float) -> None:
         state.levels = [{}]
     del state.levels[HEIGHT_MAX:]
     state.levels[0] = {}
-    for children in (*state.levels, state.leaving):
-        if children:
-            _sanitise_children(state, children, now)
+    for children in state.levels:
+        _sanitise_children(state, children, state.settings.children_max, now)
+    _sanitise_children(state, state.leaving, LEAVING_MAX, now)
     state.heard, state.moved = _past(state.heard, now), _past(state.moved, now)
     state.asked, state.compacted = _past(state.asked, now), _past(state.compacted, now)
     state.changed, state.calm = _past(state.changed, now), max(0.0, state.calm)
     state.crowded = _past(state.crowded, now)
     state.ticket = state.ticket if 0 <= state.ticket < _TICKET_MAX else 0
     state.redirects = max(0, state.redirects)
-    for id_ in list(state.formers)[:-_FORMERS_MAX]:
+    for id_ in list(state.formers)[:-FORMERS_MAX]:
         del state.formers[id_]
     for id_, when in state.formers.items():
         state.formers[id_] = _past(when, now)
@@ -39,11 +46,11 @@ def sanitise(state: State, now: float) -> None:
     seeking.turn = max(0, seeking.turn)
 
 
-def _sanitise_children(state: State, children: dict[PeerId, Child], now: float) -> None:
+def _sanitise_children(state: State, children: dict[PeerId, Child], most: int, now: float) -> None:
     dimensions = state.settings.space.dimensions
     for number, (id_, child) in enumerate(list(children.items())):
         is_sound = id_ != state.id and _is_sound(child, dimensions)
-        if not is_sound or number >= state.settings.children_max:
+        if not is_sound or number >= most:
             del children[id_]
         else:
             child.heard = _past(child.heard, now)

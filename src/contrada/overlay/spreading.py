@@ -11,7 +11,7 @@ leader is silent its deputy serves in its place, by its copy, long before it lea
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from contrada.overlay import swapping
 from contrada.overlay.boxes import Box, meets
@@ -20,24 +20,28 @@ from contrada.overlay.effects import Effects
 from contrada.overlay.messages import Copy, Event, PeerId
 from contrada.overlay.state import HEIGHT_MAX, State, make_child, name_wide
 
-_SEEN_MAX = 4_096
+_SEEN_MAX = 65_536  # at most 16 MB
 _NAMING = 2.5  # periods after which a parent serves the wide peers that have been named to it
 
 
+@dataclass(slots=True)
 class Seen:
-    """The last events that a peer has handled, and how far it has spread each."""
+    """The last events that a peer has handled, and how far it has spread each.
 
-    def __init__(self) -> None:
-        """Start without any."""
-        self._reaches: OrderedDict[tuple[PeerId, int], int] = OrderedDict()
+    Neighbours may repeat what they have handled within twice the patience. A peer that handles more
+    events than `_SEEN_MAX` in that time (9,000 a second, with a period of one) may deliver one
+    twice.
+    """
+
+    reaches: OrderedDict[tuple[PeerId, int], int] = field(default_factory=OrderedDict)
 
     def note(self, event: Event, reach: int) -> int | None:
         """Note an event that is to be spread so far; give how far it was before, None if never."""
         key = event.publisher, event.number
-        before = self._reaches.get(key)
-        self._reaches[key] = reach if before is None else max(before, reach)
-        if len(self._reaches) > _SEEN_MAX:
-            self._reaches.popitem(last=False)
+        before = self.reaches.get(key)
+        self.reaches[key] = reach if before is None else max(before, reach)
+        while len(self.reaches) > _SEEN_MAX:
+            self.reaches.popitem(last=False)
         return before
 
 
@@ -57,7 +61,7 @@ def may_send(state: State, event: Event, sender: PeerId) -> bool:
         if state.promise is not None:
             above.add(state.promise.to)  # who leads already may know it first
         return state.is_wide or sender in above
-    if sender == state.parent or sender in state.leaving:
+    if sender == state.parent or sender in state.leaving or sender in state.formers:
         return True
     if any(sender in children for children in state.levels):
         return True
@@ -143,8 +147,9 @@ def _serve_wide(
     state: State, event: Event, sender: PeerId | None, crosses: bool, now: float, out: Effects
 ) -> None:
     """Serve the wide peers, unless the parent does, to whom all of them have been named."""
+    was_root = state.bridge == state.id  # and no parent has answered since
     is_named = now - state.crowded > _NAMING * state.settings.period
-    if state.is_root or crosses or not is_named or state.wide(state.top) is None:
+    if state.is_root or was_root or crosses or not is_named or state.wide(state.top) is None:
         _send_wide(state.named_wide(state.top), event, sender, out)
 
 

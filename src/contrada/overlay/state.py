@@ -8,6 +8,7 @@ above its leaf, its own parent below its top, and its levels are contiguous.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
+from typing import Any
 
 from contrada.errors import InvalidInput
 from contrada.overlay.boxes import (
@@ -23,10 +24,15 @@ from contrada.overlay.messages import Copy, Entry, PeerId, Wide
 from contrada.overlay.splitting import SPLITS
 
 NEVER = -1e9
+FILTERS_MAX = 256  # of one peer
 RECENT_MAX = 64  # events by which a leader is judged
+FORMERS_MAX = 64
+LEAVING_MAX = 256
 DUE_MAX = 64  # nodes on their way to a child that are remembered
 WIDE_MAX = 64  # peers outside the boxes of which a node tells its parent
-_M_MAX = 128  # lists must fit into messages
+_M_MAX = 32
+_CROWD = 4  # times M: how many children a node may have until it is split
+CHILDREN_MAX = _CROWD * _M_MAX  # of any node, by which messages are bounded
 HEIGHT_MAX = 48  # levels of a peer: enough for any number of peers, and a bound for garbage
 
 
@@ -56,7 +62,7 @@ class Settings:
     @property
     def children_max(self) -> int:
         """Say how many children a node may have until it is split; more are turned away."""
-        return 4 * self.M
+        return _CROWD * self.M
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
@@ -86,6 +92,10 @@ class Child:
     filter: Box | None = None  # of the peer itself
     due: list[Entry] = field(default_factory=list)  # nodes that it has been told to adopt
     due_since: float = NEVER
+
+    def entry(self, id_: PeerId) -> Entry:
+        """Say how the node is, as far as is known."""
+        return Entry(id_, self.box, self.count, self.cells, self.wide)
 
     def meets(self, box: Box, space: Space) -> bool:
         """Tell whether an event may concern somebody below."""
@@ -123,6 +133,14 @@ def name_wide(lists: Iterable[Wide | None]) -> dict[PeerId, Box]:
         for id_, box in wide or ():
             named[id_] = join(named[id_], box) if id_ in named else box
     return named
+
+
+def _note(memory: dict[PeerId, Any], id_: PeerId, value: Any, most: int) -> None:
+    """Remember of a peer what is new, and forget the oldest if there is too much."""
+    memory.pop(id_, None)
+    memory[id_] = value
+    while len(memory) > most:
+        del memory[next(iter(memory))]
 
 
 def make_child(entry: Entry, now: float) -> Child:
@@ -177,7 +195,7 @@ class State:
     asked: float = NEVER  # when that was
     contact: PeerId | None = None  # whom it was sent to
     compacted: float = NEVER  # when a child was last told to dissolve
-    shape: int = 0  # of the parent and the children, at the last tick
+    shape: int = 0  # of the children, at the last tick
     changed: float = NEVER  # when it was another
     calm: float = 0.0  # how long the whole tree has been calm, as the parent says
     seeking: Seeking = field(default_factory=Seeking)
@@ -245,11 +263,8 @@ class State:
 
     def entries(self, level: int) -> list[Entry]:
         """List the children of the node at a level, the peer itself first."""
-        others = [
-            Entry(id_, c.box, c.count, c.cells, c.wide)
-            for id_, c in self.levels[level].items()
-            if id_ != self.id
-        ]
+        children = self.levels[level].items()
+        others = [child.entry(id_) for id_, child in children if id_ != self.id]
         return [self.entry(level - 1), *others]
 
     def cells(self, level: int) -> Cells | None:
@@ -328,26 +343,27 @@ class State:
     def see_off(self, id_: PeerId, child: Child, now: float) -> None:
         """Pass on for a while what comes for a node that is on its way elsewhere."""
         child.heard = now
-        if len(self.leaving) >= self.settings.children_max:
-            del self.leaving[next(iter(self.leaving))]
-        self.leaving[id_] = child
+        _note(self.leaving, id_, child, LEAVING_MAX)
 
     def truncate(self, height: int, parent: PeerId, now: float) -> None:
         """Keep so many levels, below another parent; what comes for the others is passed on."""
         for children in self.levels[height:]:
-            for child in children.values():
-                child.heard = now
-            self.leaving.update(children)
+            for id_, child in children.items():
+                self.see_off(id_, child, now)
         del self.levels[height:]
         self.move_to(parent, now)
 
     def move_to(self, parent: PeerId, now: float) -> None:
         """Have another parent."""
-        self.formers[self.parent] = now
+        self.turn_from(self.parent, now)
         if self.bridge is None:
             self.bridge = self.parent
         self.parent = parent
         self.heard = self.moved = now
+
+    def turn_from(self, parent: PeerId, now: float) -> None:
+        """Remember a parent as a former one."""
+        _note(self.formers, parent, now, FORMERS_MAX)
 
     def be_root(self) -> None:
         """Have no parent, and ask for one soon."""

@@ -18,11 +18,18 @@ _SHARE = 0.4  # of the children of a node far too full that go to either half
 
 
 def add_child(state: State, level: int, entry: Entry, now: float, out: Effects) -> bool:
-    """Add a child to the node at a level, if there is room."""
+    """Add a child to the node at a level, if there is room.
+
+    One that is a child already has its own word for how it is; others can only add to that.
+    """
     children = state.levels[level]
-    if len(children) >= state.settings.children_max and entry.id not in children:
+    if entry.id in children:
+        children[entry.id].widen(entry, state.settings.space)
+        return True
+    if len(children) >= state.settings.children_max:
         return False
     children[entry.id] = make_child(entry, now)
+    state.leaving.pop(entry.id, None)
     if must_split(state, level):
         split(state, level, now, out)
     return True
@@ -131,7 +138,7 @@ def _give_half(state: State, promise: Promise, now: float, out: Effects) -> None
     for id_ in led:
         out.send(id_, Moved(level - 1, leader))
     moved = [(id_, state.release(level, id_, now)) for id_ in (leader, *led)]
-    half = _half(leader, [Entry(id_, c.box, c.count, c.cells, c.wide) for id_, c in moved])
+    half = _half(leader, [child.entry(id_) for id_, child in moved])
     above = state.id if level < state.top else state.parent
     if above == state.id and promise.above == leader:
         above = leader
@@ -154,6 +161,7 @@ def _give_all(state: State, promise: Promise, now: float, out: Effects) -> None:
     bid_farewell(state, base, to, out)
     state.truncate(base, to, now)
     state.stay_calm()
+    state.recent.clear()
 
 
 def _correct(promise: Promise, level: int, above: PeerId, out: Effects) -> None:

@@ -2,7 +2,9 @@
 
 Where a few places see most events, the peer that covers most need not be the best leader. A peer
 remembers the last events that it handled, and lets a child lead whose filter meets many more of
-them than its own. This replaces the rule of cover, which would exchange the two again.
+them than its own. This replaces the rule of cover, which would exchange the two again, and which
+holds only for peers that have handled no event. Who has let a child lead forgets its events, so
+that without new ones leaders come to rest.
 """
 
 from contrada.overlay.boxes import Box, meets
@@ -21,11 +23,14 @@ def remember(state: State, box: Box) -> None:
 
 
 def choose(state: State, level: int, entries: list[Entry]) -> Entry | None:
-    """Choose who is to lead by the last events; None if there are too few to say."""
-    if not state.settings.swapping or len(state.recent) < _RECENT_MIN:
+    """Choose who is to lead by the last events, this peer if they are few; None without any."""
+    if not state.settings.swapping or not state.recent:
         return None
-    mine = sum(map(state.wants, state.recent))
-    best, most = entries[0], max(mine * _BETTER, mine + _MORE)
+    best = entries[0]
+    if len(state.recent) < _RECENT_MIN:
+        return best
+    mine = sum(meets(state.filter, box) for box in state.recent)
+    most = max(mine * _BETTER, mine + _MORE)
     for entry in entries[1:]:
         filter_ = state.levels[level][entry.id].filter
         if filter_ is not None:

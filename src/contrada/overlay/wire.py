@@ -3,25 +3,37 @@
 What a peer receives may be anything, so reading checks every field, and bounds every length before
 it looks inside. JSON has no infinities: sides of boxes that are unbounded are the texts "inf" and
 "-inf".
+
+The limits follow from each other: whatever a peer may have to say, another can read and pass on.
 """
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
+from functools import lru_cache
 from math import inf, isfinite
 from typing import Any, get_args
 
 from contrada.errors import InvalidInput, PeerError
-from contrada.overlay.boxes import Box, is_box
+from contrada.overlay.boxes import DIMENSIONS_MAX, Box, is_box
 from contrada.overlay.cells import SIDE, Cells
-from contrada.overlay.messages import Entry, Message, PeerId, Wide
-from contrada.overlay.state import HEIGHT_MAX, WIDE_MAX
+from contrada.overlay.messages import Copy, Entry, Lead, Message, PeerId, Wide
+from contrada.overlay.state import CHILDREN_MAX, HEIGHT_MAX, WIDE_MAX
 
 VERSION = 1
-BYTES_MAX = 2**20
 PAYLOAD_BYTES_MAX = 2**19
-_ENTRIES_MAX = 256
+PAYLOAD_DEPTH_MAX = 64  # far less than Python can write, from wherever it is called
+_ENTRIES_MAX = CHILDREN_MAX + 1  # of one list: the children of a node, and its leader
+_NAMES_MAX = _ENTRIES_MAX * WIDE_MAX  # of wide peers, in all lists of a message
 _NUMBER_MAX = 2**63 - 1
+
+# What is longest: of whole numbers 19 digits, of rows of cells 10, of floats 24 characters.
+_BOX_BYTES = 2 * DIMENSIONS_MAX * 25 + 2
+_NAME_BYTES = _BOX_BYTES + 24
+_CELLS_BYTES = SIDE * 11 + 24
+_ENTRY_BYTES = _BOX_BYTES + _CELLS_BYTES + 50
+BYTES_MAX = HEIGHT_MAX * _ENTRIES_MAX * _ENTRY_BYTES + _NAMES_MAX * _NAME_BYTES
+
 _SIDES = {"inf": inf, "-inf": -inf}
 
 Read = Callable[[Any], Any]
@@ -29,6 +41,8 @@ Read = Callable[[Any], Any]
 
 def encode(message: Message) -> bytes:
     """Write a message."""
+    if isinstance(message, Lead | Copy):
+        message = _limit_names(message)
     named = {field.name: getattr(message, field.name) for field in fields(message)}
     values = [value if name == "payload" else _write(value) for name, value in named.items()]
     data = _dump([VERSION, type(message).__name__, *values])
@@ -38,19 +52,57 @@ def encode(message: Message) -> bytes:
 
 
 def check_payload(payload: Any) -> None:
-    """Refuse what an event cannot carry."""
+    """Refuse what an event cannot carry, or what could not be passed on."""
     try:
         data = _dump(payload)
     except (TypeError, ValueError, RecursionError) as fault:
-        raise InvalidInput(f"the payload {payload!r:.60} is no JSON: {fault}") from None
+        raise InvalidInput(f"the payload {_show(payload)} is no JSON: {fault}") from None
     if len(data) > PAYLOAD_BYTES_MAX:
         raise InvalidInput(
             f"the payload has {len(data):,} bytes as JSON, and {PAYLOAD_BYTES_MAX:,} is the most"
         )
+    if _is_deep(payload):
+        raise InvalidInput(
+            f"the payload {_show(payload)} has lists or objects in each other more than "
+            f"{PAYLOAD_DEPTH_MAX} deep"
+        )
+
+
+def _is_deep(payload: Any) -> bool:
+    layer = [payload]
+    for _ in range(PAYLOAD_DEPTH_MAX + 1):
+        containers = [value for value in layer if isinstance(value, list | tuple | dict)]
+        if not containers:
+            return False
+        layer = [x for c in containers for x in (c.values() if isinstance(c, dict) else c)]
+    return True
+
+
+def _limit_names(message: Lead | Copy) -> Lead | Copy:
+    """Name no wide peers in lists for which there is no room left.
+
+    To those nodes every event goes until they report to their new leader.
+    """
+    left, lists = _NAMES_MAX, []
+    for entries in message.lists:
+        count = sum(len(entry.wide) for entry in entries if entry.wide)
+        if count <= left:
+            left -= count
+            lists.append(entries)
+        else:
+            lists.append(tuple(replace(e, wide=None) if e.wide else e for e in entries))
+    return replace(message, lists=tuple(lists))
 
 
 def _dump(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _show(value: Any, length: int = 60) -> str:
+    try:
+        return repr(value)[:length]
+    except RecursionError:
+        return "that is nested so deeply"
 
 
 def decode(data: bytes, dimensions: int) -> Message:
@@ -65,9 +117,9 @@ def decode(data: bytes, dimensions: int) -> Message:
         raise PeerError(f"{data[:40]!r} is no message")
     version, kind, *values = row
     if version != VERSION or isinstance(version, bool):
-        raise PeerError(f"a message of version {version!r:.20}; this peer speaks {VERSION}")
+        raise PeerError(f"a message of version {_show(version, 20)}; this peer speaks {VERSION}")
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise PeerError(f"unknown kind of message {kind!r:.40}")
+        raise PeerError(f"unknown kind of message {_show(kind, 40)}")
     return _read(kind, values, dimensions)
 
 
@@ -80,8 +132,10 @@ def _read(kind: str, values: list[Any], dimensions: int) -> Message:
     for name, value in zip(names, values, strict=True):
         try:
             read.append(readers[name](value))
-        except (TypeError, ValueError, KeyError, OverflowError, InvalidInput):
-            raise PeerError(f"{kind}: {name} cannot be {value!r:.60}") from None
+        except InvalidInput as fault:
+            raise PeerError(f"{kind}: {name} cannot be {_show(value)}: {fault}") from None
+        except (TypeError, ValueError, KeyError, OverflowError):
+            raise PeerError(f"{kind}: {name} cannot be {_show(value)}") from None
     message: Message = made(*read)
     return message
 
@@ -107,11 +161,15 @@ def _write(value: Any) -> Any:
     return value
 
 
+@lru_cache(maxsize=DIMENSIONS_MAX)
 def _readers(dimensions: int) -> Mapping[str, Read]:
     """Give what reads each field, by its name."""
 
     def read_box(value: Any) -> Box:
-        sides = tuple(_SIDES[side] if isinstance(side, str) else float(side) for side in value)
+        sides = tuple(
+            _SIDES[side] if isinstance(side, str) else float(side)
+            for side in _check_list(value, 2 * dimensions)
+        )
         box: Box = _check(sides, is_box(sides, dimensions))
         return box
 
@@ -158,12 +216,17 @@ def _readers(dimensions: int) -> Mapping[str, Read]:
         "number": _read_whole,
         "parent": _read_id,
         "path": lambda value: tuple(read_entry(x) for x in _check_list(value, HEIGHT_MAX)),
-        "payload": lambda value: value,
+        "payload": _read_payload,
         "publisher": _read_id,
         "siblings": read_entries,
         "ticket": _read_whole,
         "to": _read_id,
     }
+
+
+def _read_payload(value: Any) -> Any:
+    check_payload(value)
+    return value
 
 
 def _read_cells(value: Any) -> Cells | None:

@@ -2,11 +2,15 @@
 
 Looks at dumped states from the outside and shares no code with the protocol: boxes, ranks and
 unions are computed anew, the slow and obvious way.
+
+Some of the definition holds by construction, as a peer stores nothing that could contradict it: a
+leaf has no children, a peer is its own parent below its top, and its own child above its leaf.
+These are checked all the same: views may come from elsewhere.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import inf
 
 from contrada.overlay.messages import PeerId
 
@@ -17,7 +21,10 @@ _COVERS = "covers more"
 
 @dataclass(frozen=True, slots=True)
 class PeerView:
-    """What can be seen of a living peer: its filter, and a row for each level from 0 on."""
+    """What can be seen of a living peer: a row for each level from 0 on.
+
+    `filter` is the box around the filters that it was given, as `bound` makes it.
+    """
 
     id: PeerId
     filter: tuple[float, ...]
@@ -56,6 +63,19 @@ def find_faults(
         if len(reached) != len(peers):
             faults.append(f"{len(peers) - len(reached)} peers are not in the tree")
     return faults
+
+
+def bound(filters: Sequence[Box], universe: Box) -> tuple[float, ...]:
+    """Give the box around filters; those that are wide hang outside the boxes."""
+    k = len(universe) // 2
+    bounded = [tuple(box) for box in filters if not is_wide(box, universe)]
+    return _union(bounded) if bounded else (inf,) * k + (-inf,) * k
+
+
+def is_wide(box: Box, universe: Box) -> bool:
+    """Tell whether a filter leaves out nothing of the universe in its first two dimensions."""
+    k = len(universe) // 2
+    return all(box[i] <= universe[i] and box[i + k] >= universe[i + k] for i in range(min(k, 2)))
 
 
 def _find_faults_of(
@@ -154,16 +174,3 @@ def _measure(box: Box, universe: Box) -> tuple[float, float]:
         volume *= side
         margin += side
     return volume, margin
-
-
-def view(dumped: Mapping[str, Any]) -> PeerView:
-    """Read a peer as `contrada simulate --dump` writes it."""
-    levels = tuple(
-        LevelView(
-            dumped["id"] if row["parent"] is None else row["parent"],
-            tuple(row["children"]),
-            tuple(row["mbr"]),
-        )
-        for row in dumped["levels"]
-    )
-    return PeerView(dumped["id"], tuple(dumped["filter"]), levels)

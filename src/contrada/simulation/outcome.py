@@ -40,7 +40,8 @@ class Outcome:
 
     `states` are those of the living at rest, before events are published; `filters` are of all
     peers that ever were. Rounds are counted until the overlay is legal for the first time, and
-    until nothing changes any more; messages at rest are those of one peer in one round.
+    until nothing changes any more; messages at rest are those of one peer in one round,
+    `overflown` those that were lost to full inboxes.
     """
 
     plan: Plan
@@ -57,6 +58,7 @@ class Outcome:
     healed: Settled | None = None
     messages_at_rest: float | None = None
     event_messages: int = 0
+    overflown: int = 0
 
     @property
     def height(self) -> int:

@@ -4,7 +4,7 @@ Receivers are found anew from filters alone; nothing here asks the overlay who s
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -95,7 +95,7 @@ def score(published: list[Published], filters: Mapping[PeerId, Box]) -> Score:
     boxes = np.array(list(filters.values()))
     total = Score()
     for event in published:
-        wanted = set(ids[_contain(boxes, event.point)].tolist())
+        wanted = set(ids[contain(boxes, event.point)].tolist())
         times = Counter(event.received)
         visited = event.visited - {event.publisher}
         total.matches += len(wanted)
@@ -107,7 +107,8 @@ def score(published: list[Published], filters: Mapping[PeerId, Box]) -> Score:
     return total
 
 
-def _contain(boxes: Array, point: Point) -> NDArray[np.bool_]:
+def contain(boxes: Array, point: Sequence[float] | Array) -> NDArray[np.bool_]:
+    """Tell which boxes contain a point: rows of lows, then highs; an edge belongs to its box."""
     k = len(point)
     is_inside = (boxes[:, :k] <= point) & (point <= boxes[:, k:])
     found: NDArray[np.bool_] = np.all(is_inside, axis=1)

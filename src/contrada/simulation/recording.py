@@ -14,7 +14,6 @@ from contrada.simulation.checker import PeerView
 from contrada.simulation.outcome import EVENTS, FAULTS, Outcome, Round
 from contrada.simulation.plan import Plan
 from contrada.simulation.publishing import Published
-from contrada.simulation.run import see
 from contrada.simulation.simulator import Simulator
 
 _PEER_AT_FAULT = re.compile(r"(\d+)(?: at level \d+)?: ")
@@ -38,13 +37,21 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """All that a picture of a run shows. The events are the first few of the run."""
+    """All that a picture of a run shows. The events are those with most receivers."""
 
-    plan: Plan
     outcome: Outcome
     frames: list[Frame]
-    filters: dict[PeerId, Box]
     events: list[Published]
+
+    @property
+    def plan(self) -> Plan:
+        """Give what was to be done."""
+        return self.outcome.plan
+
+    @property
+    def filters(self) -> dict[PeerId, Box]:
+        """Give the filters of all peers that ever were."""
+        return self.outcome.filters
 
 
 @dataclass(slots=True)
@@ -65,7 +72,7 @@ class Recorder:
             Frame(
                 number if moment.stage == FAULTS else number + 1,
                 moment.stage,
-                _share(see(simulator), {} if last is None else last.peers),
+                _share(simulator.see(), {} if last is None else last.peers),
                 find_peers_at_fault(faults),
                 len(faults),
                 _count_roots(simulator),
@@ -75,7 +82,7 @@ class Recorder:
     def tell(self, outcome: Outcome) -> Story:
         """Make the story of a run that has ended."""
         events = sorted(outcome.events, key=lambda event: -len(event.received))[:_EVENTS_TOLD]
-        return Story(outcome.plan, outcome, self.frames, outcome.filters, events)
+        return Story(outcome, self.frames, events)
 
 
 def find_peers_at_fault(faults: Iterable[str]) -> frozenset[PeerId]:

@@ -12,7 +12,6 @@ import numpy as np
 from contrada.overlay.boxes import Box
 from contrada.overlay.messages import PeerId
 from contrada.overlay.state import HEIGHT_MAX
-from contrada.simulation.checker import PeerView
 from contrada.simulation.garbage import Garbage
 from contrada.simulation.outcome import (
     BUILDING,
@@ -26,7 +25,7 @@ from contrada.simulation.outcome import (
 )
 from contrada.simulation.plan import Plan
 from contrada.simulation.publishing import Score, count_event_messages, publish, score
-from contrada.simulation.simulator import Simulator, look
+from contrada.simulation.simulator import Simulator
 from contrada.simulation.workloads import Workload
 
 REST_ROUNDS = 10  # without any change: longer than a peer waits for a neighbour or an answer
@@ -58,9 +57,10 @@ class _Run:
         if settled.legal_after is not None and plan.has_faults:
             self._harm()
             settled = outcome.healed = self._settle(HEALING, needs_rest=True)
-        outcome.states = see(simulator)
+        outcome.states = simulator.see()
         if settled.legal_after is not None:
             self._publish()
+        outcome.overflown = simulator.traffic.overflown
         return outcome
 
     def _build(self) -> None:
@@ -110,7 +110,7 @@ class _Run:
 
         An overlay that has no rest has failed, but is asked for events at a legal moment.
         """
-        simulator, seen = self._simulator, see(self._simulator)
+        simulator, seen = self._simulator, self._simulator.see()
         needed = REST_ROUNDS if self._plan.plain else REST_ROUNDS_MOVING
         said, still = simulator.traffic.messages, 0
         for number in range(_RESTLESS_ROUNDS_MAX):
@@ -119,7 +119,7 @@ class _Run:
                 self._outcome.messages_at_rest = messages / (still * len(seen))
                 return number - still
             self._pass_round(stage)
-            before, seen, still = seen, see(simulator), still + 1
+            before, seen, still = seen, simulator.see(), still + 1
             if seen != before:
                 said, still = simulator.traffic.messages, 0
         simulator.run_until_legal(self._plan.rounds_max)
@@ -230,11 +230,6 @@ class RootOracle:
             at = above
         self._last = at
         return None if at == id_ or self._simulator.is_cut(id_, at) else at
-
-
-def see(simulator: Simulator) -> dict[PeerId, PeerView]:
-    """Look at all living peers."""
-    return {id_: look(peer) for id_, peer in simulator.peers.items()}
 
 
 def describe_losses(found: Score) -> list[str]:

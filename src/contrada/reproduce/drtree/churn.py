@@ -122,7 +122,7 @@ def _churn_once(run: Run, variant: str, rate: float, seed: int) -> tuple[float, 
             simulator.add(overlay.workload.draw_filter())
         simulator.run_rounds(1)
         shares.append(share_in_largest(simulator))
-    return mean(shares[rounds // 4 :]), await_legal(simulator)
+    return mean(shares[rounds // 4 :]), await_legal(overlay)
 
 
 def _print_lemma(run: Run, rows: Sequence[Disconnection], departures: Mapping[str, float]) -> None:

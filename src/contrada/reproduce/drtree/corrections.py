@@ -48,7 +48,7 @@ margin, then id, or two peers would change places for ever.
 
 Garbage may also be under way in messages, timers and half-done operations.
 
-The false positives of “2 – 3 %” are of an unknown whole, N, m, M and workload.
+Of what the false positives are “2 – 3 %”, and with which N, m, M and workload.
 
 What becomes of events while the overlay heals.
 """

@@ -3,8 +3,9 @@
 Overlays of one workload and size have the same filters and are given the same events.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 
 from contrada.overlay.messages import PeerId
 from contrada.overlay.state import Settings
@@ -15,16 +16,29 @@ from contrada.simulation.publishing import Point, Published, Score, score
 from contrada.simulation.simulator import Simulator
 from contrada.simulation.workloads import UNIT, WORKLOADS, Workload
 
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A tree, and whether events heed its summaries. Variants of one tree are asked in turn."""
+
+    settings: Settings
+    uses_cells: bool = False
+
+
 LINEAR, QUADRATIC, RSTAR = "paper, linear", "paper, quadratic", "paper, R*"
+RSTAR_CELLS = "R*, summaries"
 MOVING, ALL = "with moving", "with all of ours"
-VARIANTS: Mapping[str, Settings] = {
-    LINEAR: plain("linear"),
-    QUADRATIC: plain("quadratic"),
-    RSTAR: plain("rstar"),
-    MOVING: Settings(UNIT, summaries=False, deputies=False),
-    ALL: Settings(UNIT),
+_RSTAR_TREE, _OUR_TREE = replace(plain("rstar"), summaries=True), Settings(UNIT)
+VARIANTS: Mapping[str, Variant] = {
+    LINEAR: Variant(plain("linear")),
+    QUADRATIC: Variant(plain("quadratic")),
+    RSTAR: Variant(_RSTAR_TREE),
+    RSTAR_CELLS: Variant(_RSTAR_TREE, uses_cells=True),
+    MOVING: Variant(_OUR_TREE),
+    ALL: Variant(_OUR_TREE, uses_cells=True),
 }
 _STILL_ROUNDS = 30
+_REST_ROUNDS = 5  # until nobody sends events the old way as well, by a former parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +80,25 @@ class Gallery:
     def __init__(self, run: Run) -> None:
         """Start without overlays."""
         self._run = run
-        self._overlays: dict[tuple[str, str, int], Overlay] = {}
+        self._overlays: dict[tuple[str, Settings, int], Overlay] = {}
 
     def overlay(self, workload: str, variant: str, count: int) -> Overlay:
-        """Give a legal overlay, in which children had time to move if they do."""
-        key = workload, variant, count
+        """Give a legal overlay at rest, in which children had time to move if they do."""
+        settings = VARIANTS[variant].settings
+        key = workload, settings, count
         if key not in self._overlays:
             rng = self._run.generator(3, list(WORKLOADS).index(workload), count)
-            overlay = grow(VARIANTS[variant], workload, count, rng)
-            if VARIANTS[variant].moving:
-                settle(overlay.simulator, self._run.plan.moving_rounds)
+            overlay = grow(settings, workload, count, rng)
+            settle(overlay, self._run.plan.moving_rounds if settings.moving else _REST_ROUNDS)
             self._overlays[key] = overlay
         return self._overlays[key]
+
+    def measure(self, workload: str, variant: str, count: int) -> Accuracy:
+        """Publish the events of a workload and size in one variant."""
+        overlay, events = self.overlay(workload, variant, count), self.events(workload, count)
+        is_plain = not VARIANTS[variant].uses_cells
+        with ignore_cells(overlay.simulator) if is_plain else nullcontext():
+            return measure_accuracy(overlay, events)
 
     def events(self, workload: str, count: int) -> Events:
         """Give the events for all overlays of a workload and size."""
@@ -89,8 +110,9 @@ class Gallery:
         return Events(points, rng.integers(count, size=number).tolist())
 
 
-def settle(simulator: Simulator, rounds_max: int) -> None:
+def settle(overlay: Overlay, rounds_max: int) -> None:
     """Let children move until none has for a while; end with a legal state."""
+    simulator = overlay.simulator
     still, before = 0, _see(simulator)
     for _ in range(rounds_max):
         simulator.run_rounds(1)
@@ -99,11 +121,26 @@ def settle(simulator: Simulator, rounds_max: int) -> None:
         before = now
         if still >= _STILL_ROUNDS:
             break
-    await_legal(simulator)
+    await_legal(overlay)
 
 
 def _see(simulator: Simulator) -> list[PeerId]:
     return [peer.state.parent for peer in simulator.peers.values()]
+
+
+@contextmanager
+def ignore_cells(simulator: Simulator) -> Iterator[None]:
+    """Let parents know only the boxes of their children, as long as no time passes."""
+    states = [peer.state for peer in simulator.peers.values()]
+    lists = [children for state in states for children in (*state.levels, state.leaving)]
+    known = [(child, child.cells) for children in lists for child in children.values()]
+    for child, _ in known:
+        child.cells = None
+    try:
+        yield
+    finally:
+        for child, cells in known:
+            child.cells = cells
 
 
 def measure_accuracy(overlay: Overlay, events: Events) -> Accuracy:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
+from contrada.errors import ContradaError
 from contrada.overlay.boxes import Box
 from contrada.overlay.messages import PeerId
 from contrada.overlay.state import Settings
@@ -19,13 +20,20 @@ from contrada.simulation.workloads import UNIT, Workload
 ROUNDS_MAX = 500
 _CHECKED_MAX = 20_000  # peers that are checked after every round: it takes a second
 _ARRIVALS_MIN, _ARRIVALS_SHARE = 4, 6
+_FAULTS_SHOWN = 5
+_BEYOND = ("summaries", "deputies", "moving", "swapping")
+
+
+class OverlayFailed(ContradaError):
+    """An overlay did not become legal in time: the protocol is at fault, not the input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
     """A legal overlay of peers with one filter each, and what it took to build it.
 
-    `seconds` of the processor are without the checks of whether it is legal.
+    `origin` says how it was made. `seconds` of the processor are without the checks of whether it
+    is legal.
     """
 
     simulator: Simulator
@@ -33,6 +41,7 @@ class Overlay:
     filters: dict[PeerId, Box]
     rounds: int
     seconds: float
+    origin: str = ""
 
     @property
     def height(self) -> int:
@@ -51,7 +60,7 @@ def grow(settings: Settings, workload: str, count: int, rng: Generator) -> Overl
     In each round a sixth as many arrive as are there already. Afterwards a peer without a parent
     asks any other.
     """
-    source = Workload(workload, rng)
+    source, origin = Workload(workload, rng), _describe(settings, workload, count, rng)
     filters = [source.draw_filter() for _ in range(count)]
     simulator = Simulator(settings, rng)
     choose_contact = simulator.choose_contact
@@ -63,18 +72,29 @@ def grow(settings: Settings, workload: str, count: int, rng: Generator) -> Overl
             known.update({simulator.add(filter_): filter_ for filter_ in arrivals})
             simulator.run_rounds(1)
             rounds += 1
-        waited, checking_s = _await_legal(simulator, 1 + count // _CHECKED_MAX)
+        waited, checking_s = _await_legal(simulator, origin, 1 + count // _CHECKED_MAX)
     simulator.choose_contact = choose_contact
     seconds = time.process_time() - start - checking_s
-    return Overlay(simulator, source, known, rounds + waited, seconds)
+    return Overlay(simulator, source, known, rounds + waited, seconds, origin)
 
 
-def await_legal(simulator: Simulator) -> int:
-    """Give the rounds until the overlay is legal; one that never is has failed."""
-    return _await_legal(simulator, 1)[0]
+def _describe(settings: Settings, workload: str, count: int, rng: Generator) -> str:
+    """Say how an overlay is made, so that it can be made again."""
+    beyond = [name for name in _BEYOND if getattr(settings, name)]
+    tree = f"with {', '.join(beyond)}" if beyond else "nothing beyond the paper"
+    numbers = getattr(rng.bit_generator.seed_seq, "entropy", None)
+    return (
+        f"N = {count:,}, {workload} filters, {settings.split} splits, {tree}, "
+        f"random numbers of {numbers}"
+    )
 
 
-def _await_legal(simulator: Simulator, stride: int) -> tuple[int, float]:
+def await_legal(overlay: Overlay) -> int:
+    """Give the rounds until the overlay is legal; one that is not in time has failed."""
+    return _await_legal(overlay.simulator, overlay.origin, 1)[0]
+
+
+def _await_legal(simulator: Simulator, origin: str, stride: int) -> tuple[int, float]:
     """Check after every so many rounds; give the rounds, and the seconds that checks took."""
     rounds, checking_s = 0, 0.0
     while True:
@@ -83,7 +103,11 @@ def _await_legal(simulator: Simulator, stride: int) -> tuple[int, float]:
         checking_s += time.process_time() - start
         if not faults:
             return rounds, checking_s
-        assert rounds < ROUNDS_MAX, faults[:5]
+        if rounds >= ROUNDS_MAX:
+            raise OverlayFailed(
+                f"an overlay ({origin}) is not legal after {rounds} rounds; {len(faults)} faults: "
+                f"{'; '.join(faults[:_FAULTS_SHOWN])}"
+            )
         simulator.run_rounds(stride)
         rounds += stride
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.overlay.boxes import Box
+from contrada.simulation.publishing import contain
 from contrada.simulation.workloads import Array
 
 ROOT = -1  # the virtual root: no subscriber
@@ -80,7 +81,7 @@ class ContainmentTree:
         pending = [at]
         while pending:
             children = self._children.get(pending.pop(), np.empty(0, np.intp))
-            met = children[_contain(self._boxes[children], point) & (children != but)].tolist()
+            met = children[contain(self._boxes[children], point) & (children != but)].tolist()
             visit.messages += len(met)
             visit.visited.update(met)
             pending += met
@@ -144,10 +145,3 @@ def _find_containers(boxes: Array) -> NDArray[np.intp]:
         if len(above):
             parents[number] = above[np.argmin(rank[above])]
     return parents
-
-
-def _contain(boxes: Array, point: Array) -> NDArray[np.bool_]:
-    k = len(point)
-    is_inside = (boxes[:, :k] <= point) & (point <= boxes[:, k:])
-    found: NDArray[np.bool_] = np.all(is_inside, axis=1)
-    return found

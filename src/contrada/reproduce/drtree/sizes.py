@@ -62,6 +62,7 @@ def measure_sizes(run: Run) -> list[Size]:
             _add_row(table, sizes[-1])
             step()
     _compare(run, [size for size in sizes if size.variant == PLAIN])
+    _explain_memory(run, sizes)
     _draw_steps(run, [size for size in sizes if size.variant == PLAIN])
     _draw_state(run, sizes)
     return sizes
@@ -71,11 +72,13 @@ def _measure(run: Run, variant: str, count: int) -> Size:
     rng = run.generator(1, count)
     overlay = grow(VARIANTS[variant], "uniform", count, rng)
     simulator = overlay.simulator
-    height, memories = overlay.height, _measure_memories(overlay, run)
+    height = overlay.height
     said = simulator.traffic.messages
     simulator.run_rounds(_REST_ROUNDS)
     at_rest = (simulator.traffic.messages - said) / _REST_ROUNDS / count
-    hops, joins = _trace_events(run, overlay, rng), _trace_joins(run, overlay, rng)
+    hops = _trace_events(run, overlay, rng)
+    memories = _measure_memories(overlay, run)  # after events, and before peers that just joined
+    joins = _trace_joins(run, overlay, rng)
     return Size(
         variant, count, height, memories, at_rest, joins, hops, overlay.rounds, overlay.seconds
     )
@@ -192,6 +195,26 @@ def _compare(run: Run, sizes: Sequence[Size]) -> None:
         "here, also keep what deputies copy. A join begins at any peer, climbs to the root and "
         "descends; an event goes up and down. Peers join from the root while the tree is built, a "
         "sixth as many in a round as are there; then it is waited until all is legal.",
+    )
+
+
+def _explain_memory(run: Run, sizes: Sequence[Size]) -> None:
+    of_events = {
+        variant: max(
+            memory.bytes_of_events
+            for size in sizes
+            if size.variant == variant
+            for memory in size.memories
+        )
+        for variant in VARIANTS
+    }
+    most = ", ".join(f"{value / 1_000:.0f} ({variant})" for variant, value in of_events.items())
+    say_prose(
+        run.reporter,
+        "The kB are those of Python objects, without what all peers of a process share (settings, "
+        "caches) and without what is remembered of events: which were seen, and with deputies also "
+        "those of the last rounds, to repeat them. After the "
+        f"{run.plan.trace_count} events traced here that is at most, in kB: {most}.",
     )
 
 

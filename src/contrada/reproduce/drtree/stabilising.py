@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from statistics import median
 
 from numpy.random import Generator
@@ -23,12 +24,13 @@ VARIANTS: Mapping[str, Settings] = {
     DEPUTIES: Settings(UNIT, summaries=False, moving=False),
 }
 CRASH_SHARE = 0.3
+_REST_ROUNDS = 5  # in which deputies are told
 
 Rounds = dict[tuple[str, str, int], list[int]]  # of a variant, a kind of harm and N, by seed
 
 
 def measure_healing(run: Run) -> Rounds:
-    """Harm overlays one way after the other, print how long they need, and draw it by log N."""
+    """Harm copies of overlays at rest, print how long they need, and draw it by log N."""
     plan, settings = run.plan, VARIANTS[PLAIN]
     say_title(
         run.reporter,
@@ -51,14 +53,29 @@ def measure_healing(run: Run) -> Rounds:
 
 
 def _harm(settings: Settings, count: int, rng: Generator) -> Iterator[tuple[str, int]]:
+    """Harm a copy of the same overlay at rest in each way."""
     overlay = grow(settings, "uniform", count, rng)
+    overlay.simulator.run_rounds(_REST_ROUNDS)
+    await_legal(overlay)
     for name, (do_harm, _, _) in HARMS.items():
-        do_harm(overlay, rng)
-        yield name, await_legal(overlay.simulator)
+        copy, its_rng = deepcopy((overlay, rng))  # together, as they share the generator
+        do_harm(copy, its_rng)
+        yield name, await_legal(copy)
 
 
 def _join(overlay: Overlay, _: Generator) -> None:
     overlay.simulator.add(overlay.workload.draw_filter())
+
+
+def _impoverish(overlay: Overlay, _: Generator) -> None:
+    """Let leaves leave until a node has one child too few; where the root leads all, none has."""
+    simulator = overlay.simulator
+    states = [peer.state for peer in simulator.peers.values()]
+    leaders = [state for state in states if state.top == 1 and not state.is_root]
+    if leaders:
+        poorest = min(leaders, key=lambda state: len(state.levels[1]))
+        for id_ in list(poorest.levels[1])[simulator.settings.m - 2 :]:  # and the leader itself
+            simulator.leave(id_)
 
 
 def _leave(overlay: Overlay, _: Generator) -> None:
@@ -95,6 +112,7 @@ def find_root(simulator: Simulator) -> PeerId:
 ROOT_CRASHES, MANY = "the root crashes", "30 % crash at once"
 HARMS: Mapping[str, tuple[Callable[[Overlay, Generator], None], str, str]] = {
     "one peer joins": (_join, "3.2", "O(log_m N)"),
+    "a node becomes poor": (_impoverish, "3.3", "O(N log_m N)"),
     "the root leaves": (_leave, "3.4", "O(N log_m N)"),
     ROOT_CRASHES: (_crash, "3.5", "O(N log_m N)"),
     "all memories garbage": (_corrupt, "3.6", "finite"),
@@ -123,8 +141,9 @@ def _print(run: Run, found: Rounds) -> None:
         "A round is the time in which every living peer runs every check once; the paper's steps "
         "are those of single peers, one after another. A peer that is silent is given up after "
         f"{VARIANTS[PLAIN].patience} rounds. Here whole subtrees find a new place, where the paper "
-        "re-inserts every leaf; the root is always among those that leave or crash. Compaction "
-        "(Lemma 3.3) is part of the healing after all of these.",
+        "re-inserts every leaf; the root is always among those that leave or crash. Every harm "
+        "befalls a copy of the same tree at rest. Lemma 3.3 (compaction): leaves leave in good "
+        "order until a node of level 1 has m - 1 children, which its siblings must take.",
     )
 
 
@@ -145,7 +164,7 @@ def _draw(run: Run, found: Rounds) -> None:
                 sizes,
                 [median(found[variant, harm, count]) for count in sizes],
                 colour,
-                marker="os^Dv"[colour],
+                marker="os^DvP"[colour],
             )
             for colour, harm in enumerate(HARMS)
         ]
