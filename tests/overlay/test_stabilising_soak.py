@@ -45,6 +45,7 @@ SEEDS_LARGE = range(100)  # with 1,000 peers
 BLOCK = 100
 ROUNDS_MAX = 150
 CHANGING_ROUNDS_MAX, QUIET_ROUNDS = 600, 25  # improvements end, and nothing swaps for ever
+LARGE_CHANGING_ROUNDS_MAX = 2_000  # of a thousand peers; `contrada simulate` waits as long
 CALM = Network(delay_max=0.5)
 
 
@@ -264,11 +265,11 @@ def become_legal(story: Story, rounds_max: int) -> int:
     return rounds
 
 
-def settle(story: Story, rounds_max: int) -> int:
+def settle(story: Story, rounds_max: int, changing_max: int = CHANGING_ROUNDS_MAX) -> int:
     """Become legal, and let children find their places; give the rounds until it was legal."""
     simulator, rounds = story.simulator, become_legal(story, rounds_max)
     structure, quiet = see_structure(simulator), 0
-    for _ in range(CHANGING_ROUNDS_MAX):
+    for _ in range(changing_max):
         simulator.run_rounds(1)
         before, structure = structure, see_structure(simulator)
         quiet = quiet + 1 if structure == before else 0
@@ -356,5 +357,5 @@ def see_structure(simulator: Simulator) -> dict[PeerId, tuple[PeerId, list[list[
 def test_nobody_misses_one_of_a_thousand_events_among_a_thousand_peers(seed: int) -> None:
     with replayable(seed):
         story = begin(seed, 1_000)
-        settle(story, ROUNDS_MAX)
+        settle(story, ROUNDS_MAX, LARGE_CHANGING_ROUNDS_MAX)
         assert assert_exact(story, draw_events(story, 1_000)) == 1_000_000

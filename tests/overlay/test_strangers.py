@@ -1,4 +1,4 @@
-"""What others say of a peer's neighbours hides nobody, and fills no memory."""
+"""What others say hides nobody and fills no memory, and garbage is not acted on twice."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from contrada.overlay.messages import (
     Refuse,
     Replaced,
     Report,
+    Took,
 )
 from contrada.overlay.peer import Peer
-from contrada.overlay.state import Settings
+from contrada.overlay.state import Promise, Settings
 from contrada.simulation.simulator import Network, Simulator
 
 if TYPE_CHECKING:
@@ -147,3 +148,12 @@ def test_who_has_left_hands_events_on_and_does_nothing_else() -> None:
     assert rising >= {PARENT, PeerId(3)}
     assert peer.receive(Report(0, Entry(PeerId(9), CORNER, 0)), PeerId(9), 0.2) == []
     assert peer.receive(Refuse(0, PARENT), CHILD, 0.2) == []
+
+
+def test_a_promise_that_names_a_child_twice_is_kept_once() -> None:
+    peer = make_leader()
+    peer.receive(Report(0, Entry(PeerId(3), CORNER, 0)), PeerId(3), 0.0)
+    peer.state.promise = Promise(CHILD, 1, PARENT, (PeerId(3), CHILD, PeerId(3)), True, 0.1)
+    peer.receive(Took(1), CHILD, 0.2)
+    assert peer.state.levels[1] == {}
+    assert set(peer.state.leaving) == {CHILD, PeerId(3)}

@@ -134,7 +134,7 @@ def _promise(
 
 def _give_half(state: State, promise: Promise, now: float, out: Effects) -> None:
     level, leader = promise.base, promise.to
-    led = [id_ for id_ in promise.ids if id_ in state.levels[level]]
+    led = [i for i in dict.fromkeys(promise.ids) if i in state.levels[level] and i != leader]
     for id_ in led:
         out.send(id_, Moved(level - 1, leader))
     moved = [(id_, state.release(level, id_, now)) for id_ in (leader, *led)]
