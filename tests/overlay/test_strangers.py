@@ -10,8 +10,10 @@ import pytest
 from contrada.overlay.boxes import Space
 from contrada.overlay.effects import Send
 from contrada.overlay.messages import (
+    Dissolve,
     Entry,
     Event,
+    Handed,
     Join,
     Leave,
     Moved,
@@ -23,6 +25,7 @@ from contrada.overlay.messages import (
 )
 from contrada.overlay.peer import Peer
 from contrada.overlay.state import Promise, Settings
+from contrada.overlay.wire import decode, encode
 from contrada.simulation.simulator import Network, Simulator
 
 if TYPE_CHECKING:
@@ -157,3 +160,28 @@ def test_a_promise_that_names_a_child_twice_is_kept_once() -> None:
     peer.receive(Took(1), CHILD, 0.2)
     assert peer.state.levels[1] == {}
     assert set(peer.state.leaving) == {CHILD, PeerId(3)}
+
+
+@pytest.mark.parametrize("ticket", [-(2**62), -1, 2**53, 2**63 - 1])
+def test_whoever_asks_with_a_garbled_number_is_understood(ticket: int) -> None:
+    peer = Peer(PeerId(0), [CORNER], Settings(UNIT, 2, 4))
+    peer.state.ticket = ticket
+    [join] = peer.receive(Join(Entry(CHILD, (0.0, 0.0, 0.5, 0.5), 0), 0, 1), CHILD, 0.1)
+    assert isinstance(join, Send)
+    assert decode(encode(join.message), 2) == join.message
+
+
+def test_whoever_gives_up_children_with_garbled_counts_is_understood() -> None:
+    peer = make_leader()
+    peer.state.levels[1][CHILD].count = -1
+    dissolve = Dissolve(1, (Entry(PeerId(7), CORNER, 2),))
+    sent = [e for e in peer.receive(dissolve, PARENT, 0.1) if isinstance(e, Send)]
+    assert any(isinstance(effect.message, Handed) for effect in sent)
+    assert all(decode(encode(effect.message), 2) == effect.message for effect in sent)
+
+
+def test_a_promise_of_leaves_is_not_kept() -> None:
+    peer = make_leader()
+    peer.state.levels[0] = dict(peer.state.levels[1])
+    peer.state.promise = Promise(CHILD, 0, PARENT, (), True, 0.1)
+    assert peer.receive(Took(0), CHILD, 0.2) == []

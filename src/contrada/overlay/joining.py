@@ -9,7 +9,7 @@ from dataclasses import replace
 from contrada.overlay.deputies import TRUST, step_in
 from contrada.overlay.effects import Effects
 from contrada.overlay.messages import Accept, Entry, Join, Leave, PeerId, Refuse, Report
-from contrada.overlay.state import HEIGHT_MAX, NEVER, Child, State
+from contrada.overlay.state import HEIGHT_MAX, NEVER, TICKET_MAX, Child, State
 from contrada.overlay.structure import add_child, is_bound
 
 _REDIRECTS_MAX = 8
@@ -47,7 +47,7 @@ def report_change(state: State, now: float, out: Effects) -> None:
 
 def ask(state: State, contact: PeerId, now: float, out: Effects) -> None:
     """Ask a peer for a parent."""
-    state.ticket += 1
+    state.ticket = state.ticket + 1 if 0 <= state.ticket < TICKET_MAX else 1
     state.asked, state.contact = now, contact
     out.send(contact, Join(state.describe(state.top), state.top, state.ticket))
 

@@ -10,11 +10,10 @@ from contrada.overlay.state import (
     HEIGHT_MAX,
     LEAVING_MAX,
     RECENT_MAX,
+    TICKET_MAX,
     Child,
     State,
 )
-
-_TICKET_MAX = 2**53
 
 
 def sanitise(state: State, now: float) -> None:
@@ -31,7 +30,7 @@ def sanitise(state: State, now: float) -> None:
     state.asked, state.compacted = _past(state.asked, now), _past(state.compacted, now)
     state.changed, state.calm = _past(state.changed, now), max(0.0, state.calm)
     state.crowded = _past(state.crowded, now)
-    state.ticket = state.ticket if 0 <= state.ticket < _TICKET_MAX else 0
+    state.ticket = state.ticket if 0 <= state.ticket < TICKET_MAX else 0
     state.redirects = max(0, state.redirects)
     for id_ in list(state.formers)[:-FORMERS_MAX]:
         del state.formers[id_]
@@ -42,7 +41,7 @@ def sanitise(state: State, now: float) -> None:
         state.promise.since = _past(state.promise.since, now)
     seeking = state.seeking
     seeking.asked, seeking.offered = _past(seeking.asked, now), _past(seeking.offered, now)
-    seeking.ticket = seeking.ticket if 0 <= seeking.ticket < _TICKET_MAX else 0
+    seeking.ticket = seeking.ticket if 0 <= seeking.ticket < TICKET_MAX else 0
     seeking.turn = max(0, seeking.turn)
 
 

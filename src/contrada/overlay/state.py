@@ -25,6 +25,7 @@ from contrada.overlay.splitting import SPLITS
 
 NEVER = -1e9
 FILTERS_MAX = 256  # of one peer
+TICKET_MAX = 2**53
 RECENT_MAX = 64  # events by which a leader is judged
 FORMERS_MAX = 64
 LEAVING_MAX = 256
@@ -95,7 +96,7 @@ class Child:
 
     def entry(self, id_: PeerId) -> Entry:
         """Say how the node is, as far as is known."""
-        return Entry(id_, self.box, self.count, self.cells, self.wide)
+        return Entry(id_, self.box, max(0, self.count), self.cells, self.wide)
 
     def meets(self, box: Box, space: Space) -> bool:
         """Tell whether an event may concern somebody below."""

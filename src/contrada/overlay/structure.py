@@ -110,7 +110,7 @@ def take_took(state: State, took: Took, sender: PeerId, now: float, out: Effects
         return False
     state.promise = None
     level = promise.base
-    if level > state.top or sender not in state.levels[level]:
+    if sender not in state.children(level):
         return False
     if promise.is_split:
         _give_half(state, promise, now, out)
