@@ -113,11 +113,6 @@ def find_receivers(simulator: Simulator, box: Box) -> list[PeerId]:
     return [id_ for id_, given in simulator.filters.items() if any(meets(f, box) for f in given)]
 
 
-def change_filters(simulator: Simulator, id_: PeerId, filters: Sequence[Box]) -> None:
-    """Give a peer other filters, and let the checker know of it."""
-    simulator.set_filters(id_, *filters)
-
-
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("change", CHANGES)
 def test_when_filters_change_the_overlay_is_soon_legal_and_exact(
@@ -125,7 +120,7 @@ def test_when_filters_change_the_overlay_is_soon_legal_and_exact(
 ) -> None:
     before, after = CHANGES[change]
     simulator, rng = settle(SETTINGS[settings], before, 1)
-    change_filters(simulator, PeerId(0), after)
+    simulator.set_filters(PeerId(0), *after)
     assert_legal_within(simulator, ROUNDS_MAX)
     assert_exact(simulator, rng)
     assert_each_box_is_served(simulator, [*before, *after])
@@ -151,7 +146,7 @@ def test_while_filters_change_nobody_hears_wrongly_and_the_others_miss_nothing(
     simulator, rng = settle(SETTINGS[settings], before, 2)
     ear = Ear(simulator)
     boxes = publish_for_a_while(simulator, rng, 0, 1)
-    change_filters(simulator, PeerId(0), after)
+    simulator.set_filters(PeerId(0), *after)
     boxes |= publish_for_a_while(simulator, rng, 1, NEWS_ROUNDS + 3)
     simulator.run_rounds(6)
     wanted = {(n, id_) for n, box in boxes.items() for id_ in find_receivers(simulator, box)}
@@ -169,7 +164,7 @@ def test_filters_of_all_peers_that_change_again_and_again_come_to_rest() -> None
     for round_ in range(12):
         for id_ in simulator.living():
             if rng.random() < 0.3:
-                change_filters(simulator, id_, lists[int(rng.integers(len(lists)))])
+                simulator.set_filters(id_, *lists[int(rng.integers(len(lists)))])
         publish_for_a_while(simulator, rng, round_, round_ + 1)
     assert_legal_within(simulator, ROUNDS_MAX)
     assert_exact(simulator, rng)
@@ -178,7 +173,7 @@ def test_filters_of_all_peers_that_change_again_and_again_come_to_rest() -> None
 def test_a_root_that_has_no_filters_any_more_becomes_a_leaf() -> None:
     simulator, rng = settle(SETTINGS["full"], [LARGE], 4)
     root = next(peer for peer in simulator.peers.values() if peer.state.is_root)
-    change_filters(simulator, root.state.id, [])
+    simulator.set_filters(root.state.id)
     assert_legal_within(simulator, ROUNDS_MAX)
     assert root.state.top == 0 and not root.state.is_root
     assert_exact(simulator, rng)
