@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import contrada.cli
+import contrada.limits
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
@@ -59,3 +60,10 @@ def test_the_paths_and_links_of_a_document_lead_somewhere(document: str) -> None
         assert (ROOT / path).exists(), path
     for link in _LINK.findall(text):
         assert ((ROOT / document).parent / link).exists(), link
+
+
+def test_the_table_of_limits_shows_every_limit_with_its_value() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| ([\d,]+)", (ROOT / "docs/limits.md").read_text(), re.M)
+    shown = {name: int(value.replace(",", "")) for name, value in rows}
+    limits = {name: value for name, value in vars(contrada.limits).items() if name.isupper()}
+    assert shown == limits

@@ -10,7 +10,9 @@ import pytest
 
 from contrada.errors import InvalidInput
 from contrada.language import read, read_json, to_text, truth
-from contrada.language.tokens import DEPTH_MAX, JOINS_MAX, NESTING_MAX
+from contrada.limits import PREDICATE_DEPTH_MAX as DEPTH_MAX
+from contrada.limits import PREDICATE_JOINS_MAX as JOINS_MAX
+from contrada.limits import PREDICATE_NESTING_MAX as NESTING_MAX
 from contrada.model.event import Event
 
 G = {"property": "g"}

@@ -3,7 +3,8 @@
 import pytest
 
 from contrada.errors import InvalidInput
-from contrada.language import FILTERS_MAX, constraint_text, make_predicate, read
+from contrada.language import constraint_text, make_predicate, read
+from contrada.limits import FILTERS_MAX
 from contrada.model.expression import Literal
 
 SQUARE = "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0))"

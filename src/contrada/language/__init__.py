@@ -5,12 +5,11 @@ many of them there are or of any index.
 """
 
 from contrada.language.evaluate import evaluate, is_satisfied, truth
-from contrada.language.normal_form import FILTERS_MAX, make_predicate
+from contrada.language.normal_form import make_predicate
 from contrada.language.read import read, read_json, read_text
 from contrada.language.write import constraint_text, to_json, to_text
 
 __all__ = [
-    "FILTERS_MAX",
     "constraint_text",
     "evaluate",
     "is_satisfied",

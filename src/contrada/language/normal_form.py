@@ -12,6 +12,7 @@ from itertools import product
 from contrada.errors import InvalidInput
 from contrada.language.evaluate import evaluate, truth
 from contrada.language.operators import MIRRORED
+from contrada.limits import FILTERS_MAX
 from contrada.model.event import Event
 from contrada.model.expression import (
     And,
@@ -35,7 +36,6 @@ from contrada.model.expression import (
 from contrada.model.relation import RELATIONS
 from contrada.model.subscription import Constraint, Filter, Predicate
 
-FILTERS_MAX = 1024
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _COMPLEMENT = {"disjoint": "intersects", "intersects": "disjoint"}
 _NO_EVENT = Event({})

@@ -17,7 +17,8 @@ from contrada.language.build import build
 from contrada.language.literals import is_literal_node, read_end, read_literal
 from contrada.language.operators import FUNCTIONS, SIGNATURES
 from contrada.language.places import Place
-from contrada.language.tokens import DEPTH_MAX, FIRST, Atom, Masked, mask
+from contrada.language.tokens import FIRST, Atom, Masked, mask
+from contrada.limits import PREDICATE_DEPTH_MAX
 from contrada.model.expression import Attribute, Expression, Literal
 
 _POSITION = re.compile(r"-->\s*(\d+):(\d+)")
@@ -50,7 +51,7 @@ def read_json(source: str | Mapping[str, Any] | bool) -> Expression:
         except json.JSONDecodeError as error:
             raise InvalidInput(f"not JSON: {error.msg} at character {error.pos}") from None
         except RecursionError:
-            raise InvalidInput(f"more than {DEPTH_MAX} levels deep at $") from None
+            raise InvalidInput(f"more than {PREDICATE_DEPTH_MAX} levels deep at $") from None
     if not isinstance(source, Mapping | bool):
         raise InvalidInput(f"a predicate is CQL2 text or a JSON object, not {source!r:.80}")
     return read_predicate(Place(source, "$"))
@@ -63,8 +64,8 @@ def read_predicate(place: Place) -> Expression:
 
 def read_node(place: Place, depth: int) -> Expression:
     """Read one node of the tree, of a text or of JSON."""
-    if depth > DEPTH_MAX:
-        place.refuse(f"more than {DEPTH_MAX} levels deep")
+    if depth > PREDICATE_DEPTH_MAX:
+        place.refuse(f"more than {PREDICATE_DEPTH_MAX} levels deep")
     node = place.node
     if isinstance(node, Mapping) and "op" in node:
         return _read_operation(place, depth)

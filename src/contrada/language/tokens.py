@@ -10,10 +10,8 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 from contrada.errors import InvalidInput
+from contrada.limits import PREDICATE_DEPTH_MAX, PREDICATE_JOINS_MAX, PREDICATE_NESTING_MAX
 
-DEPTH_MAX = 100  # levels of a tree: evaluation recurses, too
-NESTING_MAX = 3 * DEPTH_MAX  # a level may be written with a parenthesis and two signs
-JOINS_MAX = 4096  # ANDs and ORs of one text
 FIRST = 1000  # stand-ins count from here, so that the -1 of a unary minus is none of them
 
 _RESERVED = frozenset("and or not like between in is null true false div".split())
@@ -90,12 +88,13 @@ class _Nesting:
             level[:] = level[0] + 1, level[1] + (word == "between")
         else:
             return
-        if len(self._levels) - 1 + sum(operators for operators, _ in self._levels) > NESTING_MAX:
-            raise InvalidInput(
-                f"more than {NESTING_MAX} open parentheses and operators at character {position}"
-            )
-        if self._joins > JOINS_MAX:
-            raise InvalidInput(f"more than {JOINS_MAX} ANDs and ORs at character {position}")
+        depth = len(self._levels) - 1 + sum(operators for operators, _ in self._levels)
+        if depth > PREDICATE_NESTING_MAX:
+            what = f"{PREDICATE_NESTING_MAX} open parentheses and operators"
+            raise InvalidInput(f"more than {what} at character {position}")
+        if self._joins > PREDICATE_JOINS_MAX:
+            what = f"{PREDICATE_JOINS_MAX} ANDs and ORs"
+            raise InvalidInput(f"more than {what} at character {position}")
 
 
 def mask(text: str) -> Masked:
@@ -166,8 +165,10 @@ def _geometry_end(text: str, origin: int, start: int) -> int:
         depth += (text[position] == "(") - (text[position] == ")")
         if depth == 0:
             return position + 1
-        if depth > DEPTH_MAX:
-            raise InvalidInput(f"more than {DEPTH_MAX} levels deep at character {position}")
+        if depth > PREDICATE_DEPTH_MAX:
+            raise InvalidInput(
+                f"more than {PREDICATE_DEPTH_MAX} levels deep at character {position}"
+            )
     raise InvalidInput(
         f'the geometry at character {origin} has no end, near "{text[origin : origin + 24]}"'
     )

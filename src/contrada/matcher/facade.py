@@ -11,7 +11,7 @@ from contrada.errors import InvalidInput, UnknownSubscription
 from contrada.files import Rows, is_same_crs, read_rows
 from contrada.files.crs import spell_crs
 from contrada.files.snapshot import open_snapshot
-from contrada.language import FILTERS_MAX
+from contrada.limits import FILTERS_MAX
 from contrada.matcher.explain import Explanation, Why, explain_predicate, explain_why
 from contrada.matcher.run import (
     Counts,

@@ -8,7 +8,8 @@ import pyarrow as pa
 from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput
-from contrada.language import FILTERS_MAX, make_predicate, read
+from contrada.language import make_predicate, read
+from contrada.limits import FILTERS_MAX
 from contrada.matching.columns import as_values, read_geometries
 from contrada.matching.ids import read_id, read_id_column
 from contrada.matching.simplify import simplify

@@ -17,7 +17,7 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput
-from contrada.language import FILTERS_MAX
+from contrada.limits import FILTERS_MAX
 from contrada.matcher.saving import Settings, save_subscriptions
 from contrada.matching.engines import DEFAULT_ENGINE
 from contrada.matching.grid import Box
