@@ -10,3 +10,9 @@ PREDICATE_DEPTH_MAX = 100  # levels of a tree: evaluation recurses, too
 PREDICATE_NESTING_MAX = 3 * PREDICATE_DEPTH_MAX  # a level may be a parenthesis and two signs
 PREDICATE_JOINS_MAX = 4_096  # ANDs and ORs of one text
 FILTERS_MAX = 1_024  # of one predicate in normal form
+
+# Geometries
+GEOMETRY_DEPTH_MAX = 100  # collections within each other, and parentheses of a text
+MEND_CROSSINGS_MAX = 1_000  # of edges: GEOS takes the square of them
+MEND_NESTINGS_MAX = 200_000  # pairs of rings whose boxes lie in each other
+MEND_PAIRS_MAX = 4_000_000  # of edges whose boxes meet

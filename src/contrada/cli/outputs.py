@@ -22,6 +22,7 @@ from contrada.errors import InvalidInput
 from contrada.files import Output, Rows, open_output
 from contrada.files.text_writer import CsvWriter
 from contrada.files.vector import LAYER_MARK
+from contrada.model.encodings import read_wkts
 from contrada.model.event import GEOMETRY
 
 BadRow = tuple[int | None, str | None, str]
@@ -142,4 +143,4 @@ def as_wkb(column: pa.Array) -> pa.Array:
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return pa.nulls(len(column), pa.binary())
     texts = np.array(column.to_pylist(), object)
-    return pa.array(shapely.to_wkb(shapely.from_wkt(texts, on_invalid="ignore")), pa.binary())
+    return pa.array(shapely.to_wkb(read_wkts(texts, on_invalid="ignore")), pa.binary())

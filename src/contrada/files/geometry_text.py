@@ -3,8 +3,6 @@
 Every number is written so that reading it gives the same double.
 """
 
-from typing import Any, cast
-
 import numpy as np
 import pyarrow as pa
 import shapely
@@ -12,11 +10,12 @@ from numpy.typing import NDArray
 
 from contrada.errors import InvalidInput
 from contrada.files.arrow_types import is_text
+from contrada.model.encodings import read_wkbs, read_wkts
 
 WKT_DECIMALS = 30  # more than any double needs where WKT writes it without an exponent
 
 Geometries = NDArray[np.object_]
-_UNREADABLE = (shapely.errors.ShapelyError, TypeError, NotImplementedError)  # the last: curves
+_UNREADABLE = (shapely.errors.ShapelyError, TypeError, ValueError, NotImplementedError)
 
 
 def decode_geometries(column: pa.ChunkedArray, first_row: int, name: str) -> Geometries:
@@ -27,13 +26,13 @@ def decode_geometries(column: pa.ChunkedArray, first_row: int, name: str) -> Geo
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     raw = np.array(column.to_pylist(), dtype=object)
-    decode: Any = shapely.from_wkt if is_text(column.type) else shapely.from_wkb
+    decode = read_wkts if is_text(column.type) else read_wkbs
     try:
-        return cast(Geometries, decode(raw))
+        return decode(raw)
     except _UNREADABLE:
-        for row, value in enumerate(raw):
+        for row in range(len(raw)):
             try:
-                decode(value)
+                decode(raw[row : row + 1])
             except _UNREADABLE as fault:
                 place = f"{name}: row {first_row + row}"
                 raise InvalidInput(f"{place} has no readable geometry: {fault}") from fault

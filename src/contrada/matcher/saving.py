@@ -22,9 +22,10 @@ from contrada.files.snapshot import Snapshot, write_snapshot
 from contrada.language import read_json, to_json
 from contrada.matching.ids import id_type
 from contrada.matching.subscribing import PredicateReader, place_of
+from contrada.model.encodings import read_wkbs
 from contrada.model.event import GEOMETRY
 from contrada.model.expression import And, Attribute, Expression, Literal, Spatial
-from contrada.model.geometry import Geometries, as_array, is_nested_deep
+from contrada.model.geometry import Geometries, as_array
 from contrada.model.relation import find_relation
 from contrada.model.subscription import Id, Predicate, Subscription
 
@@ -249,9 +250,6 @@ def _decode(array: pa.Array, name: str) -> Geometries:
     storage = array.storage if isinstance(array, pa.ExtensionArray) else array
     values = storage.to_numpy(zero_copy_only=False)
     try:
-        if any(is_nested_deep(value) for value in values if value is not None):
-            raise RecursionError("a collection is nested too deep")
-        shapes: Geometries = shapely.from_wkb(values)
-    except (shapely.errors.ShapelyError, RecursionError) as fault:
+        return read_wkbs(values)
+    except (shapely.errors.ShapelyError, ValueError, NotImplementedError) as fault:
         raise InvalidInput(f"{name}: a geometry cannot be read: {fault}") from fault
-    return shapes

@@ -13,17 +13,17 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from contrada.model.encodings import read_wkbs
 from contrada.model.event import Event
 from contrada.model.geometry import (
     Fault,
     Geometries,
     find_faults,
-    is_nested_deep,
-    mend,
     read_geometry,
     tidy,
 )
 from contrada.model.instant import Instant
+from contrada.model.mending import mend
 
 _POINT_BYTES = 21
 _POINT_HEADER = np.frombuffer(b"\x01\x01\x00\x00\x00", np.uint8)
@@ -150,14 +150,11 @@ def _decode(column: GeometryColumn, rows: Rows, values: Geometries, repair: bool
 
 def _decode_at_once(values: Geometries) -> Geometries | None:
     """Decode all values; None where one of them is bad, and each must be looked at."""
-    if any(map(is_nested_deep, values)):
-        return None
     try:
         with np.errstate(invalid="ignore"):  # NaN is found and named when it is judged
-            shapes: Geometries = shapely.from_wkb(values)
-    except (shapely.errors.ShapelyError, NotImplementedError):
+            return read_wkbs(values)
+    except (shapely.errors.ShapelyError, ValueError, NotImplementedError):
         return None
-    return shapes
 
 
 def _read_values(values: list[Any], repair: bool) -> GeometryColumn:
@@ -184,7 +181,7 @@ def _judge(column: GeometryColumn, rows: Rows, shapes: Geometries, repair: bool)
         row = int(rows[i])
         mended = mend(shapes[i]) if repair and fault.code == "invalid" else fault
         if isinstance(mended, Fault):
-            column.faults[row] = fault
+            column.faults[row] = mended
             shapes[i] = None
         else:
             column.mended[row] = fault

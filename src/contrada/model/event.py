@@ -12,10 +12,10 @@ from contrada.model.geometry import (
     as_array,
     find_faults,
     is_plain_point,
-    mend,
     prepared,
     read_geometry,
 )
+from contrada.model.mending import mend
 
 GEOMETRY = "geometry"
 
@@ -103,11 +103,10 @@ class Event:
         fault = find_faults(as_array([geometry])).get(0)
         if fault is None:
             return prepared(geometry)
-        if self._repair and fault.code == "invalid":
-            mended = mend(geometry)
-            if isinstance(mended, BaseGeometry):
-                return None if mended.is_empty else prepared(mended)
-        raise InvalidInput(f"{self.place}, attribute {name!r}: {fault.message}")
+        mended = mend(geometry) if self._repair and fault.code == "invalid" else fault
+        if isinstance(mended, Fault):
+            raise InvalidInput(f"{self.place}, attribute {name!r}: {mended.message}")
+        return None if mended.is_empty else prepared(mended)
 
 
 def as_python(value: Any) -> Any:

@@ -5,7 +5,6 @@ meaning of the union of its members that are not empty. Everything works on arra
 geometry rarely comes alone.
 """
 
-import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -18,21 +17,22 @@ from numpy.typing import NDArray
 from shapely import GeometryCollection, Point
 from shapely.geometry.base import BaseGeometry
 
+from contrada.model.encodings import read_geojson, read_interface, read_wkb, read_wkt
+
 Geometries = NDArray[np.object_]
 
 _WKT = re.compile(
-    r"\s*(SRID=\d+;)?\s*(POINT|LINESTRING|LINEARRING|POLYGON|MULTIPOINT|MULTILINESTRING|"
+    r"\s*(?:SRID=\d+;\s*)?(?:POINT|LINESTRING|LINEARRING|POLYGON|MULTIPOINT|MULTILINESTRING|"
     r"MULTIPOLYGON|GEOMETRYCOLLECTION|CIRCULARSTRING|COMPOUNDCURVE|CURVEPOLYGON|MULTICURVE|"
-    r"MULTISURFACE)\s*(Z|M|ZM)?\s*(\(|EMPTY)",
+    r"MULTISURFACE)\s*(?:(?:ZM|Z|M)\s*)?(?:\(|EMPTY)",
     re.IGNORECASE,
 )
-_HEX_WKB = re.compile(r"(?:00|01)(?:[0-9A-Fa-f]{2}){8,}")
-_SRID = re.compile(r"\s*SRID=\d+;", re.IGNORECASE)
+_HEX_WKB = re.compile(r"0[01][0-9A-Fa-f]{16,}")
+_SRID = re.compile(r"\A\s*SRID=\d+;", re.IGNORECASE)
 _GEOJSON_TYPES = frozenset(
     "Point LineString Polygon MultiPoint MultiLineString MultiPolygon GeometryCollection".split()
 )
 _READING_ERRORS = (ValueError, TypeError, KeyError, IndexError, AttributeError)
-_NESTED_MAX = 1000  # GEOS recurses into collections without a limit of its own
 _LINEAR_RING, _COLLECTION = 2, 7
 _MULTI: Mapping[str, Callable[[Sequence[Any]], BaseGeometry]] = {
     "MultiPoint": shapely.MultiPoint,
@@ -64,8 +64,6 @@ def read_geometry(value: Any) -> BaseGeometry | Fault | None:
             read = _read(value)
     except NotImplementedError:
         return Fault("curve", "curves are not supported")
-    except RecursionError:
-        return Fault("undecodable", "cannot read the geometry: it is nested too deep")
     except (*_READING_ERRORS, shapely.errors.ShapelyError) as error:
         return Fault("undecodable", f"cannot read the geometry: {_first_line(error)}")
     return None if read is None else _tidy_value(read)
@@ -89,38 +87,17 @@ def _tidy_value(geometry: BaseGeometry) -> BaseGeometry:
 
 def _read(value: Any) -> BaseGeometry | None:
     if isinstance(value, bytes | bytearray | memoryview):
-        return _read_wkb(bytes(value))
-    if isinstance(value, str) and _HEX_WKB.fullmatch(value):
-        return _read_wkb(bytes.fromhex(value))
+        return read_wkb(bytes(value))
+    if isinstance(value, str) and len(value) % 2 == 0 and _HEX_WKB.fullmatch(value):
+        return read_wkb(bytes.fromhex(value))
     if isinstance(value, str):
-        return _read_wkt(_SRID.sub("", value).strip()) if looks_like_wkt(value) else None
+        return read_wkt(_SRID.sub("", value, 1).strip()) if looks_like_wkt(value) else None
     if isinstance(value, Mapping):
         kind = value.get("type")
         is_geometry = isinstance(kind, str) and kind in _GEOJSON_TYPES
-        return shapely.from_geojson(json.dumps(value)) if is_geometry else None
+        return read_geojson(value) if is_geometry else None
     interface = getattr(value, "__geo_interface__", None)
-    return shapely.geometry.shape(dict(interface)) if isinstance(interface, Mapping) else None
-
-
-def _read_wkb(wkb: bytes) -> BaseGeometry:
-    if wkb[:1] not in (b"", b"\x00", b"\x01"):
-        raise ValueError("it is no WKB")
-    if is_nested_deep(wkb):
-        raise RecursionError
-    return shapely.from_wkb(wkb)
-
-
-def is_nested_deep(wkb: bytes) -> bool:
-    """Tell whether WKB holds collections nested so deep that GEOS would not survive them."""
-    if 7 not in wkb[1:5]:
-        return False
-    return wkb.count(b"\x07\x00\x00") + wkb.count(b"\x00\x00\x07") > _NESTED_MAX
-
-
-def _read_wkt(text: str) -> BaseGeometry:
-    if text.lower().count("geometrycollection") > _NESTED_MAX:
-        raise RecursionError
-    return shapely.from_wkt(text)
+    return read_interface(interface) if isinstance(interface, Mapping) else None
 
 
 def _first_line(error: BaseException) -> str:
@@ -225,18 +202,6 @@ def _non_finite(coordinates: NDArray[np.float64]) -> str:
     vertex = int(np.flatnonzero(~np.isfinite(coordinates).all(axis=1))[0])
     x, y = coordinates[vertex]
     return f"non-finite coordinate ({x}, {y}) at vertex {vertex}"
-
-
-def mend(geometry: BaseGeometry) -> BaseGeometry | Fault:
-    """Make an invalid geometry valid and tidy; give its fault where that cannot be done."""
-    array = as_array([geometry])
-    with np.errstate(all="ignore"):
-        try:
-            mended = tidy(shapely.make_valid(array))
-        except shapely.errors.GEOSException:
-            return find_faults(array)[0]
-    fault = find_faults(mended).get(0)
-    return mended[0] if fault is None else fault
 
 
 def are_areas(geometries: Geometries) -> NDArray[np.bool_]:

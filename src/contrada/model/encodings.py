@@ -1,0 +1,178 @@
+"""WKB, WKT and GeoJSON as GEOS reads them, checked before it sees a byte.
+
+GEOS goes down into members without a limit of its own, whatever their type, and makes room for as
+many as a count says. So the structure is followed here first, without recursion: no deeper than
+`GEOMETRY_DEPTH_MAX`, and no further than there are bytes. What the coordinates say is not looked
+at. All functions raise `ValueError` with what is wrong, and `NotImplementedError` for curves.
+"""
+
+import json
+import struct
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+from shapely.geometry.base import BaseGeometry
+
+from contrada.limits import GEOMETRY_DEPTH_MAX
+
+_UNSIGNED = (struct.Struct(">I"), struct.Struct("<I"))  # by the byte that states the order
+_HAS_SRID, _HAS_Z, _HAS_M = 0x20000000, 0x80000000, 0x40000000
+_POINT, _LINE, _POLYGON = 1, 2, 3
+_WITHOUT_MEMBERS = frozenset({_POINT, _LINE, _POLYGON})
+_WITH_MEMBERS = frozenset({4, 5, 6, 7})
+_CURVED = frozenset({8, 9, 10, 11, 12})
+_MEMBER_BYTES_MIN = 9  # a header, and a count of nothing
+_OPENING, _CLOSING = ord("("), ord(")")
+
+
+def read_wkb(wkb: bytes) -> BaseGeometry:
+    """Read one geometry from WKB, ISO's or PostGIS' extended one."""
+    _check_wkb(wkb)
+    return shapely.from_wkb(wkb)
+
+
+def read_wkbs(values: NDArray[np.object_]) -> NDArray[np.object_]:
+    """Read geometries from WKB; None stays None."""
+    for wkb in values:
+        if wkb is not None:
+            _check_wkb(wkb)
+    geometries: NDArray[np.object_] = shapely.from_wkb(values)
+    return geometries
+
+
+def read_wkt(text: str) -> BaseGeometry:
+    """Read one geometry from WKT."""
+    _check_wkt(text)
+    return shapely.from_wkt(text)
+
+
+def read_wkts(
+    values: NDArray[np.object_], *, on_invalid: Literal["raise", "ignore"] = "raise"
+) -> NDArray[np.object_]:
+    """Read geometries from WKT; None stays None, and so does a bad one if it is to be ignored."""
+    shallow = values.copy()
+    for i, text in enumerate(values):
+        try:
+            _check_wkt(text or "")
+        except ValueError:
+            if on_invalid == "raise":
+                raise
+            shallow[i] = None
+    geometries: NDArray[np.object_] = shapely.from_wkt(shallow, on_invalid=on_invalid)
+    return geometries
+
+
+def read_geojson(geometry: Mapping[str, Any]) -> BaseGeometry:
+    """Read one geometry from a mapping with the members of GeoJSON."""
+    _check_collections(geometry)
+    try:
+        text = json.dumps(geometry)
+    except RecursionError:
+        raise ValueError("a member is nested too deep") from None
+    return shapely.from_geojson(text)
+
+
+def read_interface(geometry: Mapping[str, Any]) -> BaseGeometry:
+    """Read one geometry from what another library's `__geo_interface__` gives."""
+    _check_collections(geometry)
+    return shapely.geometry.shape(dict(geometry))
+
+
+def _check_wkb(wkb: bytes) -> None:
+    """Follow the members of a geometry; of those that cannot have any GEOS checks the length."""
+    if wkb[:1] not in (b"", b"\x00", b"\x01"):
+        raise ValueError("it is not WKB")
+    if len(wkb) < _MEMBER_BYTES_MIN or _read_header(wkb[:5], 0)[0] in _WITHOUT_MEMBERS:
+        return
+    try:
+        is_cut = _follow(wkb) > len(wkb)
+    except struct.error:
+        is_cut = True
+    if is_cut:
+        raise ValueError(f"its {len(wkb):,} bytes end before the members that it announces")
+
+
+def _follow(wkb: bytes) -> int:
+    """Find where a geometry ends; it may be beyond the end of the bytes."""
+    headers: dict[bytes, tuple[int, int, int, struct.Struct]] = {}  # members share a few
+    missing = [1]  # members that are still to come, of each geometry around
+    at = 0
+    while missing:
+        if not missing[-1]:
+            missing.pop()
+            continue
+        missing[-1] -= 1
+        header = wkb[at : at + 5]
+        if header not in headers:
+            headers[header] = _read_header(header, at)
+        code, size, width, unsigned = headers[header]
+        at += size
+        if code == _POINT:
+            at += width
+            continue
+        (count,) = unsigned.unpack_from(wkb, at)
+        at += 4
+        if code == _LINE:
+            at += count * width
+        elif code == _POLYGON:
+            for _ in range(count):
+                at += 4 + width * unsigned.unpack_from(wkb, at)[0]
+        else:
+            missing.append(count)
+            if len(missing) > GEOMETRY_DEPTH_MAX + 1:
+                raise ValueError(_too_deep(f"byte {at}"))
+    return at
+
+
+def _read_header(header: bytes, at: int) -> tuple[int, int, int, struct.Struct]:
+    """Give a member's code, the bytes of its header and of a point, and how counts are written."""
+    if header[:1] > b"\x01":
+        raise ValueError(f"byte {at} should be 0 or 1, the order of bytes, and is {header[0]}")
+    unsigned = _UNSIGNED[header[:1] == b"\x01"]
+    (kind,) = unsigned.unpack_from(header, 1)
+    dimensions, code = divmod(kind & 0xFFFF, 1000)
+    if code in _CURVED:
+        raise NotImplementedError("curves are not supported")
+    if code not in _WITHOUT_MEMBERS | _WITH_MEMBERS:
+        raise ValueError(f"byte {at} begins a geometry of the unknown type {kind}")
+    has_z = bool(kind & _HAS_Z) or dimensions in (1, 3)
+    has_m = bool(kind & _HAS_M) or dimensions in (2, 3)
+    return code, 9 if kind & _HAS_SRID else 5, 16 + 8 * has_z + 8 * has_m, unsigned
+
+
+def _too_deep(place: str) -> str:
+    return f"it is nested more than {GEOMETRY_DEPTH_MAX} deep at {place} (GEOMETRY_DEPTH_MAX)"
+
+
+def _check_wkt(text: str) -> None:
+    """Refuse parentheses nested too deep: every level of a text has one."""
+    if text.count("(") <= GEOMETRY_DEPTH_MAX:
+        return
+    letters = np.frombuffer(text.encode("latin-1", "replace"), np.uint8)
+    steps = (letters == _OPENING).astype(np.int8) - (letters == _CLOSING)
+    too_deep = np.cumsum(steps, dtype=np.int32) > GEOMETRY_DEPTH_MAX
+    if too_deep.any():
+        raise ValueError(_too_deep(f"character {int(too_deep.argmax())}"))
+
+
+def _check_collections(geometry: Mapping[str, Any]) -> None:
+    """Refuse collections nested too deep, and what is not a geometry within one."""
+    level: Iterable[Any] = [geometry]
+    for _ in range(GEOMETRY_DEPTH_MAX + 1):
+        level = [
+            member
+            for outer in level
+            if isinstance(outer, Mapping) and outer.get("type") == "GeometryCollection"
+            for member in _members(outer)
+        ]
+        if not level:
+            return
+    raise ValueError(_too_deep('"geometries"'))
+
+
+def _members(collection: Mapping[str, Any]) -> Iterable[Any]:
+    members = collection.get("geometries")
+    return members if isinstance(members, list | tuple) else ()

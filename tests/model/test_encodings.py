@@ -1,0 +1,133 @@
+"""WKB, WKT and GeoJSON that would take GEOS, and the process with it, too far down."""
+
+import json
+import struct
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import shapely
+from hypothesis import given
+from hypothesis import strategies as st
+from shapely.geometry.base import BaseGeometry
+
+from contrada.limits import GEOMETRY_DEPTH_MAX
+from contrada.model.geometry import Fault, read_geometry
+from strategies import geometries
+
+_CODES = [code + more for code in range(4, 13) for more in (0, 1000, 2000, 3000, 65000)]
+_FLAGS = (0, 0x20000000, 0x80000000, 0x40000000, 0x00070000)
+_WORDS = (
+    "GEOMETRYCOLLECTION MULTIPOINT MULTILINESTRING MULTIPOLYGON MULTICURVE MULTISURFACE "
+    "COMPOUNDCURVE CURVEPOLYGON POLYGON POINT LINESTRING CIRCULARSTRING TIN"
+).split()
+
+
+def test_no_code_and_no_word_nested_deep_ends_the_process() -> None:
+    """In a process of its own: GEOS would exhaust the stack and take the process with it."""
+    program = f"""
+import struct
+from contrada.model.geometry import Fault, read_geometry
+
+for code in {_CODES}:
+    for flag in {_FLAGS}:
+        for order in "<>":
+            inner = struct.pack(order + "I", 1) * (2 if flag == 0x20000000 else 1)
+            header = struct.pack(order + "BI", order == "<", code | flag) + inner
+            assert isinstance(read_geometry(header * 30_000), Fault), (code, flag, order)
+for word in {_WORDS}:
+    for gap in ("(", " Z (", "Z(", " EMPTY, ("):
+        read = read_geometry((word + gap) * 50_000)
+        assert read is None or isinstance(read, Fault), (word, gap)
+print("alive")
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert run.stdout.strip() == "alive", (run.returncode, run.stderr)
+
+
+def nested(shape: Any, depth: int) -> Any:
+    for _ in range(depth):
+        shape = {"type": "GeometryCollection", "geometries": [shape]}
+    return shape
+
+
+def message_of(value: Any) -> str:
+    read = read_geometry(value)
+    assert isinstance(read, Fault)
+    assert read.code == "undecodable"
+    return read.message
+
+
+def test_a_geometry_one_level_too_deep_is_refused_with_the_place_and_the_limit() -> None:
+    depth = GEOMETRY_DEPTH_MAX + 1
+    point = {"type": "Point", "coordinates": [1, 2]}
+    too_deep = "cannot read the geometry: it is nested more than 100 deep at"
+    wkb = struct.pack("<BII", 1, 7, 1) * depth + shapely.to_wkb(shapely.Point(1, 2))
+    assert message_of(wkb) == f"{too_deep} byte {9 * depth} (GEOMETRY_DEPTH_MAX)"
+    assert message_of(wkb.hex()) == message_of(wkb)
+    text = "GEOMETRYCOLLECTION(" * depth + "POINT(1 2)" + ")" * depth
+    assert message_of(text) == f"{too_deep} character {19 * depth - 1} (GEOMETRY_DEPTH_MAX)"
+    assert message_of(nested(point, depth)) == f'{too_deep} "geometries" (GEOMETRY_DEPTH_MAX)'
+    assert message_of(nested(point, 100_000)) == message_of(nested(point, depth))
+
+
+def test_coordinates_nested_without_end_are_refused() -> None:
+    coordinates: Any = [1, 2]
+    for _ in range(100_000):
+        coordinates = [coordinates]
+    shape = {"type": "MultiPolygon", "coordinates": coordinates}
+    assert message_of(shape) == "cannot read the geometry: a member is nested too deep"
+
+
+@pytest.mark.parametrize("code", [4, 5, 6, 7])
+@pytest.mark.parametrize("count", [2, 1_000, 2**31 - 1, 2**32 - 1])
+def test_a_count_that_lies_is_refused(code: int, count: int) -> None:
+    point = shapely.to_wkb(shapely.Point(1, 2))
+    assert message_of(struct.pack("<BII", 1, code, count) + point) == (
+        "cannot read the geometry: its 30 bytes end before the members that it announces"
+    )
+
+
+@pytest.mark.parametrize(
+    ("inner", "reason"),
+    [
+        (struct.pack("<BII", 2, 1, 0), "byte 9 should be 0 or 1, the order of bytes, and is 2"),
+        (struct.pack("<BII", 1, 17, 0), "byte 9 begins a geometry of the unknown type 17"),
+        (struct.pack("<BII", 1, 0, 0), "byte 9 begins a geometry of the unknown type 0"),
+    ],
+)
+def test_what_a_member_cannot_be_is_named_with_its_place(inner: bytes, reason: str) -> None:
+    collection = struct.pack("<BII", 1, 7, 1)
+    assert message_of(collection + inner) == f"cannot read the geometry: {reason}"
+
+
+def test_a_curve_within_a_collection_is_a_curve() -> None:
+    curve = struct.pack("<BIIBII", 1, 7, 1, 1, 8, 0)
+    assert read_geometry(curve) == Fault("curve", "curves are not supported")
+
+
+@given(geometries(), st.sampled_from(["iso", "extended"]), st.booleans(), st.booleans())
+def test_every_flavour_of_wkb_is_read(
+    shape: BaseGeometry, flavor: str, is_big: bool, has_z: bool
+) -> None:
+    given_ = shapely.force_3d(shape, 7.0) if has_z else shape
+    srid = shapely.set_srid(given_, 4326)
+    wkb = shapely.to_wkb(
+        srid, flavor=flavor, byte_order=int(not is_big), include_srid=flavor == "extended"
+    )
+    read = read_geometry(shapely.GeometryCollection([shape]))
+    assert isinstance(read, BaseGeometry)
+    again = read_geometry(struct.pack("<BII", 1, 7, 1) + wkb)
+    assert isinstance(again, BaseGeometry)
+    assert again.equals_exact(read, 0.0)
+
+
+@given(geometries())
+def test_geojson_of_another_library_is_read_like_any_other(shape: BaseGeometry) -> None:
+    mapping = json.loads(shapely.to_geojson(shape))
+    read = read_geometry(mapping)
+    assert isinstance(read, BaseGeometry)
+    assert read.equals_exact(read_geometry(shape), 0.0)

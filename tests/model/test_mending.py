@@ -1,0 +1,75 @@
+"""Invalid geometries made valid, or left alone where that would take too long."""
+
+import numpy as np
+import pytest
+import shapely
+
+from contrada import InvalidInput, Matcher
+from contrada.model.geometry import Fault, find_faults
+from contrada.model.mending import mend
+
+
+def square(x: float, y: float, side: float) -> shapely.Polygon:
+    return shapely.box(x, y, x + side, y + side)
+
+
+def tangle(vertices: int) -> shapely.Polygon:
+    return shapely.Polygon(np.random.default_rng(7).random((vertices, 2)))
+
+
+def message_of(shape: shapely.Geometry) -> str:
+    fault = mend(shape)
+    assert isinstance(fault, Fault)
+    assert fault.code == "unmendable"
+    return fault.message
+
+
+def test_a_ring_that_crosses_itself_too_often_is_not_mended() -> None:
+    for vertices in (700, 20_000):
+        assert message_of(tangle(vertices)) == (
+            "invalid Polygon, and not mended: it has more than 1,000 crossings of its edges "
+            "(MEND_CROSSINGS_MAX)"
+        )
+    assert isinstance(mend(tangle(40)), shapely.MultiPolygon)
+
+
+def test_parts_that_lie_in_each_other_too_often_are_not_mended() -> None:
+    for step in (0, 1):
+        parts = [square(step * i, step * i, 4000 - 2 * step * i) for i in range(1_000)]
+        assert message_of(shapely.MultiPolygon(parts)) == (
+            "invalid MultiPolygon, and not mended: it has more than 200,000 pairs of rings that "
+            "may lie in each other (MEND_NESTINGS_MAX)"
+        )
+
+
+def test_edges_that_may_cross_too_often_are_not_looked_at_for_ever() -> None:
+    teeth = np.arange(4_000)
+    comb = np.stack([teeth % 2 + teeth * 1e-6, teeth % 2 - teeth * 1e-6], axis=1)
+    assert message_of(shapely.Polygon([*comb, (5, 0), (5, 5), (0, 0)])).endswith(
+        "pairs of edges that may cross (MEND_PAIRS_MAX)"
+    )
+
+
+def test_many_islands_and_many_holes_are_mended() -> None:
+    islands = [square(2 * (i % 70), 2 * (i // 70), 1) for i in range(3_000)]
+    sea = shapely.MultiPolygon([*islands, square(0.5, 0.5, 1)])
+    lakes = shapely.Polygon(square(-1, -1, 200).exterior, [p.exterior for p in sea.geoms])
+    for shape in (sea, lakes):
+        mended = mend(shape)
+        assert not isinstance(mended, Fault)
+        assert not find_faults(np.array([mended], object))
+
+
+def test_what_is_not_mended_is_set_aside_with_the_reason() -> None:
+    matcher = Matcher()
+    matcher.add("here", "S_INTERSECTS(geometry, BBOX(0, 0, 1, 1))")
+    with pytest.raises(InvalidInput, match=r"attribute .geometry.: .*MEND_CROSSINGS_MAX"):
+        matcher.match({"geometry": tangle(700)}, repair=True)
+    bad: list[tuple[int, str]] = []
+    events = [{"geometry": tangle(700).wkt}, {"geometry": "POINT(0.5 0.5)"}]
+    found = matcher.match_many(
+        events, repair=True, on_bad=lambda row, _, reason: bad.append((row, reason))
+    )
+    assert found.column("event").to_pylist() == [1]
+    assert [row for row, _ in bad] == [0]
+    assert "MEND_CROSSINGS_MAX" in bad[0][1]
