@@ -169,7 +169,7 @@ def test_a_deep_nest_of_collections_is_flattened() -> None:
     assert read_well(shape).wkt == "POINT (1 2)"
     assert read_well(shapely.to_wkb(shape)).wkt == "POINT (1 2)"
     assert read_well(json.loads(shapely.to_geojson(shape))).wkt == "POINT (1 2)"
-    inner = shapely.get_geometry(shape, 0)
+    inner = shapely.get_parts(shape)[0]
     assert read_well(inner.wkt).wkt == "POINT (1 2)", (
         "the coordinates have parentheses of their own"
     )

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import shapely
+from shapely.geometry.base import BaseGeometry
 
 from contrada import InvalidInput, Matcher
 from contrada.model.geometry import Fault, find_faults
@@ -17,7 +18,7 @@ def tangle(vertices: int) -> shapely.Polygon:
     return shapely.Polygon(np.random.default_rng(7).random((vertices, 2)))
 
 
-def message_of(shape: shapely.Geometry) -> str:
+def message_of(shape: BaseGeometry) -> str:
     fault = mend(shape)
     assert isinstance(fault, Fault)
     assert fault.code == "unmendable"
