@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import shapely
 
-from contrada.language import read, truth
+from contrada.errors import InvalidInput
+from contrada.language import read, to_text, truth
 from contrada.model.event import Event
 
 NAN = float("nan")
@@ -268,3 +269,30 @@ def test_a_computed_value_is_null_where_something_in_it_is(
 ) -> None:
     assert truth_of(text, 1) is with_a
     assert truth_of(text) is without_a
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        ("3 < x < 5", 6),
+        ("a = b = c", 6),
+        ("(a + 1 <= b) AND 3 <= x + (2 * y) <> 5", 34),
+        ("A_CONTAINS(a, (1, 2 = 2 = 3))", 24),
+        ("NOT a >= b >= c", 11),
+    ],
+)
+def test_a_comparison_of_a_comparison_is_refused_with_its_place(text: str, position: int) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read(text)
+    assert str(caught.value) == (
+        f'a comparison follows another at character {position}, near "{text[position:]}"; '
+        "for a < b < c write a < b AND b < c"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a <= b AND b <= c", "(a = b) = c", "a BETWEEN 1 AND 2 OR b <> 3", "a = '<' AND b = '='"],
+)
+def test_comparisons_side_by_side_are_no_chain(text: str) -> None:
+    assert read(to_text(read(text))) == read(text)

@@ -257,3 +257,21 @@ def test_arithmetic_of_integers_is_exact(a: int, b: int, operator: str) -> None:
     exact = {"+": a + b, "-": a - b, "*": a * b, "DIV": quotient, "%": a - b * quotient}
     assert value_of(f"a {operator} b", a=np.int64(a), b=b) == exact[operator]
     assert value_of(f"({a}) {operator} ({b})") == exact[operator]
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("NOT -x > 1", "NOT (-x > 1)"),
+        ("NOT - 5 > x", "NOT (-5 > x)"),
+        ("a = 1 AND not\t-x > 1", "a = 1 AND NOT (-x > 1)"),
+        ("NOT NOT --x > 1", "NOT (NOT (--x > 1))"),
+        ("NOT -(x + 1) * 2 - y > 1", "NOT (-(x + 1) * 2 - y > 1)"),
+        ("NOT -x ^ 2 > 1", "NOT (-x ^ 2 > 1)"),
+        ("NOT -x BETWEEN -1 AND -y", "NOT (-x BETWEEN -1 AND -y)"),
+        ("NOT 0 + x > 1", "NOT (0 + x > 1)"),
+    ],
+)
+def test_a_sign_may_follow_not(text: str, written: str) -> None:
+    assert read(text) == read(written)
+    assert read(to_text(read(text))) == read(text)

@@ -40,6 +40,11 @@ def read_text(text: str) -> Expression:
         tree = cql2.parse_text(masked.text).to_json()
     except Exception as error:
         raise InvalidInput(_syntax_error(masked, str(error))) from None
+    if masked.chained_at is not None:
+        raise InvalidInput(
+            f"a comparison follows another {_near(text, masked.chained_at)}; "
+            "for a < b < c write a < b AND b < c"
+        )
     return read_predicate(Place(_unmask(tree, masked.atoms), "$", text))
 
 
@@ -126,7 +131,8 @@ def _unmask(tree: Any, atoms: tuple[Atom, ...]) -> Any:
     pending: list[Any] = [root]
     while pending:
         node = pending.pop()
-        for key, value in list(enumerate(node) if isinstance(node, list) else node.items()):
+        for key, raw in list(enumerate(node) if isinstance(node, list) else node.items()):
+            value = _without_zero(raw)
             node[key] = _unmask_name(value, atoms) if key in _NAMES else _unmask_one(value, atoms)
             if isinstance(node[key], list | dict):
                 pending.append(node[key])
@@ -134,6 +140,12 @@ def _unmask(tree: Any, atoms: tuple[Atom, ...]) -> Any:
 
 
 _NAMES = frozenset({"op", "property"})
+
+
+def _without_zero(node: Any) -> Any:
+    """Give x for `0 + x`, where the 0 stands for no number of the text."""
+    is_ours = isinstance(node, dict) and node.get("op") == "+" and node["args"][0] == 0
+    return node["args"][1] if is_ours else node
 
 
 def _unmask_name(stand_in: str, atoms: tuple[Atom, ...]) -> Atom | str:
@@ -172,4 +184,8 @@ def _syntax_error(masked: Masked, message: str) -> str:
         return f"the predicate ends too early, at character {position}"
     word = re.match(r"[^\W\d]\w*", rest)
     what = f'unknown operator "{word.group()}"' if word else "syntax error"
-    return f'{what} at character {position}, near "{rest[:24]}"'
+    return f"{what} {_near(masked.original, position)}"
+
+
+def _near(text: str, position: int) -> str:
+    return f'at character {position}, near "{text[position : position + 24]}"'

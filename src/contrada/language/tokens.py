@@ -13,6 +13,7 @@ from contrada.errors import InvalidInput
 from contrada.limits import PREDICATE_DEPTH_MAX, PREDICATE_JOINS_MAX, PREDICATE_NESTING_MAX
 
 FIRST = 1000  # stand-ins count from here, so that the -1 of a unary minus is none of them
+SIGN_AFTER_NOT = "0 + -"  # `cql2` takes no sign right after NOT; the 0 is taken out of its tree
 
 _RESERVED = frozenset("and or not like between in is null true false div".split())
 _OPERATOR = re.compile(r"not|like|between|in|is|div|[^\w\s'(),]", re.IGNORECASE)
@@ -20,8 +21,8 @@ _CALL = re.compile(r"\s*\(")
 _LITERAL = frozenset("date timestamp interval bbox".split())
 _TOKEN = re.compile(
     r"""
-      (?P<string>'(?:[^']|'')*')
-    | (?P<quoted>"(?:[^"]|"")*")
+      (?P<string>'[^']*(?:''[^']*)*')
+    | (?P<quoted>"[^"]*(?:""[^"]*)*")
     | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<name>[^\W\d][\w.:]*)
     | (?P<other>\s+|.)
@@ -54,11 +55,21 @@ class Masked:
     original: str
     starts: tuple[int, ...]  # offsets in `text` at which a token begins …
     origins: tuple[int, ...]  # … and the offsets in `original` from which it came
+    chained_at: int | None  # where a comparison follows another, as in `a < b < c`
 
     def origin(self, offset: int) -> int:
         """Give the place in the original text from which a place in the masked text came."""
         token = bisect_right(self.starts, offset) - 1
         return self.origins[token] if token >= 0 else 0
+
+
+@dataclass(slots=True)
+class _Level:
+    """What stands within an open parenthesis, since its last comma, AND or OR."""
+
+    operators: int = 0
+    betweens: int = 0  # those that still wait for their AND
+    compared_at: int | None = None  # where the last sign of a comparison stands
 
 
 class _Nesting:
@@ -69,32 +80,53 @@ class _Nesting:
     """
 
     def __init__(self) -> None:
-        self._levels = [[0, 0]]  # of each open parenthesis: operators, BETWEENs without their AND
+        self.chained_at: int | None = None
+        self._levels = [_Level()]
+        self._depth = 0
         self._joins = 0
 
     def add(self, piece: str, position: int) -> None:
         """Take the next token into account; refuse it where it leads too deep."""
         word, level = piece.lower(), self._levels[-1]
         if word == "(":
-            self._levels.append([0, 0])
+            self._levels.append(_Level())
+            self._depth += 1
         elif word == ")":
-            self._levels = self._levels[:-1] or [[0, 0]]
-        elif word == ",":
-            level[:] = 0, 0
-        elif word in {"and", "or"}:
+            self._close()
+        elif word == "and" and level.betweens:
             self._joins += 1
-            level[:] = (level[0], level[1] - 1) if word == "and" and level[1] else (0, 0)
+            level.betweens -= 1
+        elif word in {"and", "or", ","}:
+            self._joins += word != ","
+            self._depth -= level.operators
+            self._levels[-1] = _Level()
         elif _OPERATOR.fullmatch(word):
-            level[:] = level[0] + 1, level[1] + (word == "between")
+            self._depth += 1
+            level.operators += 1
+            level.betweens += word == "between"
+            self._compare(word, position)
         else:
             return
-        depth = len(self._levels) - 1 + sum(operators for operators, _ in self._levels)
-        if depth > PREDICATE_NESTING_MAX:
+        if self._depth > PREDICATE_NESTING_MAX:
             what = f"{PREDICATE_NESTING_MAX} open parentheses and operators"
             raise InvalidInput(f"more than {what} at character {position}")
         if self._joins > PREDICATE_JOINS_MAX:
             what = f"{PREDICATE_JOINS_MAX} ANDs and ORs"
             raise InvalidInput(f"more than {what} at character {position}")
+
+    def _close(self) -> None:
+        closed = self._levels.pop()
+        self._depth -= closed.operators + (len(self._levels) > 0)
+        self._levels = self._levels or [_Level()]
+
+    def _compare(self, word: str, position: int) -> None:
+        """Note a comparison right after another; the two signs of `<=` are one comparison."""
+        if word not in "<>=":
+            return
+        level = self._levels[-1]
+        if level.compared_at is not None and level.compared_at + 1 != position:
+            self.chained_at = position if self.chained_at is None else self.chained_at
+        level.compared_at = position
 
 
 def mask(text: str) -> Masked:
@@ -105,9 +137,13 @@ def mask(text: str) -> Masked:
     origins: list[int] = []
     nesting = _Nesting()
     length = position = 0
+    word = ""  # the last piece that is not white space
     while position < len(text):
         piece, end = _next(text, position, atoms)
         nesting.add(piece, position)
+        if piece == "-" and word.lower() == "not":
+            piece = SIGN_AFTER_NOT
+        word = word if piece.isspace() else piece
         if pieces and _is_wordlike(pieces[-1][-1]) and _is_wordlike(piece[0]):
             pieces.append(" ")  # two stand-ins in a row must not become one
             length += 1
@@ -118,7 +154,8 @@ def mask(text: str) -> Masked:
         position = end
     starts.append(length)
     origins.append(len(text))
-    return Masked("".join(pieces), tuple(atoms), text, tuple(starts), tuple(origins))
+    where = tuple(starts), tuple(origins)
+    return Masked("".join(pieces), tuple(atoms), text, *where, nesting.chained_at)
 
 
 def _is_wordlike(character: str) -> bool:
