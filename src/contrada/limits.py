@@ -10,6 +10,12 @@ PREDICATE_DEPTH_MAX = 100  # levels of a tree: evaluation recurses, too
 PREDICATE_NESTING_MAX = 3 * PREDICATE_DEPTH_MAX  # a level may be a parenthesis and two signs
 PREDICATE_JOINS_MAX = 4_096  # ANDs and ORs of one text
 FILTERS_MAX = 1_024  # of one predicate in normal form
+PREDICATE_LENGTH_MAX = 64 * 2**20  # characters of a text, CQL2 or JSON
+PREDICATE_ATOMS_MAX = 100_000  # names, numbers, strings and geometries of one predicate
+
+# Values of events
+ARRAY_DEPTH_MAX = 100  # arrays within each other; deeper ones are unknown
+ARRAY_PAIRS_MAX = 200_000  # comparisons of arrays in arrays with each other; beyond it: unknown
 
 # Geometries
 GEOMETRY_DEPTH_MAX = 100  # collections within each other, and parentheses of a text

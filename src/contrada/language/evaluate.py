@@ -5,11 +5,11 @@ from typing import Any
 
 from shapely.geometry.base import BaseGeometry
 
+from contrada.language.arrays import compare_arrays
 from contrada.language.distance import is_within
 from contrada.language.space import relates
 from contrada.language.values import (
     compare,
-    compare_arrays,
     compare_times,
     compute,
     every,

@@ -14,10 +14,11 @@ import cql2
 
 from contrada.errors import InvalidInput
 from contrada.language.build import build
+from contrada.language.groups import FIRST, Run
 from contrada.language.literals import is_literal_node, read_end, read_literal
 from contrada.language.operators import FUNCTIONS, SIGNATURES
 from contrada.language.places import Place
-from contrada.language.tokens import FIRST, Atom, Masked, mask
+from contrada.language.tokens import Atom, mask
 from contrada.limits import PREDICATE_DEPTH_MAX
 from contrada.model.expression import Attribute, Expression, Literal
 
@@ -36,16 +37,19 @@ def read_text(text: str) -> Expression:
     if not text.strip():
         raise InvalidInput("the predicate is empty")
     masked = mask(text)
-    try:
-        tree = cql2.parse_text(masked.text).to_json()
-    except Exception as error:
-        raise InvalidInput(_syntax_error(masked, str(error))) from None
+    trees: list[Any] = []
+    for run in masked.runs:
+        try:
+            tree = cql2.parse_text(run.text).to_json()
+        except Exception as error:
+            raise InvalidInput(_syntax_error(run, text, str(error))) from None
+        trees.append(_unmask(tree, masked.atoms, trees))
     if masked.chained_at is not None:
         raise InvalidInput(
             f"a comparison follows another {_near(text, masked.chained_at)}; "
             "for a < b < c write a < b AND b < c"
         )
-    return read_predicate(Place(_unmask(tree, masked.atoms), "$", text))
+    return read_predicate(Place(trees[-1], "$", text))
 
 
 def read_json(source: str | Mapping[str, Any] | bool) -> Expression:
@@ -125,14 +129,17 @@ def _read_integer(digits: str) -> int | float:
     return int(digits) if math.isfinite(number) else number
 
 
-def _unmask(tree: Any, atoms: tuple[Atom, ...]) -> Any:
-    """Put the atoms back into a tree of stand-ins, in place: it may be deep."""
+def _unmask(tree: Any, atoms: tuple[Atom, ...], groups: list[Any]) -> Any:
+    """Put atoms and the trees of other runs back into a tree of stand-ins, in place."""
     root = [tree]
     pending: list[Any] = [root]
     while pending:
         node = pending.pop()
         for key, raw in list(enumerate(node) if isinstance(node, list) else node.items()):
             value = _without_zero(raw)
+            if _is_group(value):
+                node[key] = groups[int(value["property"][1:]) - FIRST]
+                continue
             node[key] = _unmask_name(value, atoms) if key in _NAMES else _unmask_one(value, atoms)
             if isinstance(node[key], list | dict):
                 pending.append(node[key])
@@ -140,6 +147,10 @@ def _unmask(tree: Any, atoms: tuple[Atom, ...]) -> Any:
 
 
 _NAMES = frozenset({"op", "property"})
+
+
+def _is_group(node: Any) -> bool:
+    return isinstance(node, dict) and str(node.get("property", ""))[:1] == "g"
 
 
 def _without_zero(node: Any) -> Any:
@@ -172,19 +183,18 @@ def _unmask_number(number: int, atoms: tuple[Atom, ...]) -> Any:
     return Atom(atom.kind, atom.text, atom.position, is_negative=number < 0)
 
 
-def _syntax_error(masked: Masked, message: str) -> str:
+def _syntax_error(run: Run, original: str, message: str) -> str:
     found = _POSITION.search(message)
     if found is None:
         return f"cannot read the predicate: {message.splitlines()[0]}"
     line, column = (int(group) for group in found.groups())
-    lines = masked.text.split("\n")
-    position = masked.origin(sum(len(text) + 1 for text in lines[: line - 1]) + column - 1)
-    rest = masked.original[position:]
-    if not rest.strip():
+    lines = run.text.split("\n")
+    position = run.origin(sum(len(text) + 1 for text in lines[: line - 1]) + column - 1)
+    if not original[position:].strip():
         return f"the predicate ends too early, at character {position}"
-    word = re.match(r"[^\W\d]\w*", rest)
+    word = re.match(r"[^\W\d]\w*", original[position:])
     what = f'unknown operator "{word.group()}"' if word else "syntax error"
-    return f"{what} {_near(masked.original, position)}"
+    return f"{what} {_near(original, position)}"
 
 
 def _near(text: str, position: int) -> str:

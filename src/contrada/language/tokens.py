@@ -6,13 +6,18 @@ parsing, and put back from the original text, exactly and with its position, aft
 """
 
 import re
-from bisect import bisect_right
 from dataclasses import dataclass
 
 from contrada.errors import InvalidInput
-from contrada.limits import PREDICATE_DEPTH_MAX, PREDICATE_JOINS_MAX, PREDICATE_NESTING_MAX
+from contrada.language.groups import FIRST, Piece, Run, divide
+from contrada.limits import (
+    PREDICATE_ATOMS_MAX,
+    PREDICATE_DEPTH_MAX,
+    PREDICATE_JOINS_MAX,
+    PREDICATE_LENGTH_MAX,
+    PREDICATE_NESTING_MAX,
+)
 
-FIRST = 1000  # stand-ins count from here, so that the -1 of a unary minus is none of them
 SIGN_AFTER_NOT = "0 + -"  # `cql2` takes no sign right after NOT; the 0 is taken out of its tree
 
 _RESERVED = frozenset("and or not like between in is null true false div".split())
@@ -21,8 +26,8 @@ _CALL = re.compile(r"\s*\(")
 _LITERAL = frozenset("date timestamp interval bbox".split())
 _TOKEN = re.compile(
     r"""
-      (?P<string>'[^']*(?:''[^']*)*')
-    | (?P<quoted>"[^"]*(?:""[^"]*)*")
+      (?P<string>'[^']*+(?:''[^']*+)*+')
+    | (?P<quoted>"[^"]*+(?:""[^"]*+)*+")
     | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<name>[^\W\d][\w.:]*)
     | (?P<other>\s+|.)
@@ -48,19 +53,12 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """The text for `cql2`, the atoms behind its stand-ins, and the way back to the original."""
+    """The runs of text for `cql2`, the whole last, and the atoms behind their stand-ins."""
 
-    text: str
+    runs: list[Run]
     atoms: tuple[Atom, ...]
     original: str
-    starts: tuple[int, ...]  # offsets in `text` at which a token begins …
-    origins: tuple[int, ...]  # … and the offsets in `original` from which it came
     chained_at: int | None  # where a comparison follows another, as in `a < b < c`
-
-    def origin(self, offset: int) -> int:
-        """Give the place in the original text from which a place in the masked text came."""
-        token = bisect_right(self.starts, offset) - 1
-        return self.origins[token] if token >= 0 else 0
 
 
 @dataclass(slots=True)
@@ -131,12 +129,13 @@ class _Nesting:
 
 def mask(text: str) -> Masked:
     """Replace every atom of a CQL2 text by a stand-in."""
-    pieces: list[str] = []
+    if len(text) > PREDICATE_LENGTH_MAX:
+        what = f"{PREDICATE_LENGTH_MAX:,} characters (PREDICATE_LENGTH_MAX)"
+        raise InvalidInput(f"the predicate has more than {what}: {len(text):,}")
+    pieces: list[Piece] = []
     atoms: list[Atom] = []
-    starts: list[int] = []
-    origins: list[int] = []
     nesting = _Nesting()
-    length = position = 0
+    position = 0
     word = ""  # the last piece that is not white space
     while position < len(text):
         piece, end = _next(text, position, atoms)
@@ -144,22 +143,9 @@ def mask(text: str) -> Masked:
         if piece == "-" and word.lower() == "not":
             piece = SIGN_AFTER_NOT
         word = word if piece.isspace() else piece
-        if pieces and _is_wordlike(pieces[-1][-1]) and _is_wordlike(piece[0]):
-            pieces.append(" ")  # two stand-ins in a row must not become one
-            length += 1
-        starts.append(length)
-        origins.append(position)
-        pieces.append(piece)
-        length += len(piece)
+        pieces.append(Piece(piece, position))
         position = end
-    starts.append(length)
-    origins.append(len(text))
-    where = tuple(starts), tuple(origins)
-    return Masked("".join(pieces), tuple(atoms), text, *where, nesting.chained_at)
-
-
-def _is_wordlike(character: str) -> bool:
-    return character.isalnum() or character in "_'"
+    return Masked(divide(pieces, len(text)), tuple(atoms), text, nesting.chained_at)
 
 
 def _next(text: str, position: int, atoms: list[Atom]) -> tuple[str, int]:
@@ -189,6 +175,9 @@ def _next(text: str, position: int, atoms: list[Atom]) -> tuple[str, int]:
 
 
 def _add(atoms: list[Atom], kind: str, text: str, position: int) -> int:
+    if len(atoms) == PREDICATE_ATOMS_MAX:
+        what = f"{PREDICATE_ATOMS_MAX:,} names, numbers, strings and geometries"
+        raise InvalidInput(f"more than {what} (PREDICATE_ATOMS_MAX) at character {position}")
     atoms.append(Atom(kind, text, position))
     return FIRST + len(atoms) - 1
 

@@ -1,4 +1,4 @@
-"""Values in three-valued logic: comparison, arithmetic, text, arrays and time.
+"""Values in three-valued logic: comparison, arithmetic, text and time.
 
 Every function takes what an event may bring and never raises for its type: where a value is
 missing, is NaN or is of another type than the operator takes, the answer is None, unknown.
@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from contrada.language.literals import OPEN_END
-from contrada.model.event import as_python
 from contrada.model.instant import Instant, Interval, read_instant
 
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -68,6 +67,11 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int) or (isinstance(value, Decimal) and not value.is_nan())
 
 
+def is_unknown(value: Any) -> bool:
+    """Tell whether a value is missing: null or NaN."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
 def compare(name: str, a: Any, b: Any) -> bool | None:
     """Compare two values of one type; numbers exactly, texts by code point, moments in UTC."""
     if a is None or b is None:
@@ -78,13 +82,14 @@ def compare(name: str, a: Any, b: Any) -> bool | None:
         return _ORDER[name](a, b)
     if isinstance(a, bool) and isinstance(b, bool):
         return _ORDER[name](a, b) if name in {"=", "<>"} else None
-    if _is_moment(a) or _is_moment(b):
+    if is_moment(a) or is_moment(b):
         left, right = read_instant(a), read_instant(b)
         return None if left is None or right is None else _ORDER[name](left, right)
     return None
 
 
-def _is_moment(value: Any) -> bool:
+def is_moment(value: Any) -> bool:
+    """Tell whether a value is a moment by its type; a text may be one, too."""
     return isinstance(value, Instant | date | np.datetime64)
 
 
@@ -183,41 +188,6 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     first, *middle = pieces
     end = f".*{middle.pop()}" if middle else ""
     return re.compile(first + "".join(f"(?>.*?{p})" for p in middle) + end, re.DOTALL)
-
-
-def compare_arrays(name: str, a: Any, b: Any) -> bool | None:
-    """Compare two arrays as sets."""
-    if not (_is_array(a) and _is_array(b)):
-        return None
-    if name == "a_contains":
-        return _holds_all(a, b)
-    if name == "a_containedBy":
-        return _holds_all(b, a)
-    if name == "a_equals":
-        return every((_holds_all(a, b), _holds_all(b, a)))
-    return some(_holds(a, element) for element in b)
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
-
-
-def _holds_all(array: Iterable[Any], elements: Iterable[Any]) -> bool | None:
-    return every(_holds(array, element) for element in elements)
-
-
-def _holds(array: Iterable[Any], element: Any) -> bool | None:
-    return some(_equal(element, other) for other in array)
-
-
-def _equal(a: Any, b: Any) -> bool | None:
-    """Tell whether two elements are equal; those of different types are not."""
-    a, b = as_python(a), as_python(b)
-    if any(x is None or (isinstance(x, float) and math.isnan(x)) for x in (a, b)):
-        return None
-    if _is_array(a) and _is_array(b):
-        return compare_arrays("a_equals", a, b)
-    return compare("=", a, b) is True
 
 
 def read_span(value: Any) -> tuple[float | int, float | int] | None:
