@@ -10,14 +10,18 @@ PREDICATE_DEPTH_MAX = 100  # levels of a tree: evaluation recurses, too
 PREDICATE_NESTING_MAX = 3 * PREDICATE_DEPTH_MAX  # a level may be a parenthesis and two signs
 PREDICATE_JOINS_MAX = 4_096  # ANDs and ORs of one text
 FILTERS_MAX = 1_024  # of one predicate in normal form
+CONSTRAINTS_MAX = 65_536  # of all filters of one predicate, counted once for each filter
 PREDICATE_LENGTH_MAX = 64 * 2**20  # characters of a text, CQL2 or JSON
 PREDICATE_ATOMS_MAX = 100_000  # names, numbers, strings and geometries of one predicate
+
+LIKE_PATTERN_LENGTH_MAX = 1_000  # characters; a longer one in an event is unknown
 
 # Values of events
 ARRAY_DEPTH_MAX = 100  # arrays within each other; deeper ones are unknown
 ARRAY_PAIRS_MAX = 200_000  # comparisons of arrays in arrays with each other; beyond it: unknown
 
 # Geometries
+DISTANCE_PIECES_MAX = 1_000_000  # pairs of pieces of edges, halved to tell a distance
 GEOMETRY_DEPTH_MAX = 100  # collections within each other, and parentheses of a text
 MEND_CROSSINGS_MAX = 1_000  # of edges: GEOS takes the square of them
 MEND_NESTINGS_MAX = 200_000  # pairs of rings whose boxes lie in each other

@@ -10,7 +10,7 @@ from itertools import chain
 
 from shapely.geometry.base import BaseGeometry
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, brief
 from contrada.language.literals import OPEN_END
 from contrada.language.operators import (
     ARITHMETIC,
@@ -21,6 +21,7 @@ from contrada.language.operators import (
     TEMPORAL,
 )
 from contrada.language.places import Place
+from contrada.limits import LIKE_PATTERN_LENGTH_MAX
 from contrada.model.expression import (
     And,
     ArrayTest,
@@ -210,7 +211,7 @@ def _distance_within(name: str, arguments: Arguments, places: Places) -> Express
     if isinstance(radius_m, Literal):
         metres = radius_m.value
         if not isinstance(metres, int | float) or not (metres >= 0 and math.isfinite(metres)):
-            places[2].refuse(f"the distance must be a number of metres >= 0, not {metres!r},")
+            places[2].refuse(f"the distance must be a number of metres >= 0, not {brief(metres)},")
     if isinstance(left, Literal) and isinstance(right, Attribute):
         left, right = right, left
     return DistanceWithin(left, right, radius_m)
@@ -225,6 +226,15 @@ def _in(_name: str, arguments: Arguments, places: Places) -> Expression:
     if isinstance(choices, Computed) and choices.operator == "array":
         return In(value, choices.arguments)
     return places[1].refuse("IN takes a list,")
+
+
+def _like(_name: str, arguments: Arguments, places: Places) -> Expression:
+    value, pattern = arguments
+    text = pattern.value if isinstance(pattern, Literal) else None
+    if isinstance(text, str) and len(text) > LIKE_PATTERN_LENGTH_MAX:
+        what = f"{LIKE_PATTERN_LENGTH_MAX:,} characters (LIKE_PATTERN_LENGTH_MAX)"
+        places[1].refuse(f"a pattern has at most {what}, not {len(text):,},")
+    return Like(value, pattern)
 
 
 def _temporal(name: str, arguments: Arguments, _places: Places) -> Expression:
@@ -244,7 +254,7 @@ _BUILDERS: Mapping[str, Callable[[str, Arguments, Places], Expression]] = {
     "dwithin": _distance_within,
     "not": lambda _n, a, _p: Not(a[0]),
     "isnull": lambda _n, a, _p: IsNull(a[0]),
-    "like": lambda _n, a, _p: Like(a[0], a[1]),
+    "like": _like,
     "between": lambda _n, a, _p: Between(a[0], a[1], a[2]),
     "in": _in,
 }

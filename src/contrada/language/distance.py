@@ -17,6 +17,7 @@ from shapely.affinity import translate
 from shapely.geometry.base import BaseGeometry
 
 from contrada.language.values import is_number
+from contrada.limits import DISTANCE_PIECES_MAX
 
 _DEGREE_M_MAX = 111_700.0  # no degree of latitude or longitude is longer than this …
 _DEGREE_M_MIN = 110_570.0  # … and no degree of latitude shorter than this
@@ -24,7 +25,9 @@ _APART_M_MAX = 20_100_000.0  # no two places are farther apart than this
 _PIECE_M_MIN = 0.001
 _PAIRS_MAX = 250_000
 _RADIUS_M_MIN = 6_335_000.0  # no curvature of the ellipsoid has a smaller radius
-_CURVED_M_MAX = 15_000_000.0
+# Up to how far two places are apart, and how much the distance bends, over the radius.
+_BENDS_M = np.array([15_000_000.0, 19_000_000.0, 19_700_000.0])
+_BENDS = np.array([3.0, 16.0, 100.0, np.inf])
 _EQUATOR_M, _ECCENTRICITY_2 = 6_378_137.0, 0.00669437999014  # WGS 84: radius; square
 _GEODESIC_TO_CHORD_MAX = 1.58  # from pole to pole it is 1.573
 
@@ -126,17 +129,23 @@ def _places_in_space(points: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _are_pairs_within(left: Pieces, right: Pieces, radius_m: float) -> bool:
-    """Halve pairs of pieces until one is proved near enough, or all are proved too far."""
+    """Halve pairs of pieces until one is proved near enough, or all are proved too far.
+
+    Where an edge runs round a place at nearly the distance there is no end to that: after
+    `DISTANCE_PIECES_MAX` pairs the rest counts as too far.
+    """
     ends = (slice(0, 2), slice(2, 4))
     if any((_distances(left[:, i], right[:, j]) <= radius_m).any() for i in ends for j in ends):
         return True
     pending = [(left, right)]
-    while pending:
+    looked_at = -len(left)
+    while pending and looked_at <= DISTANCE_PIECES_MAX:
         left, right = pending.pop()
         if len(left) > _PAIRS_MAX:
             half = len(left) // 2
             pending += [(left[:half], right[:half]), (left[half:], right[half:])]
             continue
+        looked_at += len(left)
         middle, least = _bounds(left, right)
         if (middle <= radius_m).any():
             return True
@@ -151,8 +160,8 @@ def _bounds(left: Pieces, right: Pieces) -> tuple[NDArray[np.float64], NDArray[n
 
     Moving both ends of a geodesic changes its length by the cosines of the angles that it makes
     with the movements, and, to the second order, by no more than the curvatures of the ellipsoid
-    (which stay below 3/R for geodesics up to _CURVED_M_MAX) and of the edges themselves, which
-    are straight in longitude and latitude (below 2 tan(latitude)/R).
+    (on a sphere below 2/sin(distance/R)/R, from which _BENDS follow, with some to spare) and of the
+    edges themselves, which are straight in longitude and latitude (below 2 tan(latitude)/R).
     """
     p, q = _middles(left), _middles(right)
     forth, back, middle = map(np.asarray, _wgs84().inv(p[:, 0], p[:, 1], q[:, 0], q[:, 1]))
@@ -160,10 +169,16 @@ def _bounds(left: Pieces, right: Pieces) -> tuple[NDArray[np.float64], NDArray[n
     half = half_left + half_right
     slope = half_left * abs(np.cos(np.radians(forth) - _headings(left)))
     slope += half_right * abs(np.cos(np.radians(back) - _headings(right)))
-    latitude = np.max(abs(np.hstack([left[:, 1::2], right[:, 1::2]])), axis=1)
-    bend = (3 + 2 * np.tan(np.radians(latitude))) / (2 * _RADIUS_M_MIN) * half**2
-    is_smooth = (middle + half < _CURVED_M_MAX) & (latitude < 90)
-    return middle, middle - np.where(is_smooth, np.minimum(half, slope + bend), half)
+    with np.errstate(invalid="ignore"):  # a point bends nothing, however far away
+        bend = _BENDS[np.searchsorted(_BENDS_M, middle + half)] * half**2
+    bend += _bends(left) * half_left**2 + _bends(right) * half_right**2
+    return middle, middle - np.fmin(half, slope + bend / (2 * _RADIUS_M_MIN))
+
+
+def _bends(pieces: Pieces) -> NDArray[np.float64]:
+    """Bound the curvatures of pieces, over the radius; at a pole all but without end."""
+    latitude = np.max(abs(pieces[:, 1::2]), axis=1)
+    return np.asarray(2 * np.tan(np.radians(latitude)), float)
 
 
 def _headings(pieces: Pieces) -> NDArray[np.float64]:

@@ -7,12 +7,12 @@ as the constraint's negation, except where an operator has an exact opposite (`N
 """
 
 from collections.abc import Iterable, Mapping
-from itertools import product
+from typing import NoReturn
 
 from contrada.errors import InvalidInput
 from contrada.language.evaluate import evaluate, truth
 from contrada.language.operators import MIRRORED
-from contrada.limits import FILTERS_MAX
+from contrada.limits import CONSTRAINTS_MAX, FILTERS_MAX
 from contrada.model.event import Event
 from contrada.model.expression import (
     And,
@@ -40,13 +40,14 @@ _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _COMPLEMENT = {"disjoint": "intersects", "intersects": "disjoint"}
 _NO_EVENT = Event({})
 
-Terms = tuple[Constraint, ...]
+Terms = int  # constraints as bits of their numbers
 
 
 def make_predicate(expression: Expression, filters_max: int = FILTERS_MAX) -> Predicate:
     """Bring an expression into normal form; more than `filters_max` filters are refused."""
     folded = fold(expression)
-    filters = tuple(dict.fromkeys(Filter(terms) for terms in _filters(folded, False, filters_max)))
+    form = _NormalForm(filters_max)
+    filters = tuple(form.write(terms) for terms in form.filters(folded, is_negated=False))
     return Predicate(folded, filters)
 
 
@@ -96,49 +97,77 @@ def _mirror(node: Comparison) -> Comparison:
     return node
 
 
-def _filters(node: Expression, is_negated: bool, filters_max: int) -> list[Terms]:
-    """List the filters of a node, each as its constraints without repeats."""
-    match node:
-        case Not(argument):
-            return _filters(argument, not is_negated, filters_max)
-        case And(arguments) | Or(arguments):
-            parts = [_filters(argument, is_negated, filters_max) for argument in arguments]
-            is_conjunction = isinstance(node, And) != is_negated
-            return _join(parts, filters_max) if is_conjunction else _collect(parts, filters_max)
-        case Between(value, low, high):
-            both = And((Comparison(">=", value, low), Comparison("<=", value, high)))
-            return _filters(fold(both), is_negated, filters_max)
-        case Literal():
-            holds = truth(node, _NO_EVENT) is (not is_negated)
-            return [()] if holds else []
-        case Comparison(operator, left, right) if is_negated:
-            return [(Constraint(Comparison(_OPPOSITE[operator], left, right)),)]
-        case Spatial(relation, left, right) if is_negated and relation.name in _COMPLEMENT:
-            return [(Constraint(Spatial(RELATIONS[_COMPLEMENT[relation.name]], left, right)),)]
-        case _:
-            return [(Constraint(node, is_negated),)]
+class _NormalForm:
+    """The filters of an expression, over constraints that are numbered as they come."""
 
+    def __init__(self, filters_max: int) -> None:
+        self._filters_max = filters_max
+        self._number_of: dict[Constraint, int] = {}
+        self._constraints: list[Constraint] = []
 
-def _collect(parts: Iterable[list[Terms]], filters_max: int) -> list[Terms]:
-    found = dict.fromkeys(terms for part in parts for terms in part)
-    _check(found, filters_max)
-    return list(found)
+    def write(self, terms: Terms) -> Filter:
+        """Give a filter with its constraints in the order in which the expression has them."""
+        numbers = (i for i, bit in enumerate(reversed(bin(terms)[2:])) if bit == "1")
+        return Filter(tuple(self._constraints[i] for i in numbers))
 
+    def filters(self, node: Expression, *, is_negated: bool) -> dict[Terms, None]:
+        """List the filters of a node, each once."""
+        match node:
+            case Not(argument):
+                return self.filters(argument, is_negated=not is_negated)
+            case And(arguments) | Or(arguments):
+                parts = [self.filters(argument, is_negated=is_negated) for argument in arguments]
+                is_conjunction = isinstance(node, And) != is_negated
+                return self._join(parts) if is_conjunction else self._collect(parts)
+            case Between(value, low, high):
+                both = And((Comparison(">=", value, low), Comparison("<=", value, high)))
+                return self.filters(fold(both), is_negated=is_negated)
+            case Literal():
+                holds = truth(node, _NO_EVENT) is (not is_negated)
+                return {0: None} if holds else {}
+            case Comparison(operator, left, right) if is_negated:
+                return self._leaf(Constraint(Comparison(_OPPOSITE[operator], left, right)))
+            case Spatial(relation, left, right) if is_negated and relation.name in _COMPLEMENT:
+                opposite = RELATIONS[_COMPLEMENT[relation.name]]
+                return self._leaf(Constraint(Spatial(opposite, left, right)))
+            case _:
+                return self._leaf(Constraint(node, is_negated))
 
-def _join(parts: list[list[Terms]], filters_max: int) -> list[Terms]:
-    joined: list[Terms] = [()]
-    for part in parts:
+    def _leaf(self, constraint: Constraint) -> dict[Terms, None]:
+        number = self._number_of.setdefault(constraint, len(self._constraints))
+        if number == len(self._constraints):
+            self._constraints.append(constraint)
+        return {1 << number: None}
+
+    def _collect(self, parts: Iterable[dict[Terms, None]]) -> dict[Terms, None]:
         found: dict[Terms, None] = {}
-        for a, b in product(joined, part):
-            found[tuple(dict.fromkeys(a + b))] = None
-            _check(found, filters_max)
-        joined = list(found)
-    return joined
+        for part in parts:
+            found |= part
+            self._check(found)
+        self._check_size(found)
+        return found
 
+    def _join(self, parts: Iterable[dict[Terms, None]]) -> dict[Terms, None]:
+        joined: dict[Terms, None] = {0: None}
+        for part in sorted(parts, key=lambda part: len(part) > 1):  # what all have is joined first
+            found: dict[Terms, None] = {}
+            for terms in joined:
+                found |= dict.fromkeys(terms | more for more in part)
+                self._check(found)
+            joined = found
+        self._check_size(joined)
+        return joined
 
-def _check(filters: Mapping[Terms, None], filters_max: int) -> None:
-    if len(filters) > filters_max:
+    def _check(self, filters: Mapping[Terms, None]) -> None:
+        if len(filters) > self._filters_max:
+            self._refuse(f"{self._filters_max} filters", ", or raise filters_max")
+
+    def _check_size(self, filters: Mapping[Terms, None]) -> None:
+        if sum(terms.bit_count() for terms in filters) > CONSTRAINTS_MAX:
+            self._refuse(f"{CONSTRAINTS_MAX:,} constraints in all filters (CONSTRAINTS_MAX)", "")
+
+    def _refuse(self, what: str, more: str) -> NoReturn:
         raise InvalidInput(
-            f"the predicate has more than {filters_max} filters in disjunctive normal form; "
-            "split it into several subscriptions, or raise filters_max"
+            f"the predicate has more than {what} in disjunctive normal form; "
+            f"split it into several subscriptions{more}"
         )

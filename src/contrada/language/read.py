@@ -12,14 +12,14 @@ from typing import Any
 
 import cql2
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, brief
 from contrada.language.build import build
 from contrada.language.groups import FIRST, Run
 from contrada.language.literals import is_literal_node, read_end, read_literal
 from contrada.language.operators import FUNCTIONS, SIGNATURES
 from contrada.language.places import Place
-from contrada.language.tokens import Atom, mask
-from contrada.limits import PREDICATE_DEPTH_MAX
+from contrada.language.tokens import Atom, check_length, mask
+from contrada.limits import PREDICATE_ATOMS_MAX, PREDICATE_DEPTH_MAX, PREDICATE_JOINS_MAX
 from contrada.model.expression import Attribute, Expression, Literal
 
 _POSITION = re.compile(r"-->\s*(\d+):(\d+)")
@@ -55,6 +55,7 @@ def read_text(text: str) -> Expression:
 def read_json(source: str | Mapping[str, Any] | bool) -> Expression:
     """Read a predicate from CQL2 JSON, as text or decoded."""
     if isinstance(source, str):
+        check_length(source)
         try:
             source = json.loads(source, parse_constant=float, parse_int=_read_integer)
         except json.JSONDecodeError as error:
@@ -62,8 +63,30 @@ def read_json(source: str | Mapping[str, Any] | bool) -> Expression:
         except RecursionError:
             raise InvalidInput(f"more than {PREDICATE_DEPTH_MAX} levels deep at $") from None
     if not isinstance(source, Mapping | bool):
-        raise InvalidInput(f"a predicate is CQL2 text or a JSON object, not {source!r:.80}")
+        raise InvalidInput(f"a predicate is CQL2 text or a JSON object, not {brief(source)}")
+    _check_size(source)
     return read_predicate(Place(source, "$"))
+
+
+def _check_size(source: Mapping[str, Any] | bool) -> None:
+    """Refuse a tree of too many values, or with too many ANDs and ORs; it may be deep."""
+    pending: list[Any] = [source]
+    values = joins = 0
+    while pending:
+        node = pending.pop()
+        values += 1
+        if isinstance(node, Mapping) and "coordinates" not in node:
+            pending += node.values()
+            operator, arguments = node.get("op"), node.get("args")
+            if isinstance(operator, str) and isinstance(arguments, list):
+                joins += (operator.lower() in {"and", "or"}) * (len(arguments) - 1)
+        elif isinstance(node, list):
+            pending += node
+        if joins > PREDICATE_JOINS_MAX:
+            raise InvalidInput(f"more than {PREDICATE_JOINS_MAX} ANDs and ORs at $")
+        if values + len(pending) > 4 * PREDICATE_ATOMS_MAX:  # an atom is an object and a list, too
+            what = f"{PREDICATE_ATOMS_MAX:,} names, numbers, strings and geometries"
+            raise InvalidInput(f"more than {what} (PREDICATE_ATOMS_MAX) at $")
 
 
 def read_predicate(place: Place) -> Expression:
@@ -91,7 +114,7 @@ def read_node(place: Place, depth: int) -> Expression:
         return build("array", tuple(read_node(e, depth + 1) for e in elements), elements, place)
     if is_literal_node(node):
         return read_literal(place)
-    return place.refuse(f"{node!r:.80} is no CQL2 expression")
+    return place.refuse(f"{brief(node)} is no CQL2 expression")
 
 
 def _read_operation(place: Place, depth: int) -> Expression:
@@ -119,7 +142,7 @@ def _read_end(place: Place, depth: int) -> Expression:
 def _read_name(place: Place) -> str:
     name = place.node.text if isinstance(place.node, Atom) else place.node
     if not isinstance(name, str) or not name:
-        place.refuse(f"{name!r:.80} is no name")
+        place.refuse(f"{brief(name)} is no name")
     return str(name)
 
 

@@ -127,11 +127,16 @@ class _Nesting:
         level.compared_at = position
 
 
-def mask(text: str) -> Masked:
-    """Replace every atom of a CQL2 text by a stand-in."""
+def check_length(text: str) -> None:
+    """Refuse a text that is too long to be read."""
     if len(text) > PREDICATE_LENGTH_MAX:
         what = f"{PREDICATE_LENGTH_MAX:,} characters (PREDICATE_LENGTH_MAX)"
-        raise InvalidInput(f"the predicate has more than {what}: {len(text):,}")
+        raise InvalidInput(f"a predicate has at most {what}, not {len(text):,}")
+
+
+def mask(text: str) -> Masked:
+    """Replace every atom of a CQL2 text by a stand-in."""
+    check_length(text)
     pieces: list[Piece] = []
     atoms: list[Atom] = []
     nesting = _Nesting()

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
+from itertools import chain, groupby
 from typing import Any
 
 import numpy as np
 
 from contrada.language.literals import OPEN_END
+from contrada.limits import LIKE_PATTERN_LENGTH_MAX
 from contrada.model.instant import Instant, Interval, read_instant
 
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -162,16 +164,36 @@ def fold_case(text: Any) -> str | None:
 
 
 def strip_accents(text: Any) -> str | None:
-    """Give a text without its accents: decomposed, combining marks dropped."""
+    """Give a text without its accents: decomposed, combining marks dropped.
+
+    Marks are dropped before the text is decomposed, too: to put a run of them in order takes
+    `unicodedata` the square of its length.
+    """
     if not isinstance(text, str):
         return None
-    letters = (c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
-    return unicodedata.normalize("NFC", "".join(letters))
+    if text.isascii():
+        return text
+    decomposed = unicodedata.normalize("NFD", _in_order(_without_marks(text)))
+    return unicodedata.normalize("NFC", _without_marks(decomposed))
+
+
+def _without_marks(text: str) -> str:
+    return "".join(letter for letter in text if unicodedata.category(letter) != "Mn")
+
+
+def _in_order(text: str) -> str:
+    """Put each run of combining letters in the order that Unicode asks for."""
+    if not any(map(unicodedata.combining, text)):
+        return text
+    runs = groupby(text, key=lambda letter: unicodedata.combining(letter) > 0)
+    return "".join(chain.from_iterable(sorted(run, key=unicodedata.combining) for _, run in runs))
 
 
 def like(text: Any, pattern: Any) -> bool | None:
-    """Match a text against a pattern with `%`, `_` and the escape `\\`."""
+    """Match a text against a pattern with `%`, `_` and the escape `\\`; too long a one is none."""
     if not (isinstance(text, str) and isinstance(pattern, str)):
+        return None
+    if len(pattern) > LIKE_PATTERN_LENGTH_MAX:
         return None
     return _compiled(pattern).fullmatch(text) is not None
 

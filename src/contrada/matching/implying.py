@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
@@ -27,15 +26,16 @@ from contrada.model.calculus import (
 )
 from contrada.model.expression import Attribute, Comparison, In, IsNull, Literal, Spatial
 from contrada.model.geometry import are_areas, as_array
-from contrada.model.relation import Family, Relation, SpatialRelation, egenhofer, transpose
+from contrada.model.regions import BASES, UNCERTAIN, relate_regions
+from contrada.model.relation import Family, Relation, SpatialRelation
 from contrada.model.subscription import Constraint
 
 Square = NDArray[np.bool_]
 Kind = tuple[SpatialRelation, bool]  # a relation, and whether the constraint is negated
 _VALUES_MAX = 256  # comparisons of one attribute beyond this many are left as they are
-_KINDS_MAX = 48  # so are relations of one attribute beyond this many different ones
+_KINDS_MAX = 48  # so are relations of one attribute beyond this many different ones,
+_REGIONS_MAX = 1_024  # and its regions
 _CASES_MAX = 1 << 14  # what is remembered: more than the cases of all named relations
-_BASES = tuple(Relation)
 
 
 class Implications:
@@ -61,19 +61,22 @@ class Implications:
         kinds = list(dict.fromkeys(_spatial_kind(self._constraints[m]) for m in members))
         code_of = {kind: code for code, kind in enumerate(kinds[:_KINDS_MAX])}
         members = [m for m in members if _spatial_kind(self._constraints[m]) in code_of]
+        members = members[:_REGIONS_MAX]
         if len(members) < 2:
             return
         constraints = [self._constraints[m] for m in members]
-        bases = _base_codes(as_array([_region(c) for c in constraints]))
+        bases = relate_regions(as_array([_region(c) for c in constraints]))
         codes = np.array([code_of[_spatial_kind(c)] for c in constraints])
         # bases[j, i] is the relation of region j to region i.
-        shape = (len(code_of), len(code_of), len(_BASES))
+        shape = (len(code_of), len(code_of), len(BASES) + 1)
         cases = np.ravel_multi_index((codes[:, None], codes[None, :], bases.T), shape)
         covers, conflicts = np.zeros((2, *shape), bool)
         for case in np.unique(cases).tolist():
             i, j, k = (int(number) for number in np.unravel_index(case, shape))
-            covers[i, j, k] = does_cover(kinds[i], kinds[j], _BASES[k])
-            conflicts[i, j, k] = do_conflict(kinds[i], kinds[j], _BASES[k])
+            if k == UNCERTAIN:
+                continue
+            covers[i, j, k] = does_cover(kinds[i], kinds[j], BASES[k])
+            conflicts[i, j, k] = do_conflict(kinds[i], kinds[j], BASES[k])
         at = np.ix_(members, members)
         self.covers[at] |= covers.ravel()[cases]
         self.conflicts[at] |= conflicts.ravel()[cases]
@@ -134,25 +137,6 @@ def _region(constraint: Constraint) -> BaseGeometry:
 def _spatial_kind(constraint: Constraint) -> Kind:
     assert isinstance(constraint.test, Spatial)
     return constraint.test.relation, constraint.is_negated
-
-
-def _base_codes(regions: Any) -> NDArray[np.int64]:
-    """Give the relation of each region to each other, as numbers in `_BASES`."""
-    count = len(regions)
-    codes = np.full((count, count), _BASES.index(Relation.DISJOINT), np.int64)
-    first, second = shapely.STRtree(regions).query(regions)
-    each_once = np.flatnonzero(first <= second)
-    order = each_once[np.argsort(first[each_once], kind="stable")]
-    first, second = first[order], second[order]
-    prepared = shapely.force_2d(regions)
-    shapely.prepare(prepared)
-    matrices = np.asarray(shapely.relate(prepared[first], regions[second]), object)
-    distinct, inverse = np.unique(matrices.astype("U9"), return_inverse=True)
-    for number, matrix in enumerate(distinct.tolist()):
-        same = inverse == number
-        codes[first[same], second[same]] = _BASES.index(egenhofer(matrix))
-        codes[second[same], first[same]] = _BASES.index(egenhofer(transpose(matrix)))
-    return codes
 
 
 @lru_cache(maxsize=_CASES_MAX)

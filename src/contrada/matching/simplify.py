@@ -6,6 +6,7 @@ where another filter of the predicate is. What indexes find is never dropped in 
 do not find: of equivalent constraints, and of equivalent filters, the one best found stays.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -32,11 +33,24 @@ class Rule(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A constraint or a filter that the simplifier took out, and because of what."""
+    """A constraint or a filter that the simplifier took out, and because of what.
+
+    Both are given by their constraints, and written only where somebody asks.
+    """
 
     rule: Rule
-    removed: str
-    because: str
+    taken: tuple[Constraint, ...]
+    reason: tuple[Constraint, ...]
+
+    @property
+    def removed(self) -> str:
+        """Write what was taken out."""
+        return _write(self.taken)
+
+    @property
+    def because(self) -> str:
+        """Write what made it superfluous."""
+        return _write(self.reason, " and " if self.rule is Rule.CONFLICT else " AND ")
 
     def __str__(self) -> str:
         return f"{self.removed} ({self.rule.value}: {self.because})"
@@ -50,13 +64,13 @@ def simplify(predicate: Predicate) -> tuple[Predicate, tuple[Removal, ...]]:
     number = {constraint: i for i, constraint in enumerate(constraints)}
     implied = Implications(constraints)
     removals: list[Removal] = []
-    filters: list[list[int]] = []
+    filters: dict[tuple[int, ...], None] = {}
     for filter_ in predicate.filters:
         members = [number[constraint] for constraint in filter_.constraints]
         kept = _without_redundant(members, constraints, implied, removals)
-        if kept is not None and kept not in filters:
-            filters.append(kept)
-    chosen = _without_covered(filters, constraints, implied, removals)
+        if kept is not None:
+            filters[tuple(kept)] = None
+    chosen = _without_covered(list(map(list, filters)), constraints, implied, removals)
     simplified = tuple(Filter(tuple(constraints[i] for i in members)) for members in chosen)
     return replace(predicate, filters=simplified), tuple(removals)
 
@@ -71,8 +85,8 @@ def _without_redundant(
     at = np.ix_(members, members)
     conflict = np.argwhere(implied.conflicts[at])
     if len(conflict):
-        pair = " and ".join(_shorten(constraints[members[i]]) for i in sorted(conflict[0]))
-        removals.append(Removal(Rule.CONFLICT, _write(members, constraints), pair))
+        pair = [members[i] for i in sorted(conflict[0])]
+        removals.append(Removal(Rule.CONFLICT, *(_pick(constraints, m) for m in (members, pair))))
         return None
     kept = list(members)
     if implied.covers[at].sum() == len(members):
@@ -83,8 +97,7 @@ def _without_redundant(
         reason = next((other for other in better if implied.covers[member, other]), None)
         if reason is not None:
             kept.remove(member)
-            texts = (_shorten(constraints[m]) for m in (member, reason))
-            removals.append(Removal(Rule.IMPLIED, *texts))
+            removals.append(Removal(Rule.IMPLIED, (constraints[member],), (constraints[reason],)))
     return kept
 
 
@@ -110,14 +123,18 @@ def _without_covered(
         if not others.size:
             continue
         kept[i] = False
-        texts = (_write(filters[f], constraints) for f in (i, int(others[0])))
-        removals.append(Removal(Rule.COVERED, *texts))
+        both = (_pick(constraints, filters[f]) for f in (i, int(others[0])))
+        removals.append(Removal(Rule.COVERED, *both))
     return [members for members, is_kept in zip(filters, kept, strict=True) if is_kept]
 
 
-def _write(members: list[int], constraints: list[Constraint]) -> str:
+def _pick(constraints: Sequence[Constraint], members: Sequence[int]) -> tuple[Constraint, ...]:
+    return tuple(constraints[member] for member in members)
+
+
+def _write(constraints: tuple[Constraint, ...], join: str = " AND ") -> str:
     """Write a filter as a text for people."""
-    return " AND ".join(_shorten(constraints[member]) for member in members) or "TRUE"
+    return join.join(map(_shorten, constraints)) or "TRUE"
 
 
 def _shorten(constraint: Constraint) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, brief
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ISO = re.compile(
@@ -81,7 +81,7 @@ def parse_instant(text: str) -> Instant:
     """Read a moment from the text of a literal."""
     instant = _from_text(text)
     if instant is None:
-        raise InvalidInput(f"{text!r} is no ISO 8601 date or timestamp")
+        raise InvalidInput(f"{brief(text)} is no ISO 8601 date or timestamp")
     return instant
 
 
