@@ -10,3 +10,7 @@ PREDICATE_DEPTH_MAX = 100  # levels of a tree: evaluation recurses, too
 PREDICATE_NESTING_MAX = 3 * PREDICATE_DEPTH_MAX  # a level may be a parenthesis and two signs
 PREDICATE_JOINS_MAX = 4_096  # ANDs and ORs of one text
 FILTERS_MAX = 1_024  # of one predicate in normal form
+
+# Files
+ROW_BYTES_MAX = 64 * 2**20  # of one row in text: it must be in memory as a whole
+JSON_DEPTH_MAX = 64  # objects and lists within each other: as many as Arrow's files hold
