@@ -12,6 +12,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from contrada.cli.overwriting import refuse_overwriting
 from contrada.cli.progress import bar, require_tqdm, say, waiting
 from contrada.cli.simulate_report import as_json, as_table
 from contrada.errors import InvalidInput
@@ -148,8 +149,8 @@ def _check_picture(options: argparse.Namespace, plan: Plan) -> None:
         )
     if suffix == ".png":
         require_matplotlib()
-    if options.dump and os.path.realpath(options.dump) == os.path.realpath(options.animate):
-        raise InvalidInput(f"--animate {options.animate}: is --dump as well; name another file")
+    if options.dump:
+        refuse_overwriting((), {"--dump": options.dump, "--animate": options.animate})
 
 
 def _check_file(option: str, name: str) -> None:
