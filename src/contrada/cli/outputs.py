@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from contrada.cli.drawing import check_map_path
 from contrada.cli.overwriting import refuse_overwriting
+from contrada.cli.terminal import writing_stdout
 from contrada.files import Output, Rows, open_output
 from contrada.files.text_writer import CsvWriter
 from contrada.model.event import GEOMETRY
@@ -73,10 +74,20 @@ def open_answer(stack: ExitStack, path: str | None, plain: pa.Schema, crs: str |
     if path is None:
         return lambda _: None
     if path == STDOUT:
-        writer = CsvWriter(sys.stdout.buffer, plain, None, path)
-        return lambda batch: writer.write(pa.table(batch))
+        return _write_to_stdout(plain)
     output = stack.enter_context(_open_pairs_file(path, plain, crs))
     return output.write
+
+
+def _write_to_stdout(plain: pa.Schema) -> Write:
+    with writing_stdout():
+        writer = CsvWriter(sys.stdout.buffer, plain, None, STDOUT)
+
+    def write(batch: pa.RecordBatch) -> None:
+        with writing_stdout():
+            writer.write(pa.table(batch))
+
+    return write
 
 
 def _open_pairs_file(path: str, plain: pa.Schema, crs: str | None) -> Output:
