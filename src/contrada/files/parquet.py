@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from contrada.errors import InvalidInput
 from contrada.files.arrow import lay_out
+from contrada.files.arrow_types import check_names
 from contrada.files.rows import Rows
 
 SUFFIXES = (".parquet", ".geoparquet")
@@ -115,7 +116,8 @@ def _read_footers(parts: list[Part], name: str) -> tuple[pa.Schema, int]:
                 # The footer's own metadata: a writer may add to it after the schema is written.
                 part_schema = file.schema_arrow.with_metadata(file.metadata.metadata or {})
                 part_count = file.metadata.num_rows
-        except (pa.ArrowException, OSError) as fault:
+            check_names(part_schema, _place(part, parts, name))
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as fault:
             raise InvalidInput(
                 f"{_place(part, parts, name)}: not a Parquet file: {fault}"
             ) from fault
