@@ -37,7 +37,7 @@ def is_native(kind: pa.DataType, encoding: str) -> bool:
             return False
         kind = kind.value_type
     if pa.types.is_fixed_size_list(kind):
-        return 2 <= kind.list_size <= 4 and pa.types.is_floating(kind.value_type)
+        return 2 <= kind.list_size <= 4 and bool(pa.types.is_floating(kind.value_type))
     if not pa.types.is_struct(kind):
         return False
     numbers = {member.name for member in kind if pa.types.is_floating(member.type)}
