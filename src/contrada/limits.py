@@ -13,7 +13,6 @@ FILTERS_MAX = 1_024  # of one predicate in normal form
 CONSTRAINTS_MAX = 65_536  # of all filters of one predicate, counted once for each filter
 PREDICATE_LENGTH_MAX = 64 * 2**20  # characters of a text, CQL2 or JSON
 PREDICATE_ATOMS_MAX = 100_000  # names, numbers, strings and geometries of one predicate
-
 LIKE_PATTERN_LENGTH_MAX = 1_000  # characters; a longer one in an event is unknown
 
 # Values of events
@@ -26,3 +25,7 @@ GEOMETRY_DEPTH_MAX = 100  # collections within each other, and parentheses of a 
 MEND_CROSSINGS_MAX = 1_000  # of edges: GEOS takes the square of them
 MEND_NESTINGS_MAX = 200_000  # pairs of rings whose boxes lie in each other
 MEND_PAIRS_MAX = 4_000_000  # of edges whose boxes meet
+
+# Files
+ROW_BYTES_MAX = 64 * 2**20  # of one row in text: it must be in memory as a whole
+JSON_DEPTH_MAX = 64  # objects and lists within each other: as many as Arrow's files hold

@@ -64,5 +64,8 @@ def write_whole(path: Path, content: bytes) -> None:
         with draft.open("xb") as file:
             file.write(content)
         draft.replace(path)
+    except OSError as fault:
+        fault.filename = str(path)  # the draft is nobody's but ours
+        raise
     finally:
         draft.unlink(missing_ok=True)

@@ -260,6 +260,8 @@ def test_a_stray_quote_inside_a_cell_is_text(tmp_path: Path) -> None:
         (b'a,b\n"x\ny",2\n3\n', "line 4 has 1 cells"),
         (b'a,b\n1,2\n3,"4\n5,6\n', "line 3: a quote is not closed"),
         (b"a,b\n1,2\nZ\xfcrich,2\n", "line 3 is not UTF-8"),
+        (b"a,b\nZ\xfcrich,2\n", "line 2 is not UTF-8"),
+        (b"a,b\n\n\nZ\xfcrich,2\n", "line 4 is not UTF-8"),
         (b"Z\xfcrich,b\n1,2\n", "the header is not UTF-8"),
         (b"a,b,a\n1,2,3\n", 'two columns are named "a"'),
         (b'"a,b\n1,2\n', "the header cannot be read"),

@@ -1,5 +1,6 @@
 """Staged parts: fetched once a machine, whole or not at all, and refused if they are others."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,17 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidInput, match=r"file/staging: subscriptions cannot be written"):
         stage(tmp_path / "file" / "staging")
+
+
+def test_a_full_cache_is_blamed_on_the_cache(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri, part = stage(tmp_path / "staging")
+
+    def is_full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("contrada.spark.staging.shutil.copyfileobj", is_full)
+    with pytest.raises(InvalidInput, match=r"snapshots: a copy .* No space left .*XDG_CACHE_HOME"):
+        fetch(uri, part)
+    assert {path.suffix for path in cache.iterdir()} == {".lock"}

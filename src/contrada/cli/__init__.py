@@ -5,13 +5,15 @@ half-written.
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
-from errno import ENOSPC
+from errno import EDQUOT, ENOSPC
+from typing import Any
 
 from contrada import __version__
 from contrada.cli import demo, explain, match, reproduce, simulate
+from contrada.cli.interrupting import listening
 from contrada.cli.outputs import STDOUT
+from contrada.cli.terminal import complain, plain_warnings, visible, writing_stdout
 from contrada.errors import ContradaError
 
 EXIT_INVALID, EXIT_INTERRUPTED = 2, 130
@@ -20,24 +22,33 @@ EXIT_INVALID, EXIT_INTERRUPTED = 2, 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; give its exit code."""
     options = make_parser().parse_args(arguments)
-    try:
-        code = options.run(options)
-    except ContradaError as error:
-        line = " ".join(str(error).splitlines())
-        print(f"contrada: {line}", file=sys.stderr)
-        return EXIT_INVALID
-    except KeyboardInterrupt:
-        print(f"contrada: {_describe_interrupt(options)}", file=sys.stderr)
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        return 0
-    except OSError as error:
-        if error.errno != ENOSPC:
-            raise
-        place = error.filename or "the output"
-        print(f"contrada: {place} cannot be written: {error.strerror}", file=sys.stderr)
-        return EXIT_INVALID
+    with listening() as interrupts, plain_warnings():
+        try:
+            code = options.run(options)
+            with writing_stdout() as stdout:
+                stdout.flush()
+        except BrokenPipeError:
+            return 0
+        except (KeyboardInterrupt, Exception) as fault:
+            if isinstance(fault, KeyboardInterrupt) or interrupts.has_come():
+                complain(_describe_interrupt(options))
+                return EXIT_INTERRUPTED
+            if not _is_for_user(fault):
+                raise
+            complain(_describe(fault))
+            return EXIT_INVALID
     return code or 0
+
+
+def _is_for_user(fault: BaseException) -> bool:
+    is_full = isinstance(fault, OSError) and fault.errno in {ENOSPC, EDQUOT}
+    return is_full or isinstance(fault, ContradaError)
+
+
+def _describe(fault: BaseException) -> str:
+    if isinstance(fault, OSError) and not isinstance(fault, ContradaError):
+        return f"{fault.filename or 'a file'} cannot be written: {fault.strerror}"
+    return str(fault)
 
 
 def _describe_interrupt(options: argparse.Namespace) -> str:
@@ -46,9 +57,16 @@ def _describe_interrupt(options: argparse.Namespace) -> str:
     return "interrupted; nothing was written" if is_whole else "interrupted"
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that shows what it was given without control characters."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        super()._print_message(visible(message), file)
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Describe all commands."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="contrada", description="Spatial publish/subscribe: who receives this event?"
     )
     parser.add_argument("--version", action="version", version=f"contrada {__version__}")

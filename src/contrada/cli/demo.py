@@ -1,7 +1,6 @@
 """`contrada demo`: the main job on generated data, on a local Spark, with a map of its result."""
 
 import argparse
-import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,9 +15,10 @@ from numpy.typing import NDArray
 
 from contrada.cli.demo_data import generate
 from contrada.cli.match import add_conf
-from contrada.cli.progress import require_tqdm, say, spark_jobs, waiting
+from contrada.cli.progress import require_tqdm, spark_jobs, waiting
 from contrada.cli.report import Report
 from contrada.cli.spark_start import check_master, our_errors, our_log, read_conf, start
+from contrada.cli.terminal import say, show
 from contrada.errors import InvalidInput
 from contrada.files import open_output
 from contrada.model.event import GEOMETRY
@@ -73,9 +73,9 @@ def run(options: argparse.Namespace) -> None:
             draw(path, sites, events, pairs, report)
         report.files[name] = str(path)
     report.seconds = time.monotonic() - started
-    print(report, file=sys.stderr if options.json else sys.stdout)
+    show(report, on_stderr=options.json)
     if options.json:
-        print(report.as_json())
+        show(report.as_json())
 
 
 def match(spark: "SparkSession", folder: Path) -> Report:

@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import contrada
+from contrada.cli.terminal import show
 from contrada.matching.engines import DEFAULT_ENGINE, ENGINES
 
 
@@ -24,4 +25,4 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Print the explanation."""
     explanation = contrada.explain(options.predicate, engine=options.engine)
-    print(json.dumps(explanation.as_dict()) if options.json else explanation)
+    show(json.dumps(explanation.as_dict()) if options.json else explanation)

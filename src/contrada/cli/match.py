@@ -1,7 +1,6 @@
 """`contrada match`: a file of events against a file of subscriptions."""
 
 import argparse
-import sys
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -22,8 +21,9 @@ from contrada.cli.outputs import (
     wants_geometry,
     with_geometry,
 )
-from contrada.cli.progress import bar, require_tqdm, say, saying
+from contrada.cli.progress import bar, require_tqdm, saying
 from contrada.cli.report import Report
+from contrada.cli.terminal import one_line, say, show
 from contrada.errors import InvalidInput
 from contrada.files import Rows, read_rows
 from contrada.matcher import Matcher
@@ -115,9 +115,9 @@ def run(options: argparse.Namespace) -> None:
         report = match_here(options)
     report.seconds = time.monotonic() - started
     to_stdout = options.output == STDOUT
-    print(report, file=sys.stderr if to_stdout or options.json else sys.stdout)
+    show(report, on_stderr=to_stdout or options.json)
     if options.json:
-        print(report.as_json())
+        show(report.as_json())
 
 
 def _check_together(options: argparse.Namespace) -> None:
@@ -198,7 +198,7 @@ def _note_unknown(matcher: Matcher, rows: Rows, strict: bool) -> None:
         )
         if strict:
             raise InvalidInput(message)
-        say(f"note: {message}")
+        say(f"note: {one_line(message)}")
 
 
 def fill(report: Report, matcher: Matcher, options: argparse.Namespace) -> None:

@@ -4,7 +4,6 @@ What can be refused about them is refused before anything runs.
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -18,10 +17,10 @@ import shapely
 from numpy.typing import NDArray
 
 from contrada.cli.drawing import check_map_path
-from contrada.errors import InvalidInput
+from contrada.cli.overwriting import refuse_overwriting
+from contrada.cli.terminal import writing_stdout
 from contrada.files import Output, Rows, open_output
 from contrada.files.text_writer import CsvWriter
-from contrada.files.vector import LAYER_MARK
 from contrada.model.encodings import read_wkts
 from contrada.model.event import GEOMETRY
 
@@ -36,10 +35,7 @@ _GEOMETRY_BYTES_MAX = 32 * 2**20
 
 def check_outputs(options: argparse.Namespace) -> None:
     """Refuse files that cannot be written, that are inputs as well, or that are asked for twice."""
-    taken = {
-        _real_path(path.partition(LAYER_MARK)[0]): f"the input {path}"
-        for path in (options.subscriptions, options.events)
-    }
+    outputs = {}
     for name in ("output", "quarantine", "map"):
         path = getattr(options, name)
         if path is None or (name == "output" and path == STDOUT):
@@ -50,13 +46,8 @@ def check_outputs(options: argparse.Namespace) -> None:
             open_output(path, BAD_ROWS)
         else:
             _open_pairs_file(path, pa.schema([("event", pa.int64())]), None)
-        owner = taken.setdefault(_real_path(path), f"--{name}")
-        if owner != f"--{name}":
-            raise InvalidInput(f"--{name} {path}: is {owner} as well; name another file")
-
-
-def _real_path(path: str) -> str:
-    return os.path.realpath(path)
+        outputs[f"--{name}"] = path
+    refuse_overwriting((options.subscriptions, options.events), outputs)
 
 
 def wants_geometry(path: str | None) -> bool:
@@ -84,10 +75,20 @@ def open_answer(stack: ExitStack, path: str | None, plain: pa.Schema, crs: str |
     if path is None:
         return lambda _: None
     if path == STDOUT:
-        writer = CsvWriter(sys.stdout.buffer, plain, None, path)
-        return lambda batch: writer.write(pa.table(batch))
+        return _write_to_stdout(plain)
     output = stack.enter_context(_open_pairs_file(path, plain, crs))
     return output.write
+
+
+def _write_to_stdout(plain: pa.Schema) -> Write:
+    with writing_stdout():
+        writer = CsvWriter(sys.stdout.buffer, plain, None, STDOUT)
+
+    def write(batch: pa.RecordBatch) -> None:
+        with writing_stdout():
+            writer.write(pa.table(batch))
+
+    return write
 
 
 def _open_pairs_file(path: str, plain: pa.Schema, crs: str | None) -> Output:

@@ -3,9 +3,10 @@
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from contrada.cli.terminal import one_line, say
 from contrada.errors import MissingPackage
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def bar(label: str, total: int | None, unit: str = "rows") -> "tqdm[Any]":
 
     return tqdm(
         total=total,
-        desc=label,
+        desc=one_line(label),
         unit=f" {unit}",
         unit_scale=True,
         delay=_MOMENT_S,
@@ -41,11 +42,6 @@ def bar(label: str, total: int | None, unit: str = "rows") -> "tqdm[Any]":
         leave=sys.stderr.isatty(),
         dynamic_ncols=True,
     )
-
-
-def say(line: str) -> None:
-    """Tell what is being done now."""
-    print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -97,7 +93,11 @@ def spark_jobs(spark: "SparkSession", label: str) -> Iterator[None]:
 
 
 def _watch(spark: "SparkSession", label: str, done: threading.Event) -> None:
-    tracker = spark.sparkContext.statusTracker()
+    with suppress(Exception):  # a session that stops meanwhile: the work itself will tell
+        _show_stages(spark.sparkContext.statusTracker(), label, done)
+
+
+def _show_stages(tracker: Any, label: str, done: threading.Event) -> None:
     finished: dict[int, int] = {}
     totals: dict[int, int] = {}
     with bar(label, None, "tasks") as shown:

@@ -12,7 +12,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from contrada.cli.progress import bar, require_tqdm, say, saying
+from contrada.cli.progress import bar, require_tqdm, saying
+from contrada.cli.terminal import say, show, visible, writing_stdout
 from contrada.errors import InvalidInput
 from contrada.pictures.plate import require_matplotlib
 from contrada.reproduce.crtree.paper import DATA_SETS
@@ -133,7 +134,7 @@ def run(options: argparse.Namespace) -> None:
     if not options.quick:
         say(paper.duration)
     paper.run(Order(folder, options.quick, data, options.seed, options.spark), _Screen())
-    print(f"\nfigures: {folder}")
+    show(f"\nfigures: {folder}")
 
 
 def _check_data(options: argparse.Namespace, paper: Paper) -> Path:
@@ -185,10 +186,11 @@ class _Screen:
         from tqdm import tqdm
 
         if sys.stderr.isatty():
-            tqdm.write(line, file=sys.stdout)
-            sys.stdout.flush()
+            with writing_stdout() as stdout:
+                tqdm.write(visible(line), file=stdout)
+                stdout.flush()
         else:
-            print(line, flush=True)
+            show(line)
 
     @contextmanager
     def watch(self, label: str, steps: int) -> Iterator[Callable[[], None]]:

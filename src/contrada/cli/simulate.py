@@ -6,14 +6,15 @@ A run that fails says why on stderr, with the command that replays it, and exits
 import argparse
 import os
 import shlex
-import sys
 import time
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from contrada.cli.progress import bar, require_tqdm, say, waiting
+from contrada.cli.overwriting import refuse_overwriting
+from contrada.cli.progress import bar, require_tqdm, waiting
 from contrada.cli.simulate_report import as_json, as_table
+from contrada.cli.terminal import say, show
 from contrada.errors import InvalidInput
 from contrada.machine import write_whole
 from contrada.overlay.splitting import SPLITS
@@ -99,13 +100,13 @@ def run(options: argparse.Namespace) -> int:
         outcome = simulate(plan, screen.show)
     files = _write_files(options, outcome, recorder)
     table = as_table(outcome, time.monotonic() - started, files)
-    print(table, file=sys.stderr if options.json else sys.stdout)
+    show(table, on_stderr=options.json)
     replay = describe_command(plan)
     if outcome.problems:
         say("\n".join(["", "contrada: the overlay has failed", *outcome.problems]))
         say(f"seed {plan.seed}; to see it again:\n  {replay}")
     if options.json:
-        print(as_json(outcome, time.monotonic() - started, files, replay))
+        show(as_json(outcome, time.monotonic() - started, files, replay))
     return EXIT_FAILED if outcome.problems else 0
 
 
@@ -148,8 +149,8 @@ def _check_picture(options: argparse.Namespace, plan: Plan) -> None:
         )
     if suffix == ".png":
         require_matplotlib()
-    if options.dump and os.path.realpath(options.dump) == os.path.realpath(options.animate):
-        raise InvalidInput(f"--animate {options.animate}: is --dump as well; name another file")
+    if options.dump:
+        refuse_overwriting((), {"--dump": options.dump, "--animate": options.animate})
 
 
 def _check_file(option: str, name: str) -> None:

@@ -24,7 +24,7 @@ from contrada.cli.outputs import (
     wants_geometry,
     with_geometry,
 )
-from contrada.cli.progress import say, spark_jobs
+from contrada.cli.progress import spark_jobs
 from contrada.cli.report import Report
 from contrada.cli.spark_source import ROW, Source
 from contrada.cli.spark_start import (
@@ -36,6 +36,7 @@ from contrada.cli.spark_start import (
     start,
     without_copy,
 )
+from contrada.cli.terminal import say
 from contrada.errors import InvalidInput
 from contrada.files import Rows, read_rows
 from contrada.matcher import Matcher

@@ -3,7 +3,8 @@
 A copy has only the columns that the run needs, in types that Spark has.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,7 +74,7 @@ class Source:
         schema = self._copy_schema()
         first_row = 0
         progress = bar(f"copying {self.rows.name} for Spark", self.rows.count)
-        with progress, pyarrow.parquet.ParquetWriter(copy, schema) as writer:
+        with progress, _blaming(copy), pyarrow.parquet.ParquetWriter(copy, schema) as writer:
             for batch in self.rows.batches():
                 columns = {field.name: batch.column(field.name) for field in self._needed}
                 if self.id_column in columns:
@@ -124,6 +125,18 @@ def _spark_type(kind: pa.DataType) -> pa.DataType | None:
             return None if inner is None else kind
         return inner if types.is_dictionary(kind) else pa.list_(inner)
     return kind
+
+
+@contextmanager
+def _blaming(copy: Path) -> Iterator[None]:
+    """Say where there was no room for a copy: the user has named another file."""
+    try:
+        yield
+    except OSError as fault:
+        raise InvalidInput(
+            f"{copy.parent}: a copy for Spark cannot be written there: {fault}; "
+            "TMPDIR, or on a cluster spark.contrada.staging, names another folder"
+        ) from fault
 
 
 def _spark_struct(kind: pa.DataType) -> pa.DataType | None:

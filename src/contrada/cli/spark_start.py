@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from contrada.cli.progress import waiting
+from contrada.cli.terminal import VisibleFormatter
 from contrada.errors import ContradaError, InvalidInput
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def without_copy(message: str) -> str:
 def our_log() -> Iterator[None]:
     """Show what we log and nothing else: Py4J logs an interrupt with several tracebacks."""
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("contrada: %(message)s"))
+    handler.setFormatter(VisibleFormatter("contrada: %(message)s"))
     handler.addFilter(logging.Filter("contrada"))
     logging.getLogger().addHandler(handler)
     try:

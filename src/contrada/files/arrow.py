@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from contrada.errors import InvalidInput
-from contrada.files.arrow_types import is_uuid, plain_type
+from contrada.files.arrow_types import check_names, is_uuid, plain_type
 from contrada.files.geoarrow import NATIVE_TYPES, encode_wkb
 from contrada.files.geometry_columns import GeometryColumn, find_geometry_columns
 from contrada.files.rows import Rows, keep_columns
@@ -39,6 +39,7 @@ class Layout:
 
     def arrange(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Give a batch of the source with the columns and types of this layout."""
+        batch.validate(full=True)
         encodings = {geometry.name: geometry.encoding for geometry in self.geometries}
         columns = [
             _convert(batch.column(field.name), field.type, encodings.get(field.name, ""))
@@ -51,6 +52,7 @@ def lay_out(
     schema: pa.Schema, columns: Sequence[str] | None, name: str, primary: str | None = None
 ) -> Layout:
     """Find the layout of a source's schema, of `columns` only where they are named."""
+    check_names(schema, name)
     kept = keep_columns(schema, columns, name)
     fields = [schema.field(column) for column in kept]
     geometries = find_geometry_columns(schema, kept, name, primary)

@@ -2,6 +2,8 @@
 
 import pyarrow as pa
 
+from contrada.errors import InvalidInput
+
 
 def is_text(kind: pa.DataType) -> bool:
     """Tell whether values are text."""
@@ -23,6 +25,27 @@ def is_binary(kind: pa.DataType) -> bool:
 def is_uuid(kind: pa.DataType) -> bool:
     """Tell whether values are UUIDs, which rows have as text."""
     return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.uuid"
+
+
+def check_names(schema: pa.Schema, name: str) -> None:
+    """Refuse columns that Python cannot name, or not even look at; inside structs, too."""
+    for index in range(len(schema)):
+        try:
+            field = schema.field(index)
+            column = field.name
+        except UnicodeDecodeError as fault:
+            raise InvalidInput(
+                f"{name}: column {index} has a name that is not UTF-8: {fault.object!r:.80}"
+            ) from fault
+        try:
+            str(plain_type(field.type))
+        except UnicodeDecodeError as fault:
+            raise InvalidInput(
+                f'{name}: column "{column}" has a part whose name is not UTF-8: '
+                f"{fault.object!r:.80}"
+            ) from fault
+        except RecursionError as fault:
+            raise InvalidInput(f'{name}: column "{column}" is nested too deep') from fault
 
 
 def storage_type(kind: pa.DataType) -> pa.DataType:

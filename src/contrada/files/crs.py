@@ -14,6 +14,7 @@ from pyproj import CRS
 from pyproj.exceptions import CRSError
 
 from contrada.errors import InvalidInput
+from contrada.files.showing import show
 
 LONGITUDE_LATITUDE = "OGC:CRS84"
 
@@ -30,9 +31,11 @@ def spell_crs(stated: object, name: str) -> str | None:
         with contextlib.suppress(InvalidInput):
             _parse(code)
             return code
-    text = stated if isinstance(stated, str) else json.dumps(stated)
     try:
+        text = stated if isinstance(stated, str) else json.dumps(stated)
         _parse(text)
+    except (RecursionError, TypeError) as fault:
+        raise InvalidInput(f"{name}: its coordinate system cannot be read: {fault}") from fault
     except InvalidInput as fault:
         raise InvalidInput(f"{name}: {fault}") from fault
     return text
@@ -53,9 +56,9 @@ def to_projjson(crs: str) -> dict[str, Any]:
 def _parse(crs: str) -> CRS:
     try:
         return CRS.from_user_input(crs)
-    except CRSError as fault:
-        shown = crs if len(crs) <= 80 else f"{crs[:77]}..."
-        raise InvalidInput(f'unknown coordinate system "{shown}": {fault}') from fault
+    except (CRSError, ValueError, TypeError, KeyError, RecursionError) as fault:
+        shown = f'unknown coordinate system "{show(crs, 80)}"'
+        raise InvalidInput(f"{shown}: {show(fault, 400)}") from fault
 
 
 def _find_code(stated: object) -> str | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import shapely
 
 from contrada.files.rows import Rows, keep_columns
@@ -60,26 +61,30 @@ def read_delimited(
     """Read the rows of a CSV or TSV file, which may be compressed with gzip."""
     sheet = open_sheet(path, name)
     keep_columns(pa.schema([(column, pa.string()) for column in sheet.header]), None, name)
-    sheet, types, count = _survey(sheet)
+    sheet, types = _survey(sheet)
     plan = _make_plan(sheet, types)
     full = plan.schema()
     schema = pa.schema([full.field(column) for column in keep_columns(full, columns, name)])
 
     def deliver() -> Iterator[pa.RecordBatch]:
+        count = 0
         try:
             for cells in sheet.read_cells():
                 arrays = [plan.column(column, cells) for column in schema.names]
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+                count += cells.num_rows
         except RowTooLong as fault:
             raise sheet.fault("a row is longer than before: the file has changed") from fault
+        if count != sheet.count:
+            raise sheet.fault(f"{count} rows, {sheet.count} before: the file has changed")
 
     is_spatial = (plan.wkt or plan.position) and "geometry" in schema.names
     geometries = ("geometry",) if is_spatial else ()
-    return Rows(name, schema, geometries, None, count, batch_rows, deliver)
+    return Rows(name, schema, geometries, None, sheet.count, batch_rows, deliver)
 
 
-def _survey(sheet: Sheet) -> tuple[Sheet, dict[str, pa.DataType], int]:
-    """Find the types of all columns and the number of rows, with blocks that every row fits in."""
+def _survey(sheet: Sheet) -> tuple[Sheet, dict[str, pa.DataType]]:
+    """Find the types of all columns, with blocks that every row fits in; no row may be missing."""
     while True:
         columns = {column: ColumnTypes(column) for column in sheet.header}
         count = 0
@@ -91,7 +96,23 @@ def _survey(sheet: Sheet) -> tuple[Sheet, dict[str, pa.DataType], int]:
         except RowTooLong:
             sheet = sheet.with_larger_blocks()
         else:
-            return sheet, {column: types.best() for column, types in columns.items()}, count
+            break
+    if count != sheet.count:
+        raise sheet.fault(f"of {sheet.count} rows {count} can be read; is it being written to?")
+    if sheet.suspects:
+        sheet.refuse_swallowed(_see_short_cells(sheet))
+    return sheet, {column: types.best() for column, types in columns.items()}
+
+
+def _see_short_cells(sheet: Sheet) -> dict[str, ColumnTypes]:
+    """Find the types of all columns, leaving out cells of several lines."""
+    columns = {column: ColumnTypes(column) for column in sheet.header}
+    for batch in sheet.read_cells():
+        for column, types in columns.items():
+            cells = batch.column(column)
+            is_long = pc.fill_null(pc.match_substring_regex(cells, r"[\r\n]"), False)
+            types.see(cells.filter(pc.invert(is_long)))
+    return columns
 
 
 def _make_plan(sheet: Sheet, types: dict[str, pa.DataType]) -> Plan:

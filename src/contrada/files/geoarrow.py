@@ -26,7 +26,22 @@ NATIVE_TYPES = {
     "multipolygon": shapely.GeometryType.MULTIPOLYGON,
 }
 
+LISTS = {"point": 0, "linestring": 1, "multipoint": 1, "polygon": 2, "multilinestring": 2}
 WKB_NAMES = {name.lower(): name for name in WKB_CODES}
+
+
+def is_native(kind: pa.DataType, encoding: str) -> bool:
+    """Tell whether a type can hold geometries of the kind `encoding`: positions in lists."""
+    for _ in range(LISTS.get(encoding, 3)):
+        if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+            return False
+        kind = kind.value_type
+    if pa.types.is_fixed_size_list(kind):
+        return 2 <= kind.list_size <= 4 and bool(pa.types.is_floating(kind.value_type))
+    if not pa.types.is_struct(kind):
+        return False
+    numbers = {member.name for member in kind if pa.types.is_floating(member.type)}
+    return numbers >= {"x", "y"} and len(numbers) == kind.num_fields
 
 
 def encode_wkb(native: pa.Array, encoding: str) -> pa.Array:

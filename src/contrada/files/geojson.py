@@ -10,6 +10,7 @@ from contrada.files.geojson_wkb import is_geometry
 from contrada.files.json_rows import Record, Survey, read_json_rows
 from contrada.files.json_window import JsonWindow
 from contrada.files.rows import Rows
+from contrada.files.showing import show
 
 SUFFIXES = (".geojson", ".json")
 
@@ -34,7 +35,10 @@ def _read_features(window: JsonWindow, members: dict[str, Any], name: str) -> It
     length_all = 0
     window.take("{")
     while window.peek() != "}":
-        key, _ = window.value()
+        if window.peek() not in ('"', ""):
+            raise window.fault("expected the name of a member")
+        key, length = window.value()
+        length_all += length
         window.take(":")
         if key == "features" and window.peek() == "[":
             is_collection = True
@@ -42,6 +46,7 @@ def _read_features(window: JsonWindow, members: dict[str, Any], name: str) -> It
         else:
             members[key], length = window.value()
             length_all += length
+            window.refuse_long(length_all)
         if window.peek() != ",":
             break
         window.take(",")
@@ -55,7 +60,7 @@ def _read_features(window: JsonWindow, members: dict[str, Any], name: str) -> It
     elif members.get("type") == "Feature" and not is_collection:
         yield members, length_all
     else:
-        shown = str(members.get("type"))[:40]
+        shown = show(members.get("type"))
         raise InvalidInput(
             f'{name}: a FeatureCollection, a Feature or a geometry is expected, not type "{shown}"'
         )
@@ -85,4 +90,4 @@ def _find_crs(members: dict[str, Any], name: str) -> str | None:
             return spell_crs(crs["properties"]["name"], name)
     except (KeyError, TypeError):
         pass
-    raise InvalidInput(f"{name}: a crs that does not give a name: {str(crs)[:80]}")
+    raise InvalidInput(f"{name}: a crs that does not give a name: {show(crs, 80)}")

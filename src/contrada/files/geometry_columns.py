@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from contrada.errors import InvalidInput
-from contrada.files.arrow_types import is_binary, is_text, storage_type
+from contrada.files.arrow_types import is_binary, is_text, plain_type, storage_type
 from contrada.files.crs import LONGITUDE_LATITUDE, is_same_crs, spell_crs
-from contrada.files.geoarrow import NATIVE_TYPES
+from contrada.files.geoarrow import NATIVE_TYPES, is_native
 
 Encoding: TypeAlias = Literal["wkb", "wkt"] | str  # or one of NATIVE_TYPES
 EXTENSION_NAME = b"ARROW:extension:name"
@@ -59,7 +59,7 @@ def geoparquet_metadata(schema: pa.Schema, name: str) -> dict[str, Any]:
         columns = geo["columns"]
         if all(isinstance(column, dict) for column in columns.values()):
             return dict(geo)
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         pass
     raise InvalidInput(f'{name}: its "geo" metadata is not GeoParquet\'s: {text[:80]!r}')
 
@@ -81,13 +81,13 @@ def _from_extension(field: pa.Field, name: str) -> GeometryColumn | None:
         return None
     try:
         stated = json.loads(metadata or b"{}")
-    except ValueError as fault:
+        crs = None if stated is None else stated.get("crs")
+    except (ValueError, AttributeError, RecursionError) as fault:
         raise InvalidInput(
-            f'{name}: column "{field.name}" has extension metadata that is no JSON: {metadata!r}'
+            f'{name}: column "{field.name}" has extension metadata that is no JSON object: '
+            f"{metadata[:80]!r}"
         ) from fault
-    return GeometryColumn(
-        field.name, _encoding(field, encoding, name), spell_crs(stated.get("crs"), name)
-    )
+    return GeometryColumn(field.name, _encoding(field, encoding, name), spell_crs(crs, name))
 
 
 def _extension(field: pa.Field) -> tuple[str, bytes]:
@@ -95,7 +95,9 @@ def _extension(field: pa.Field) -> tuple[str, bytes]:
     if isinstance(field.type, pa.ExtensionType):
         return field.type.extension_name, field.type.__arrow_ext_serialize__()
     metadata = field.metadata or {}
-    return metadata.get(EXTENSION_NAME, b"").decode(), metadata.get(EXTENSION_METADATA, b"")
+    return metadata.get(EXTENSION_NAME, b"").decode(errors="replace"), metadata.get(
+        EXTENSION_METADATA, b""
+    )
 
 
 def _from_name(field: pa.Field) -> list[GeometryColumn]:
@@ -116,6 +118,14 @@ def _encoding(field: pa.Field, stated: str, name: str) -> Encoding:
         raise InvalidInput(
             f'{name}: column "{field.name}" has geometries in the encoding "{stated}"; '
             f"known are: WKB, WKT, {', '.join(NATIVE_TYPES)}"
+        )
+    kind = plain_type(field.type)
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if not (is_binary(kind) if encoding == "wkb" else is_native(kind, encoding)):
+        raise InvalidInput(
+            f'{name}: column "{field.name}" is said to have geometries in the encoding "{stated}" '
+            f"but is of type {field.type}"
         )
     return encoding
 

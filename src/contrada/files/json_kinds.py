@@ -7,6 +7,7 @@ kind among fractions.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,12 +16,15 @@ import pyarrow as pa
 
 from contrada.errors import InvalidInput
 from contrada.files.geojson_wkb import is_geometry
+from contrada.files.showing import show
+from contrada.limits import JSON_DEPTH_MAX
 
 # Null in one of these would mean another id, or a subscription to more than was asked for.
 STRICT = frozenset(("id", "filter", "where", "relation", "attribute", "subscriber"))
 PREDICATES = frozenset(("filter", "where"))
 GEOMETRY = "geometry"
 FLOAT_EXACT_MAX = 2**53
+SURROGATE = re.compile("[\ud800-\udfff]")
 NUMBER_TYPES = (pa.int64(), pa.uint64(), pa.float64())
 
 
@@ -49,13 +53,13 @@ class Kind:
     """What a column of a source has held so far: nothing but null, or values of some kinds.
 
     `counts` are the values and `rows` the first row of each kind. `members` are the kinds inside
-    mappings, `element` is the one inside lists; only a column, not what is inside one, can be a
-    geometry.
+    mappings, `element` is the one inside lists; only a column, not what is inside one (`depth` is
+    more than 0), can be a geometry.
     """
 
     source: str
     column: str
-    is_inside: bool = False
+    depth: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
     numbers: Numbers = field(default_factory=Numbers)
@@ -79,12 +83,15 @@ class Kind:
         if name == "number":
             self.numbers.see(value, row)
         elif name == "list":
-            self.element = self.element or Kind(self.source, f"{self.column}[]", is_inside=True)
+            self.element = self.element or self._inside("[]", row)
             for member in value:
                 self.element.see(member, row)
         elif name == "mapping":
             for key, member in value.items():
-                self._member(key).see(member, row)
+                if key not in self.members:
+                    refuse_surrogates(self.source, key, row)
+                    self.members[key] = self._inside(f".{key}", row)
+                self.members[key].see(member, row)
 
     def arrow_type(self) -> pa.DataType:
         """Give the type that holds every value of the column's kind."""
@@ -114,7 +121,7 @@ class Kind:
             yield self._say(f"a {name} in row {self.rows[name]} but {shown}", count)
         if name == "number" and (lost := self.numbers.losses[self.numbers.best]):
             value, row = self.numbers.first_lost[self.numbers.best]
-            shown = f"{str(value)[:40]} in row {row}, which {self.arrow_type()} does not keep"
+            shown = f"{show(value)} in row {row}, which {self.arrow_type()} does not keep"
             yield self._say(shown, lost)
         if name == "mapping":
             for kind in self.members.values():
@@ -140,7 +147,7 @@ class Kind:
             is_kept = _HOLDS[self.numbers.best](value)
         if not is_kept:
             if is_pure:
-                raise ValueError(f"{str(value)[:40]!r} is no {name}: the file has changed")
+                raise ValueError(f"{show(value)!r} is no {name}: the file has changed")
             return None
         match name:
             case "number":
@@ -154,10 +161,13 @@ class Kind:
                 return json.dumps(value, ensure_ascii=False)
         return value
 
-    def _member(self, key: str) -> "Kind":
-        if key not in self.members:
-            self.members[key] = Kind(self.source, f"{self.column}.{key}", is_inside=True)
-        return self.members[key]
+    def _inside(self, step: str, row: int) -> "Kind":
+        if self.depth == JSON_DEPTH_MAX:
+            raise InvalidInput(
+                f'{self.source}: column "{show(self.column)}" in row {row} is nested deeper than '
+                f"{JSON_DEPTH_MAX} (JSON_DEPTH_MAX)"
+            )
+        return Kind(self.source, f"{self.column}{step}", self.depth + 1)
 
     def _say(self, what: str, count: int) -> str:
         values = "value of another kind is" if count == 1 else "values of another kind are"
@@ -172,11 +182,17 @@ class Kind:
             return "string"
         if isinstance(value, list):
             return "list"
-        if self.is_inside or not isinstance(value, dict):
+        if self.depth or not isinstance(value, dict):
             return "mapping"
         if self.column in PREDICATES and "op" in value:
             return "string"  # CQL2 in JSON, whose arguments are of all kinds: it is kept as text
         return GEOMETRY if is_geometry(value) else "mapping"
+
+
+def refuse_surrogates(source: str, name: str, row: int) -> None:
+    """Refuse the name of a member that is no text: JSON can spell half a character, UTF-8 not."""
+    if not name.isascii() and SURROGATE.search(name):
+        raise InvalidInput(f"{source}: row {row} has half a surrogate pair in the name {name!r}")
 
 
 def _fits_int64(value: int | float) -> bool:

@@ -9,6 +9,7 @@ from contrada.errors import InvalidInput
 from contrada.files.crs import LONGITUDE_LATITUDE
 from contrada.files.json_rows import Record, Survey, read_json_rows
 from contrada.files.rows import Rows
+from contrada.limits import ROW_BYTES_MAX
 
 SUFFIXES = (".geojsonl", ".geojsons", ".ndgeojson", ".ndjson", ".jsonl")
 RECORD_SEPARATOR = b"\x1e"
@@ -21,7 +22,7 @@ def read_json_lines(
 
     def open_records() -> Iterator[Record]:
         with path.open("rb") as file:
-            for line, text in _split(file):
+            for line, text in _split(file, name):
                 yield _decode(text, line, name), len(text)
 
     return read_json_rows(name, open_records, _find_crs, batch_rows=batch_rows, columns=columns)
@@ -31,21 +32,29 @@ def _find_crs(survey: Survey) -> str | None:
     return LONGITUDE_LATITUDE if survey.has_features else None
 
 
-def _split(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+def _split(file: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
     """Split a file into texts, each with its first line; blank ones are left out.
 
     Once a record separator has been met, a text goes on to the next one, over several lines.
     """
     held: list[bytes] = []
     first = 1
+    length = 0
     is_sequence = False
-    for number, line in enumerate(file, 1):
+    lines = iter(lambda: file.readline(ROW_BYTES_MAX + 1), b"")
+    for number, line in enumerate(lines, 1):
         starts = line.startswith(RECORD_SEPARATOR)
         is_sequence = is_sequence or starts
         if starts or not is_sequence:
             yield from _nonblank(first, held)
-            held, first = [], number
+            held, first, length = [], number, 0
         held.append(line)
+        length += len(line)
+        if length > ROW_BYTES_MAX:
+            what = f"line {first} is" if number == first else f"lines {first} to {number} are"
+            raise InvalidInput(
+                f"{name}: {what} longer than {ROW_BYTES_MAX:,} bytes (ROW_BYTES_MAX)"
+            )
     yield from _nonblank(first, held)
 
 

@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from contrada.errors import InvalidInput
 from contrada.files.geojson_wkb import encode_geojson, is_geometry
-from contrada.files.json_kinds import GEOMETRY, STRICT, Kind
+from contrada.files.json_kinds import GEOMETRY, STRICT, Kind, refuse_surrogates
 from contrada.files.rows import Rows, keep_columns
+from contrada.files.showing import show
 
 BATCH_CHARACTERS = 32 * 2**20
 BARE_GEOMETRY = {"type", "coordinates", "geometries", "bbox", "crs"}
@@ -48,6 +49,7 @@ class Survey:
         """Take in one row."""
         for column, value in row.columns.items():
             if column not in self.kinds:
+                refuse_surrogates(self.name, column, self.count)
                 self.kinds[column] = Kind(self.name, column)
             is_meant = row.is_feature and column == GEOMETRY
             self.kinds[column].see(value, self.count, GEOMETRY if is_meant else None)
@@ -116,7 +118,7 @@ def _find_impure(kinds: list[Kind]) -> frozenset[str]:
 
 def _to_row(value: Any, row: int, name: str) -> JsonRow:
     if not isinstance(value, dict):
-        raise InvalidInput(f"{name}: row {row} is not a JSON object: {str(value)[:40]}")
+        raise InvalidInput(f"{name}: row {row} is not a JSON object: {show(value)}")
     if is_geometry(value) and value.keys() <= BARE_GEOMETRY:
         return JsonRow({"geometry": value}, is_feature=True)
     if value.get("type") == "FeatureCollection" and "features" in value:
@@ -125,7 +127,8 @@ def _to_row(value: Any, row: int, name: str) -> JsonRow:
         return JsonRow(value)
     properties = value.get("properties")
     if properties is not None and not isinstance(properties, dict):
-        raise InvalidInput(f"{name}: row {row} has properties that are no object: {properties}")
+        shown = show(properties)
+        raise InvalidInput(f"{name}: row {row} has properties that are no object: {shown}")
     columns = (properties or {}) | {GEOMETRY: value.get("geometry")}
     if value.get("id") is None:
         return JsonRow(columns, is_feature=True)
@@ -183,7 +186,7 @@ def _to_array(
         try:
             fitted.append(kind.fit(value, is_pure=is_pure))
             pa.array(fitted[-1:], target)
-        except (ValueError, TypeError, OverflowError) as fault:
+        except (ValueError, TypeError, OverflowError, RecursionError) as fault:
             place = f'{kind.source}: column "{kind.column}" in row {row}'
             raise InvalidInput(f"{place} cannot be read: {fault}") from fault
     return pa.array(fitted, target)

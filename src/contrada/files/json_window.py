@@ -1,18 +1,20 @@
 """JSON text of any length, decoded value by value from a window that moves over the file.
 
 The window grows only as far as the value at hand needs, so memory is bounded by the largest
-value, not by the file.
+value, not by the file; a value beyond a limit is refused.
 """
 
 import codecs
 import json
+import re
 from typing import IO, Any
 
 from contrada.errors import InvalidInput
+from contrada.limits import ROW_BYTES_MAX
 
 CHUNK_BYTES = 2**20
 CUT_CHARACTERS = 16  # no literal, escape or number's beginning that a cut can spoil is longer
-BLANK = " \t\r\n"
+BLANK = re.compile(r"[ \t\r\n]*")
 
 
 class JsonWindow:
@@ -33,12 +35,10 @@ class JsonWindow:
     def peek(self) -> str:
         """Give the next character that is not blank; empty at the end of the file."""
         while True:
-            while self._at < len(self._text):
-                if self._text[self._at] not in BLANK:
-                    return self._text[self._at]
-                self._at += 1
-            if self._is_last:
-                return ""
+            blank = BLANK.match(self._text, self._at)
+            self._at = blank.end() if blank else self._at
+            if self._at < len(self._text) or self._is_last:
+                return self._text[self._at : self._at + 1]
             self._fill()
 
     def take(self, character: str) -> None:
@@ -62,9 +62,17 @@ class JsonWindow:
             else:
                 # A number at the very end may go on in what is not read yet.
                 if end < len(self._text) or self._is_last:
-                    length, self._at = end - self._at, end
+                    length = end - self._at
+                    self.refuse_long(length)
+                    self._at = end
                     return value, length
+            self.refuse_long(len(self._text) - self._at)
             self._fill()
+
+    def refuse_long(self, length: int) -> None:
+        """Refuse a value at the cursor that takes so many characters, or more."""
+        if length > ROW_BYTES_MAX:
+            raise self.fault(f"a value is longer than {ROW_BYTES_MAX:,} bytes (ROW_BYTES_MAX)")
 
     def fault(self, reason: str) -> InvalidInput:
         """Say what to raise when the text at the cursor cannot be read."""

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from contrada.errors import InvalidInput
 from contrada.files.arrow import lay_out
+from contrada.files.arrow_types import check_names
 from contrada.files.rows import Rows
 
 SUFFIXES = (".parquet", ".geoparquet")
@@ -54,15 +55,22 @@ def read_parquet(path: Path, name: str, *, batch_rows: int, columns: Sequence[st
 def _find_parts(path: Path, name: str) -> list[Part]:
     if not path.is_dir():
         return [Part(path, {})]
-    parts = []
-    for file in sorted(path.rglob("*")):
-        inside = file.relative_to(path)
-        is_hidden = any(step.startswith(("_", ".")) for step in inside.parts)
-        if file.suffix.lower() in SUFFIXES and file.is_file() and not is_hidden:
-            parts.append(Part(file, _partition_values(inside)))
+    parts = [Part(file, _partition_values(file.relative_to(path))) for file in list_parts(path)]
     if not parts:
         raise InvalidInput(f"{name}: the folder has no .parquet file")
     return parts
+
+
+def list_parts(folder: Path) -> list[Path]:
+    """List the files below a folder that are read as one table, in the order of their names."""
+    files = sorted(folder.rglob("*"))
+    return [file for file in files if is_part_name(file.relative_to(folder)) and file.is_file()]
+
+
+def is_part_name(inside: Path) -> bool:
+    """Tell whether a file of this name, seen from a folder, is read with the folder."""
+    is_hidden = any(step.startswith(("_", ".")) for step in inside.parts)
+    return inside.suffix.lower() in SUFFIXES and not is_hidden
 
 
 def _partition_values(inside: Path) -> dict[str, str | None]:
@@ -108,7 +116,8 @@ def _read_footers(parts: list[Part], name: str) -> tuple[pa.Schema, int]:
                 # The footer's own metadata: a writer may add to it after the schema is written.
                 part_schema = file.schema_arrow.with_metadata(file.metadata.metadata or {})
                 part_count = file.metadata.num_rows
-        except (pa.ArrowException, OSError) as fault:
+            check_names(part_schema, _place(part, parts, name))
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as fault:
             raise InvalidInput(
                 f"{_place(part, parts, name)}: not a Parquet file: {fault}"
             ) from fault

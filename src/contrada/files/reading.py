@@ -7,7 +7,10 @@ from pathlib import Path
 from contrada.errors import InvalidInput
 from contrada.files import delimited, geojson, json_lines, parquet, snapshot, vector
 from contrada.files.arrow import read_table
+from contrada.files.parquet import is_part_name
 from contrada.files.rows import Rows
+
+__all__ = ["is_part_name", "list_files", "read_rows"]
 
 Reader = Callable[..., Rows]
 
@@ -32,11 +35,20 @@ def read_rows(
     )
 
 
-def _read_file(name: str, batch_rows: int, columns: Sequence[str] | None) -> Rows:
-    path = Path(name)
+def list_files(name: str) -> list[Path]:
+    """List the files that are read for a path: itself, or the parts of a folder."""
+    path = _find_path(name)
+    return parquet.list_parts(path) if path.is_dir() else [path]
+
+
+def _find_path(name: str) -> Path:
+    """Give the path without the layer that it may name."""
     bare = Path(name.partition(vector.LAYER_MARK)[0])
-    if bare.suffix.lower() in vector.SUFFIXES:
-        path = bare
+    return bare if bare.suffix.lower() in vector.SUFFIXES else Path(name)
+
+
+def _read_file(name: str, batch_rows: int, columns: Sequence[str] | None) -> Rows:
+    path = _find_path(name)
     try:
         reader = _find_reader(path, name)
         if not path.exists():

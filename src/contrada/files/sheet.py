@@ -1,20 +1,21 @@
 """A delimited text file as columns of text: its header, its cells, and where it is damaged."""
 
 import csv
-import gzip
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, cast
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from contrada.errors import InvalidInput
+from contrada.files.sheet_scan import GZIP_FAULTS, SheetScan, open_bytes
+from contrada.files.swallowed import explain_swallowed
+from contrada.files.text_types import ColumnTypes
+from contrada.limits import ROW_BYTES_MAX
 
 BLOCK_BYTES = 4 * 2**20
-BLOCK_BYTES_MAX = 2**30
 
 
 class RowTooLong(Exception):
@@ -23,19 +24,24 @@ class RowTooLong(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A delimited file; the first `header_lines` lines hold the header, `block_bytes` any row."""
+    """A delimited file of `count` rows after `header_lines` lines of header.
+
+    Any row fits in a block of `block_bytes`. Of the rows, `suspects` go over several lines that
+    might be rows of their own.
+    """
 
     path: Path
     name: str
     delimiter: str
     header: tuple[str, ...]
     header_lines: int
-    has_rows: bool
+    count: int
+    suspects: int
     block_bytes: int = BLOCK_BYTES
 
     def read_cells(self) -> Iterator[pa.RecordBatch]:
         """Read all cells as text, in batches; an empty cell is null."""
-        if not self.has_rows:
+        if not self.count:
             return
         with open_bytes(self.path) as file:
             try:
@@ -43,19 +49,30 @@ class Sheet:
             except pa.ArrowInvalid as fault:
                 if "straddl" in str(fault) or "file or block" in str(fault):
                     raise RowTooLong from fault
-                raise self.fault(find_damage(self) or str(fault)) from fault
-            except (EOFError, zlib.error, gzip.BadGzipFile) as fault:
+                raise self.fault(_find_other_text(self) or str(fault)) from fault
+            except GZIP_FAULTS as fault:
                 raise self.fault(f"damaged gzip: {fault}") from fault
 
     def with_larger_blocks(self) -> "Sheet":
         """Give the same sheet, read in blocks four times as large."""
-        if self.block_bytes >= BLOCK_BYTES_MAX:
-            raise self.fault(find_damage(self) or f"a row is longer than {BLOCK_BYTES_MAX} bytes")
+        assert self.block_bytes <= ROW_BYTES_MAX, "the scan has refused longer rows"
         return replace(self, block_bytes=self.block_bytes * 4)
+
+    def refuse_swallowed(self, columns: dict[str, ColumnTypes]) -> None:
+        """Refuse a cell that has swallowed rows, by what is known of all columns."""
+        for suspect in self._scan().suspects():
+            is_header = suspect.first_line <= self.header_lines
+            known = {column: ColumnTypes() for column in columns} if is_header else columns
+            reason = explain_swallowed(suspect, self.delimiter, known)
+            if reason is not None:
+                raise self.fault(reason)
 
     def fault(self, reason: str) -> InvalidInput:
         """Say what to raise for this file."""
         return InvalidInput(f"{self.name}: {reason}")
+
+    def _scan(self) -> SheetScan:
+        return SheetScan(self.path, self.name, self.delimiter, len(self.header))
 
     def _read_blocks(self, file: IO[bytes]) -> Iterator[pa.RecordBatch]:
         yield from pa_csv.open_csv(
@@ -76,71 +93,43 @@ class Sheet:
 
 
 def open_sheet(path: Path, name: str) -> Sheet:
-    """Read the header of a delimited file; the suffix tells commas from tabs."""
+    """Read the header of a delimited file and scan it; the suffix tells commas from tabs."""
     delimiter = "\t" if ".tsv" in path.name.lower()[-7:] else ","
     try:
         with open_bytes(path) as file:
-            lines = _decode_lines(file)
-            reader = csv.reader(lines, delimiter=delimiter, strict=True)
+            reader = csv.reader(_decode_lines(file, name), delimiter=delimiter, strict=True)
             header = next((row for row in reader if row), [])
             header_lines = reader.line_num
-            has_rows = any(line.strip("\r\n") for line in lines)
     except UnicodeDecodeError as fault:
         raise InvalidInput(f"{name}: the header is not UTF-8: {fault.reason}") from fault
-    except (csv.Error, EOFError, zlib.error, gzip.BadGzipFile) as fault:
+    except (csv.Error, *GZIP_FAULTS) as fault:
         raise InvalidInput(f"{name}: the header cannot be read: {fault}") from fault
     if not header:
         raise InvalidInput(f"{name}: the file is empty; a header is expected")
+    scan = SheetScan(path, name, delimiter, len(header))
+    suspects = scan.count_suspects()
     names = tuple(cell.strip() for cell in header)
-    sheet = Sheet(path, name, delimiter, names, header_lines, has_rows)
-    if has_rows and _has_odd_quotes(sheet):
-        damage = find_damage(sheet)
-        if damage:
-            raise sheet.fault(damage)
-    return sheet
+    return Sheet(path, name, delimiter, names, header_lines, scan.rows - 1, suspects)
 
 
-def find_damage(sheet: Sheet) -> str | None:
-    """Find the first line at fault and why, with a strict reader; slow, so only on damage."""
+def _find_other_text(sheet: Sheet) -> str | None:
+    """Find the first line that is not UTF-8."""
     with open_bytes(sheet.path) as file:
-        reader = csv.reader(_decode_lines(file), delimiter=sheet.delimiter, strict=True)
-        line = 1
-        try:
-            for row in reader:
-                if row and len(row) != len(sheet.header):
-                    return f"line {line} has {len(row)} cells, the header {len(sheet.header)}"
-                line = reader.line_num + 1
-        except UnicodeDecodeError as fault:
-            return f"line {reader.line_num + 1} is not UTF-8: {fault.reason}"
-        except csv.Error as fault:
-            if "field larger" in str(fault):
-                return None  # a limit of this reader, not a fault of the file
-            is_unclosed = "unexpected end of data" in str(fault)
-            return f"line {line}: {'a quote is not closed' if is_unclosed else fault}"
-        except (EOFError, zlib.error, gzip.BadGzipFile) as fault:
-            return f"damaged gzip: {fault}"
+        for number, line in enumerate(file, 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError as fault:
+                return f"line {number} is not UTF-8: {fault.reason}"
     return None
 
 
-def open_bytes(path: Path) -> IO[bytes]:
-    """Open the file's bytes, decompressed where its suffix says so."""
-    if path.suffix.lower() == ".gz":
-        return cast(IO[bytes], gzip.open(path, "rb"))
-    return path.open("rb")
-
-
-def _decode_lines(file: IO[bytes]) -> Iterator[str]:
-    for number, line in enumerate(file):
-        yield line.decode("utf-8" if number else "utf-8-sig")
-
-
-def _has_odd_quotes(sheet: Sheet) -> bool:
-    """Tell whether some quote may be open at the end, which the fast reader would not say."""
-    count = 0
-    with open_bytes(sheet.path) as file:
-        try:
-            while chunk := file.read(BLOCK_BYTES):
-                count += chunk.count(b'"')
-        except (EOFError, zlib.error, gzip.BadGzipFile) as fault:
-            raise sheet.fault(f"damaged gzip: {fault}") from fault
-    return count % 2 == 1
+def _decode_lines(file: IO[bytes], name: str) -> Iterator[str]:
+    """Give the lines of a header; blank ones before it may be many, but none may be long."""
+    number = 0
+    while line := file.readline(ROW_BYTES_MAX + 1):
+        number += 1
+        if len(line) > ROW_BYTES_MAX:
+            raise InvalidInput(
+                f"{name}: line {number} is longer than {ROW_BYTES_MAX:,} bytes (ROW_BYTES_MAX)"
+            )
+        yield line.decode("utf-8" if number > 1 else "utf-8-sig")

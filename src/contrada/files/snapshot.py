@@ -29,8 +29,10 @@ import pyarrow as pa
 
 from contrada.errors import InvalidInput
 from contrada.files.arrow import lay_out
+from contrada.files.arrow_types import check_names
 from contrada.files.output import Output
 from contrada.files.rows import Rows
+from contrada.files.showing import show
 
 SUFFIXES = (".contrada",)
 FORMAT = 1
@@ -97,8 +99,11 @@ def open_snapshot(path: Place) -> Snapshot:
         reader = pa.ipc.open_file(pa.BufferReader(content))
         settings = json.loads((reader.schema.metadata or {})[_SETTINGS])
         count = sum(reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
-    except (pa.ArrowException, OSError, ValueError, KeyError) as fault:
-        raise InvalidInput(f"{name}: is no snapshot inside: {fault!r}") from fault
+    except (pa.ArrowException, OSError, ValueError, KeyError, RecursionError) as fault:
+        raise InvalidInput(f"{name}: is no snapshot inside: {fault!r:.400}") from fault
+    if not isinstance(settings, dict):
+        raise InvalidInput(f"{name}: its settings are not a JSON object: {show(settings)}")
+    check_names(reader.schema, name)
     return Snapshot(name, header.digest.hex(), reader.schema, settings, count, content)
 
 

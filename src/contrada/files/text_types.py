@@ -29,9 +29,11 @@ class ColumnTypes:
     def __init__(self, column: str = "") -> None:
         self._left = list(_FIXED.get(column, _CONVERSIONS))
         self._has_value = False
+        self.has_null = False
 
     def see(self, cells: pa.Array) -> None:
         """Take in some cells, which are text or null."""
+        self.has_null |= cells.null_count > 0
         if cells.null_count == len(cells):
             return
         self._has_value = True
@@ -40,6 +42,15 @@ class ColumnTypes:
     def best(self) -> pa.DataType:
         """Give the narrowest type left, or text."""
         return self._left[0] if self._has_value and self._left else pa.string()
+
+    @property
+    def is_text(self) -> bool:
+        """Tell whether nothing but text holds the cells."""
+        return bool(pa.types.is_string(self.best()))
+
+    def fits(self, cells: pa.Array) -> bool:
+        """Tell whether more cells would leave the type as it is."""
+        return self.is_text or _try_convert(cells, self.best()) is not None
 
 
 def convert(cells: pa.Array, kind: pa.DataType) -> pa.Array:

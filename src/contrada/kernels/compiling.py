@@ -3,13 +3,14 @@
 Numba's cache does not notice edits in another file and would serve the old answer, so the cache
 folder is named by a hash of all kernel sources, the Numba version and the processor. Where many
 processes need a kernel that nobody has compiled yet, one compiles it while the others wait, and
-then load it. Where no folder can be written to, each process compiles anew.
+then load it. Where no folder can be written to, each process compiles anew; so it does where the
+disk is full, or what lies in the folder cannot be read: a cache never fails, it only does not help.
 """
 
 import hashlib
 import platform
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -34,6 +35,8 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
         compiled: Any = numba.njit(nogil=True, cache=bool(folder), fastmath=False)(function)
     finally:
         config.CACHE_DIR = before
+    if folder and hasattr(compiled, "_cache"):
+        compiled._cache = _Forgiving(compiled._cache)
     locks = _cache_folder()
     if locks and hasattr(compiled, "compile"):  # a plain function where Numba is switched off
         lock = Path(locks) / f"{function.__module__}.{function.__qualname__}.lock"
@@ -52,7 +55,7 @@ def _one_at_a_time(compile_: Callable[[Any], Any], lock: Path) -> Callable[[Any]
 
     def compile_alone(signature: Any) -> Any:
         nonlocal is_locked
-        with global_compiler_lock, nullcontext() if is_locked else locked(lock):
+        with global_compiler_lock, nullcontext() if is_locked else _locked_if_possible(lock):
             was_locked, is_locked = is_locked, True
             try:
                 return compile_(signature)
@@ -60,6 +63,45 @@ def _one_at_a_time(compile_: Callable[[Any], Any], lock: Path) -> Callable[[Any]
                 is_locked = was_locked
 
     return compile_alone
+
+
+@contextmanager
+def _locked_if_possible(path: Path) -> Iterator[None]:
+    """Let one process in at a time, or all where there is no room even for a lock."""
+    with ExitStack() as stack:
+        with suppress(OSError):
+            stack.enter_context(locked(path))
+        yield
+
+
+class _Forgiving:
+    """Numba's cache of one kernel, which is left alone from its first failure on.
+
+    What is damaged in it fails in all the ways in which a pickle can.
+    """
+
+    def __init__(self, cache: Any) -> None:
+        self._cache = cache
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        """Give the machine code for a signature; None where it must be compiled."""
+        try:
+            return self._cache.load_overload(signature, context)
+        except Exception:
+            with suppress(Exception):
+                self._cache.flush()  # an index that cannot be read would stay for ever
+            return None
+
+    def save_overload(self, signature: Any, code: Any) -> None:
+        """Keep machine code for other processes, if there is room."""
+        try:
+            self._cache.save_overload(signature, code)
+        except Exception:
+            self._cache.disable()
+
+    def __getattr__(self, name: str) -> Any:
+        """Give whatever else Numba asks of it."""
+        return getattr(self._cache, name)
 
 
 @lru_cache(maxsize=1)

@@ -336,7 +336,7 @@ class Matcher:
                 filters_max=settings.filters_max,
                 **settings.options,
             )
-        except InvalidInput as error:
+        except (InvalidInput, TypeError) as error:  # the latter: an option of another name's
             raise InvalidInput(f"{snapshot.name}: {error}") from error
         found = load_subscriptions(snapshot, matcher._reader)
         matcher._change(found, replace=False, name=snapshot.name)

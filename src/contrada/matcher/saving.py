@@ -18,6 +18,7 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput
+from contrada.files.arrow_types import storage_type
 from contrada.files.snapshot import Snapshot, write_snapshot
 from contrada.language import read_json, to_json
 from contrada.matching.ids import id_type
@@ -33,6 +34,11 @@ _ROWS_MAX = 65_536
 _BYTES_MAX = 16 * 2**20
 _TEXTS_MAX = 10_000
 _MIXED = pa.dense_union([pa.field("integer", pa.int64()), pa.field("text", pa.string())])
+_KINDS = {  # the types of columns that are not text
+    "id": (pa.int64(), pa.string()),
+    GEOMETRY: (pa.binary(),),
+    "subscriber": (pa.int64(), pa.string(), _MIXED),
+}
 _LONG_NUMBER = re.compile(r"\d{309}")  # it may lie beyond all doubles
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -57,7 +63,22 @@ class Settings:
                 f"{snapshot.name}: is no snapshot of a matcher: of the settings "
                 f"{', '.join(names)} it lacks {', '.join(lacking)}"
             )
-        return cls(**{name: snapshot.settings[name] for name in names})
+        found = {name: snapshot.settings[name] for name in names}
+        for name, (kinds, text) in _SETTINGS.items():
+            if type(found[name]) not in kinds:
+                raise InvalidInput(
+                    f"{snapshot.name}: the setting {name!r} is not {text}: {found[name]!r:.80}"
+                )
+        return cls(**found)
+
+
+_SETTINGS = {
+    "engine": ((str,), "a text"),
+    "options": ((dict,), "an object"),
+    "simplify": ((bool,), "true or false"),
+    "crs": ((str, type(None)), "a text or null"),
+    "filters_max": ((int,), "an integer"),
+}
 
 
 class _Row(NamedTuple):
@@ -91,6 +112,13 @@ def load_subscriptions(snapshot: Snapshot, reader: PredicateReader) -> list[Subs
             f"{snapshot.name}: is no snapshot of a matcher: it has the columns "
             f"{', '.join(snapshot.schema.names)}, not {', '.join(_Row._fields)}"
         )
+    for column in snapshot.schema:
+        kinds = _KINDS.get(column.name, (pa.string(),))
+        if storage_type(column.type) not in kinds:
+            raise InvalidInput(
+                f"{snapshot.name}: is no snapshot of a matcher: its column {column.name!r} is of "
+                f"type {column.type}, not {' or '.join(map(str, kinds))}"
+            )
     found: list[Subscription] = []
     for batch in snapshot.batches():
         found += _read_batch(batch, len(found), snapshot.name, reader)
@@ -231,6 +259,8 @@ def _read_batch(
     ]
     for number, row in enumerate(map(_Row._make, zip(*columns, strict=True)), first_row):
         try:
+            if row.id is None:
+                raise InvalidInput("the id is null")
             yield Subscription(row.id, _read_predicate(row, reader), row.subscriber)
         except InvalidInput as error:
             column = "relation" if row.filter is None else "filter"

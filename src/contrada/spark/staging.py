@@ -6,6 +6,7 @@ that every machine reaches; on each machine a part is fetched once, whoever asks
 
 import atexit
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 STAGING = "spark.contrada.staging"
 _COPY_BYTES = 2**20
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,11 @@ def _copy_here(uri: str, part: Part, path: Path) -> None:
             shutil.copyfileobj(source, sink, _COPY_BYTES)
         draft.replace(path)
     except (OSError, pa.ArrowException) as fault:
+        if isinstance(fault, OSError) and fault.errno in _NO_ROOM:
+            raise InvalidInput(
+                f"{path.parent}: a copy of the subscriptions cannot be written there: "
+                f"{fault.strerror}; XDG_CACHE_HOME names another folder"
+            ) from fault
         raise InvalidInput(
             f"{uri}/{part.file_name}: the subscriptions cannot be read from here: {fault}"
         ) from fault

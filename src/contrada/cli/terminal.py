@@ -1,0 +1,97 @@
+"""What a person reads: the one place through which words of the commands reach a terminal.
+
+A file may hold anything, and so may its name. Control characters in it would move the cursor,
+change colours or the order of letters; they are shown as escapes, here and nowhere else.
+"""
+
+import logging
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TextIO
+
+from contrada.errors import InvalidInput
+
+# Controls but for tab and newline, marks that turn the direction of text, ends of lines that are
+# no newline, and halves of characters, which no terminal takes.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def visible(text: object) -> str:
+    """Give a text with its control characters as escapes; lines stay lines."""
+    return _CONTROL.sub(lambda found: _escape(found[0]), str(text))
+
+
+def one_line(text: object) -> str:
+    """Give a text as one line without control characters."""
+    return visible(" ".join(str(text).split("\n")))
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def say(text: object) -> None:
+    """Tell on stderr what is being done."""
+    print(visible(text), file=sys.stderr, flush=True)
+
+
+def complain(text: object) -> None:
+    """Tell on stderr, in one line, what went wrong."""
+    say(f"contrada: {one_line(text)}")
+
+
+def show(text: object, *, on_stderr: bool = False) -> None:
+    """Print a result: on stdout, unless that is taken by something else."""
+    if on_stderr:
+        say(text)
+        return
+    with writing_stdout() as file:
+        print(visible(text), file=file, flush=True)
+
+
+@contextmanager
+def writing_stdout() -> Iterator[TextIO]:
+    """Blame stdout for what cannot be written to it; a reader that went away is no fault."""
+    try:
+        yield sys.stdout
+    except OSError as fault:
+        _leave_stdout()
+        if isinstance(fault, BrokenPipeError):
+            raise
+        raise InvalidInput(f"stdout: cannot be written: {fault.strerror or fault}") from fault
+
+
+def _leave_stdout() -> None:
+    """Let nobody try again when the process ends: what stdout still holds goes nowhere."""
+    with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Show warnings as one line each, without the place in our code."""
+    before = warnings.formatwarning
+
+    def describe(message: Warning | str, *_: object) -> str:
+        return f"contrada: {one_line(message)}\n"
+
+    warnings.formatwarning = describe  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
+
+
+class VisibleFormatter(logging.Formatter):
+    """Lines of a log, without control characters."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Give the line of a record."""
+        return visible(super().format(record))

@@ -1,0 +1,152 @@
+"""Where the cells and rows of delimited text end: RFC 4180 to the letter, in one pass over bytes.
+
+A quote opens a quoted cell only at the beginning of a cell; within one, two quotes are one, and
+after the closing quote comes a delimiter or the end of the line. In a cell without quotes a quote
+is text. Lines end with LF, CR or both. The text comes in blocks of any size, and what is known
+between two of them is in one array, whose places are named below.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.kernels.boxtree import Ints
+from contrada.kernels.compiling import kernel
+
+Bytes = NDArray[np.uint8]
+
+# Places of the array
+MODE, AFTER_CR, LINE, ROWS, CELLS, ROW_BYTES, ROW_LINE, QUOTE_LINE, SUSPECTS = range(9)
+LINE_BYTES, LINE_DELIMITERS, FEWEST_DELIMITERS, FAULT = range(9, 13)
+
+START, PLAIN, QUOTED, CLOSING = range(4)  # of a cell
+NO_FAULT, TEXT_AFTER_QUOTE, ROW_TOO_LONG, OTHER_CELLS, SUSPECT = range(5)
+
+_LF, _CR, _QUOTE = 10, 13, 34
+_MANY = 2**62
+_TEXT, _DELIMITER, _QUOTES, _LINE_END = range(4)  # kinds of bytes
+
+
+def start_rows() -> Ints:
+    """Give the array for the first block of a text."""
+    state = np.zeros(FAULT + 1, np.int64)
+    state[[LINE, ROW_LINE, CELLS]] = 1
+    state[FEWEST_DELIMITERS] = _MANY
+    return state
+
+
+def kinds_of_bytes(delimiter: str) -> Bytes:
+    """Give the kind of each byte, where cells are delimited by this character."""
+    kinds = np.full(256, _TEXT, np.uint8)
+    kinds[ord(delimiter)] = _DELIMITER
+    kinds[_QUOTE] = _QUOTES
+    kinds[[_LF, _CR]] = _LINE_END
+    return kinds
+
+
+@kernel
+def scan_rows(
+    block: Bytes, at: int, kinds: Bytes, cells: int, bytes_max: int, stops: bool, state: Ints
+) -> int:
+    """Go on with a block from the byte `at`; give the byte after the last one that was looked at.
+
+    That is the end of the block, or, with the reason in `state[FAULT]`, a byte that must not stand
+    there, or the end of a row of another number of cells or of more than `bytes_max` bytes. A row
+    over several lines, each of which has enough delimiters to be a row of its own, is a suspect:
+    it is counted, and where `stops` is set the scan stops at its end, with that row's numbers.
+    """
+    if state[FAULT] == SUSPECT:
+        begin_row(state)
+    mode = state[MODE]
+    row_start, line_start = at - state[ROW_BYTES], at - state[LINE_BYTES]
+    while at < len(block):
+        kind = kinds[block[at]]
+        at += 1
+        if kind == _TEXT:
+            if mode == CLOSING:
+                state[FAULT] = TEXT_AFTER_QUOTE
+                break
+            if mode == START:
+                mode = PLAIN
+        elif kind == _DELIMITER:
+            state[LINE_DELIMITERS] += 1
+            if mode != QUOTED:
+                state[CELLS] += 1
+                mode = START
+        elif kind == _QUOTES:
+            if mode == START:
+                state[QUOTE_LINE] = state[LINE]
+            if mode != PLAIN:
+                mode = CLOSING if mode == QUOTED else QUOTED
+        else:
+            if not is_second_half(block, at - 1, state[AFTER_CR]):
+                state[LINE] += 1
+                end_line(at - 1 - line_start, state)
+                if mode != QUOTED:
+                    state[ROW_BYTES] = at - 1 - row_start
+                    if end_row(cells, bytes_max, stops, state):
+                        state[AFTER_CR] = block[at - 1] == _CR
+                        return at
+                    mode = START
+            line_start = at
+            if mode != QUOTED:
+                row_start = at
+    state[MODE] = mode
+    state[ROW_BYTES], state[LINE_BYTES] = at - row_start, at - line_start
+    state[AFTER_CR] = at > 0 and block[at - 1] == _CR
+    refuse_long(bytes_max, state)
+    return at
+
+
+@kernel
+def refuse_long(bytes_max: int, state: Ints) -> None:
+    """Note that a row is too long already, where nothing else is wrong with it."""
+    if state[ROW_BYTES] > bytes_max and state[FAULT] == NO_FAULT:
+        state[FAULT] = ROW_TOO_LONG
+
+
+@kernel
+def is_second_half(block: Bytes, at: int, after_cr: int) -> bool:
+    """Tell whether a byte is the LF of CR LF, a line that has ended already."""
+    if block[at] != _LF:
+        return False
+    return block[at - 1] == _CR if at else after_cr != 0
+
+
+@kernel
+def end_line(length: int, state: Ints) -> None:
+    """Note how many delimiters the line has; a blank one could be no row."""
+    if length:
+        state[FEWEST_DELIMITERS] = min(state[FEWEST_DELIMITERS], state[LINE_DELIMITERS])
+    state[LINE_DELIMITERS] = 0
+
+
+@kernel
+def end_row(cells: int, bytes_max: int, stops: bool, state: Ints) -> bool:
+    """End a row, which a blank line is not; tell whether the scan must stop here."""
+    if state[ROW_BYTES] == 0:
+        state[ROW_LINE] = state[LINE]
+        return False
+    state[ROWS] += 1
+    state[MODE] = START
+    state[LINE_BYTES] = 0
+    if state[ROW_BYTES] > bytes_max:
+        state[FAULT] = ROW_TOO_LONG
+    elif state[CELLS] != cells:
+        state[FAULT] = OTHER_CELLS
+    elif state[LINE] - state[ROW_LINE] > 1 and state[FEWEST_DELIMITERS] >= cells - 1:
+        state[SUSPECTS] += 1
+        state[FAULT] = SUSPECT if stops else NO_FAULT
+    if state[FAULT] != NO_FAULT:
+        return True
+    begin_row(state)
+    return False
+
+
+@kernel
+def begin_row(state: Ints) -> None:
+    """Forget the row before."""
+    state[FAULT] = NO_FAULT
+    state[CELLS] = 1
+    state[ROW_BYTES] = 0
+    state[ROW_LINE] = state[LINE]
+    state[FEWEST_DELIMITERS] = _MANY

@@ -1,0 +1,151 @@
+"""Ctrl-C ends every command with one word and 130, whatever breaks; no Java stays behind."""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contrada.cli import main
+from contrada.errors import InvalidInput
+
+COMMAND = [sys.executable, "-m", "contrada.cli"]
+MODULES = {"match": ["a", "b"], "explain": ["a"], "demo": [], "simulate": [], "reproduce": ["ahs"]}
+
+
+def interrupt_and(fault: Exception | None) -> Callable[[argparse.Namespace], None]:
+    """A command that is interrupted; what the user sees first is something else."""
+
+    def run(_: argparse.Namespace) -> None:
+        def hear(*_: object) -> None:
+            if fault is not None:
+                raise fault
+            raise KeyboardInterrupt
+
+        signal.signal(signal.SIGINT, hear)  # as Spark does
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    return run
+
+
+@pytest.mark.parametrize("command", MODULES)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        None,
+        RuntimeError("a job was cancelled"),
+        InvalidInput("cannot read on"),
+        OSError(28, "full"),
+    ],
+)
+def test_every_command_says_that_it_was_interrupted(
+    command: str,
+    fault: Exception | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    module = sys.modules[f"contrada.cli.{command}"]
+    monkeypatch.setattr(module, "run", interrupt_and(fault))
+    assert main([command, *MODULES[command]]) == 130
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err in ("contrada: interrupted\n", "contrada: interrupted; nothing was written\n")
+
+
+def test_a_fault_without_an_interrupt_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(_: argparse.Namespace) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("contrada.cli.explain.run", run)
+    with pytest.raises(ZeroDivisionError):
+        main(["explain", "a"])
+
+
+def test_while_a_java_starts_an_interrupt_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    began, steps = threading.Event(), []
+
+    def launch_gateway() -> None:
+        signal.raise_signal(signal.SIGINT)
+        steps.append("java is there")
+        began.set()
+
+    def run(_: argparse.Namespace) -> None:
+        launch_gateway()
+        assert began.wait(60)
+        while True:  # until the interrupt comes again
+            time.sleep(0)
+
+    monkeypatch.setattr("contrada.cli.explain.run", run)
+    assert main(["explain", "a"]) == 130
+    assert steps == ["java is there"]
+    assert capsys.readouterr().err == "contrada: interrupted\n"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_whoever_interrupts_twice_does_not_wait(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def launch_gateway() -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError
+
+    monkeypatch.setattr("contrada.cli.explain.run", lambda _: launch_gateway())
+    assert main(["explain", "a"]) == 130
+
+
+def test_a_command_outside_the_main_thread_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    codes: list[Any] = []
+    thread = threading.Thread(target=lambda: codes.append(main(["explain", "a = 1"])))
+    thread.start()
+    thread.join()
+    assert codes == [0]
+
+
+def has_java(group: int) -> bool:
+    """Tell whether Spark's Java runs in a process group."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = stat.read_text().partition(" (")[2].rpartition(") ")
+            command = (stat.parent / "cmdline").read_bytes()
+        except OSError:  # it has ended
+            continue
+        if name == "java" and rest.split()[2] == str(group) and b"SparkSubmit" in command:
+            return True
+    return False
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+def test_an_interrupt_while_spark_starts_leaves_no_java_behind(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    (tmp_path / "zones.csv").write_text('id,wkt\na,"POLYGON((0 0,4 0,4 4,0 4,0 0))"\n')
+    (tmp_path / "events.csv").write_text("id,lon,lat\n1,1,1\n")
+    files = [str(tmp_path / name) for name in ("zones.csv", "events.csv", "out.csv")]
+    with subprocess.Popen(
+        [*COMMAND, "match", *files[:2], "-o", files[2], "--spark", "local[1]"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        assert process.stderr is not None
+        assert b"starting Spark on local[1]\n" in iter(process.stderr.readline, b"")
+        while not has_java(process.pid):
+            assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)
+        said = process.stderr.read()  # until Java has closed it, too
+    assert said == b"contrada: interrupted; nothing was written\n"
+    assert process.returncode == 130
+    assert not (tmp_path / "out.csv").exists()

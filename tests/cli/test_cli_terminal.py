@@ -1,0 +1,109 @@
+"""What the commands say: no control character of a stranger's, and the right one to blame."""
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+from contrada.cli import main
+from contrada.cli.terminal import one_line, plain_warnings, visible
+
+ESCAPE = "\x1b]0;owned\x07\x1b[31m"
+ZONES = 'id,wkt,where\na,"POLYGON((0 0,4 0,4 4,0 4,0 0))",speed > 1\n'
+COMMAND = [sys.executable, "-m", "contrada.cli"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder: subscriptions, and events with a bad name in a file with another."""
+    (tmp_path / "zones.csv").write_text(ZONES)
+    (tmp_path / "events.csv").write_text("id,lon,lat\n1,1,1\n")
+    (tmp_path / "evil.csv").write_text(f"id,lon,lat,{ESCAPE}\n1,1,1,1\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_control_characters_become_escapes_and_the_rest_stays() -> None:
+    assert visible("é\ttab\nline 東 👩‍🌾") == "é\ttab\nline 東 👩‍🌾"
+    assert visible("\x1b[2J\r\x9b\x7f\u202e\u2028\udcff") == (
+        r"\x1b[2J\x0d\x9b\x7f\u202e\u2028\udcff"
+    )
+    assert one_line("a\nb\x0bc") == r"a b\x0bc"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["match", "zones.csv", "evil.csv"],
+        ["match", "zones.csv", "evil.csv", "--event-id", "nr"],
+        ["match", "zones.csv", "evil.csv", "--strict"],
+        ["match", "zones.csv", "events.csv", "-o", f"{ESCAPE}.csv"],
+        ["match", f"{ESCAPE}.csv", "events.csv"],
+        ["match", "zones.csv", "events.csv", "-o", os.fsdecode(b"\xff\x1b.csv")],
+        ["explain", f"name = '{ESCAPE}'"],
+        ["explain", f"{ESCAPE} ="],
+        ["simulate", "--dump", f"{ESCAPE}/x.json"],
+    ],
+)
+def test_no_command_writes_an_escape_sequence_of_a_stranger(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    main(arguments)
+    said = capsys.readouterr()
+    assert "\\x1b" in said.out + said.err
+    for text in (said.out, said.err):
+        assert text == visible(text)
+
+
+def test_what_argparse_says_is_visible_too(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["match", "zones.csv", "events.csv", ESCAPE])
+    assert "\x1b" not in capsys.readouterr().err
+
+
+def test_a_warning_is_one_line_without_escape_sequences(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with plain_warnings():
+        line = warnings.formatwarning(f"column {ESCAPE}\nmixed", UserWarning, "json_rows.py", 7)
+    assert line == "contrada: column \\x1b]0;owned\\x07\\x1b[31m mixed\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["match", "zones.csv", "events.csv"],
+        ["match", "zones.csv", "events.csv", "-o", "-"],
+        ["explain", "a = 1"],
+    ],
+)
+def test_a_full_stdout_is_blamed_on_stdout(folder: Path, arguments: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    last = done.stderr.splitlines()[-1]
+    assert last == "contrada: stdout: cannot be written: No space left on device"
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("option", ["-o", "--quarantine", "--map"])
+def test_a_full_disk_is_blamed_on_the_file_that_was_written(
+    folder: Path, option: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_full(self: Path, *_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", is_full)
+    name = "map.html" if option == "--map" else "out.csv"
+    assert main(["match", "zones.csv", "events.csv", option, name]) == 2
+    assert name in capsys.readouterr().err.splitlines()[-1]
+    assert not list(folder.glob("*.tmp"))
+    assert not (folder / name).exists()

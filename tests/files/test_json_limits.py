@@ -1,0 +1,137 @@
+"""JSON of a stranger's: nested deep, without end, or with half a character."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contrada.errors import InvalidInput
+from contrada.files import Rows, read_rows
+from contrada.limits import JSON_DEPTH_MAX
+
+POINT = {"type": "Point", "coordinates": [1, 2]}
+FORMATS = [".geojson", ".ndjson"]
+
+
+def feature(properties: str) -> str:
+    return f'{{"type": "Feature", "geometry": {json.dumps(POINT)}, "properties": {properties}}}'
+
+
+def read(folder: Path, suffix: str, *features: str) -> Rows:
+    texts = {
+        ".geojson": f'{{"type": "FeatureCollection", "features": [{", ".join(features)}]}}',
+        ".ndjson": "\n".join(features),
+    }
+    path = folder / f"x{suffix}"
+    path.write_text(texts[suffix])
+    return read_rows(path)
+
+
+def nested(depth: int, kind: str) -> str:
+    start, end = {"object": ('{"a":', "}"), "list": ("[", "]")}[kind]
+    return f"{start * depth}1{end * depth}"
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("kind", ["object", "list"])
+@pytest.mark.parametrize("depth", [JSON_DEPTH_MAX + 1, 150, 330, 900, 5_000, 100_000])
+def test_a_value_nested_too_deep_is_refused_with_its_place(
+    tmp_path: Path, suffix: str, kind: str, depth: int
+) -> None:
+    bad = feature(f'{{"ok": 1, "deep": {nested(depth, kind)}}}')
+    with pytest.raises(InvalidInput, match=r"x\..*(line \d|column \"deep.* in row 1 .*JSON_DEPTH)"):
+        read(tmp_path, suffix, feature("{}"), bad)
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("kind", ["object", "list"])
+def test_a_value_nested_as_deep_as_allowed_is_read(tmp_path: Path, suffix: str, kind: str) -> None:
+    rows = read(tmp_path, suffix, feature(f'{{"deep": {nested(JSON_DEPTH_MAX, kind)}}}'))
+    (batch,) = rows.batches()
+    assert batch.column("deep").to_pylist() == [json.loads(nested(JSON_DEPTH_MAX, kind))]
+
+
+@pytest.mark.parametrize("depth", [330, 900, 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{deep}",
+        '{{"type": {deep}}}',
+        '{{"type": "FeatureCollection", "features": [{deep}]}}',
+        '{{"type": "FeatureCollection", "features": [], "crs": {deep}}}',
+        (
+            '{{"type": "FeatureCollection", "features": [], "crs": {{"type": "name", '
+            '"properties": {{"name": {deep}}}}}}}'
+        ),
+        '{{"type": "Feature", "properties": {deep}, "geometry": null}}',
+        '{{"type": "Feature", "id": {deep}, "geometry": null}}',
+        '{{"type": "Feature", "properties": {{"id": {deep}}}, "geometry": null}}',
+    ],
+)
+def test_whatever_is_nested_deep_is_refused_as_ours(tmp_path: Path, depth: int, text: str) -> None:
+    for suffix in FORMATS:
+        for kind in ("object", "list"):
+            path = tmp_path / f"x{suffix}"
+            path.write_text(text.format(deep=nested(depth, kind)))
+            if "crs" in text and suffix == ".ndjson":
+                continue  # a member of no meaning there
+            with pytest.raises(InvalidInput, match=r"x\."):
+                for _ in read_rows(path).batches():
+                    pass
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("properties", [r'{"\ud800": 1}', r'{"a": {"b\udfff": 1}}'])
+def test_half_a_surrogate_in_a_name_is_refused_with_its_row(
+    tmp_path: Path, suffix: str, properties: str
+) -> None:
+    with pytest.raises(
+        InvalidInput, match=r"row 1 has half a surrogate pair in the name '.*\\ud"
+    ) as e:
+        read(tmp_path, suffix, feature("{}"), feature(properties))
+    str(e.value).encode()
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_value_that_does_not_end_is_refused_with_its_line(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("json_window", "json_lines"):
+        monkeypatch.setattr(f"contrada.files.{module}.ROW_BYTES_MAX", 5_000)
+    monkeypatch.setattr("contrada.files.json_window.CHUNK_BYTES", 1_000)
+    good = feature(json.dumps({"a": "x" * 4_000}))
+    assert read(tmp_path, suffix, good, good, good).count == 3
+    long: list[Any] = [{"a": "x" * 9_000}, {"a": list(range(5_000))}, {"x" * 9_000: 1}]
+    for properties in long:
+        with pytest.raises(InvalidInput, match=r"line \d.*longer than 5,000 bytes \(ROW_BYTES_MAX"):
+            read(tmp_path, suffix, good, feature(json.dumps(properties)))
+
+
+def test_what_stands_beside_the_features_is_bounded_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("contrada.files.json_window.ROW_BYTES_MAX", 5_000)
+    path = tmp_path / "x.geojson"
+    members = ", ".join(f'"member {n}": {n}' for n in range(1_000))
+    path.write_text(f'{{"type": "FeatureCollection", {members}, "features": []}}')
+    with pytest.raises(InvalidInput, match="ROW_BYTES_MAX"):
+        read_rows(path)
+
+
+def test_a_text_of_a_sequence_is_bounded_over_its_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("contrada.files.json_lines.ROW_BYTES_MAX", 5_000)
+    path = tmp_path / "x.geojsons"
+    path.write_text(f"\x1e{feature('{}')}\n\x1e[\n" + "1,\n" * 5_000 + "1]\n")
+    with pytest.raises(InvalidInput, match=r"lines 2 to \d+ are longer than 5,000 bytes"):
+        read_rows(path)
+
+
+def test_the_name_of_a_member_is_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "x.geojson"
+    for text in ("{[1]: 2}", "{5: 1}", "{null: 1}"):
+        path.write_text(text)
+        with pytest.raises(InvalidInput, match="line 1, column 2: expected the name of a member"):
+            read_rows(path)

@@ -1,0 +1,153 @@
+"""Snapshots whose checksum is right and whose content is not: refused by name, never a crash."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import shapely
+
+from contrada import Matcher
+from contrada.errors import InvalidInput
+from contrada.files import read_rows
+from contrada.files.snapshot import open_snapshot, write_snapshot
+
+SHAPE = shapely.Polygon([(0, 0), (4, 0), (4, 4), (0, 0)])
+DEEP: Any = json.loads('{"a":' * 330 + "1" + "}" * 330)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A good snapshot."""
+    matcher = Matcher()
+    matcher.add("a", geometry=SHAPE, where="wind > 3", subscriber="x")
+    matcher.add("b", "n > 1")
+    matcher.save(tmp_path / "x.contrada")
+    return tmp_path / "x.contrada"
+
+
+def change(path: Path, *, settings: Any = None, **columns: pa.Array) -> None:
+    """Write the snapshot again with other settings or columns, and a checksum that is right."""
+    snapshot = open_snapshot(path)
+    batches = list(snapshot.batches())
+    schema = snapshot.schema
+    for name, array in columns.items():
+        index = schema.names.index(name)
+        schema = schema.set(index, pa.field(name, array.type, metadata=schema.field(name).metadata))
+        batches = [
+            pa.record_batch([array if n == name else b.column(n) for n in schema.names], schema)
+            for b in batches
+        ]
+    write_snapshot(path, schema, snapshot.settings if settings is None else settings, batches)
+
+
+def with_setting(path: Path, name: str, value: Any) -> None:
+    change(path, settings={**open_snapshot(path).settings, name: value})
+
+
+@pytest.mark.parametrize("name", ["engine", "options", "simplify", "crs", "filters_max"])
+@pytest.mark.parametrize(
+    "value", [None, 5, -1, 1e300, 10**400, True, "x", "", [], [1], {"a": 1}, {"": {}}, DEEP]
+)
+def test_settings_that_are_not_what_they_should_be_are_refused(
+    path: Path, name: str, value: Any
+) -> None:
+    before = open_snapshot(path).settings[name]
+    if type(value) is type(before) and name in ("simplify", "filters_max") and value != -1:
+        pytest.skip("a good value")
+    if name == "crs" and value in (None, ""):
+        pytest.skip("a good value")
+    with_setting(path, name, value)
+    with pytest.raises(InvalidInput, match=r"x\.contrada: "):
+        Matcher.open(path)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"engine": "scan"},
+        {"self": 1},
+        {"simplify": True},
+        {"crs": None},
+        {"universe": "x"},
+        {"universe": [0, 0, 1]},
+        {"universe": [0, 0, 1, None]},
+        {"universe": [0, 0, 1, 10**400]},
+        {"universe": {"a": 1}, "evaluator": "discrete"},
+        {"evaluator": []},
+        {"evaluator": {"a": 1}},
+        {"evaluator": "discrete", "density": "x"},
+        {"evaluator": "discrete", "density": [1], "universe": [0, 0, 1, 1]},
+        {"evaluator": "discrete", "density": 10**400, "universe": [0, 0, 1, 1]},
+        {"evaluator": "discrete", "halo": {}, "universe": [0, 0, 1, 1], "density": 4},
+        {"split": []},
+        {"split": None},
+        {"\ud800": 1},
+        {"level": 5},
+    ],
+)
+def test_options_of_an_engine_that_it_does_not_take_are_refused(
+    path: Path, options: dict[str, Any]
+) -> None:
+    change(path, settings={**open_snapshot(path).settings, "engine": "crtree", "options": options})
+    with pytest.raises(InvalidInput, match=r"x\.contrada: "):
+        Matcher.open(path)
+
+
+@pytest.mark.parametrize("level", [None, "x", [], 10**400, -1, 1.5, True, {}])
+def test_a_level_that_is_none_is_refused(path: Path, level: Any) -> None:
+    settings = {**open_snapshot(path).settings, "engine": "ahs", "options": {"level": level}}
+    change(path, settings=settings)
+    with pytest.raises(InvalidInput, match=r"x\.contrada: "):
+        Matcher.open(path)
+
+
+@pytest.mark.parametrize("settings", [[], 5, "x", ["engine"], DEEP])
+def test_settings_that_are_no_object_are_refused(path: Path, settings: Any) -> None:
+    change(path, settings=settings)
+    with pytest.raises(InvalidInput, match=r"x\.contrada: "):
+        Matcher.open(path)
+
+
+@pytest.mark.parametrize(
+    "column", ["id", "filter", "geometry", "relation", "attribute", "where", "subscriber"]
+)
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([1.5, 2.5]),
+        pa.array([True, None]),
+        pa.array([[1], [2]]),
+        pa.array([{"a": 1}, None]),
+        pa.array([b"\xff", b"\x01\x02"]),
+        pa.array(["\0", "("]),
+        pa.array([1, 2]),
+        pa.array(["x", "x"]).dictionary_encode(),
+        pa.nulls(2),
+        pa.array([None, None], pa.string()),
+        pa.array(["x", "(" * 9_999]),
+        pa.array(["x", '{"op":"not","args":[' * 330 + "true" + "]}" * 330]),
+    ],
+    ids=str,
+)
+def test_columns_of_another_type_or_content_are_refused_or_mean_something(
+    path: Path, column: str, array: pa.Array
+) -> None:
+    change(path, **{column: array})
+    try:
+        matcher = Matcher.open(path)
+    except InvalidInput as error:
+        reason = str(error)
+    else:
+        reason = f"x.contrada {matcher.match({'geometry': SHAPE, 'n': 1, 'wind': 1})}"
+    assert "x.contrada" in reason
+
+
+def test_text_that_is_not_utf_8_is_refused(path: Path) -> None:
+    raw = pa.array([b"a", b"\xff"]).buffers()
+    change(path, filter=pa.Array.from_buffers(pa.string(), 2, [None, *raw[1:]]))
+    with pytest.raises(InvalidInput, match=r"x\.contrada: "):
+        Matcher.open(path)
+    with pytest.raises(InvalidInput, match=r"x\.contrada: "):
+        list(read_rows(path).batches())
