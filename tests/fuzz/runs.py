@@ -30,13 +30,18 @@ def many() -> Iterator[int]:
         yield from replayed()
         return
     first = secrets.randbelow(10**12)
-    end = time.monotonic() + 60 * float(os.environ.get("FUZZ_MINUTES", MINUTES))
+    end = time.monotonic() + soak_s()
     print(f"seeds from {first}")
     seed = first
     while time.monotonic() < end:
         yield seed
         seed += 1
     print(f"{seed - first:,} seeds, from {first} to {seed - 1}")
+
+
+def soak_s() -> float:
+    """How long one part of a soak lasts."""
+    return 60 * float(os.environ.get("FUZZ_MINUTES", MINUTES))
 
 
 def replayed() -> list[int]:

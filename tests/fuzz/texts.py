@@ -39,9 +39,16 @@ def can_be_written(node: Node) -> bool:
         return bool(node) and all(can_be_written(each) for each in node)
     if not isinstance(node, dict) or "args" not in node:
         return True
-    if node["op"] in ARRAY and any(is_ambiguous(each) for each in node["args"]):
-        return False
-    return all(can_be_written(each) for each in node["args"])
+    arguments = node["args"]
+    if node["op"] == "in":
+        first, listed = arguments
+        arguments = [first, *listed] if listed and not is_lone_array(listed) else [[]]
+    return all(can_be_written(each) and not is_ambiguous(each) for each in arguments)
+
+
+def is_lone_array(nodes: list[Node]) -> bool:
+    """Whether a list holds nothing but one array."""
+    return len(nodes) == 1 and isinstance(nodes[0], list)
 
 
 def is_ambiguous(node: Node) -> bool:
