@@ -1,13 +1,14 @@
 """Where seeds come from, how long a soak lasts, and what a failure says.
 
 `make test` always takes the same few seeds. `make soak` takes new ones for `FUZZ_MINUTES` minutes
-(12 unless stated) in each part, and prints the first; `FUZZ_SEED` replays one seed in either.
+(12 unless stated) in each of its six parts, and prints which; `FUZZ_SEED` replays one seed.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -24,19 +25,27 @@ def few(count: int) -> Iterator[int]:
     yield from replayed() or range(count)
 
 
-def many() -> Iterator[int]:
+def many(request: pytest.FixtureRequest) -> Iterator[int]:
     """New seeds until the time is up, or the one to be replayed."""
     if replayed():
         yield from replayed()
         return
     first = secrets.randbelow(10**12)
     end = time.monotonic() + soak_s()
-    print(f"seeds from {first}")
+    announce(request, f"seeds from {first}")
     seed = first
     while time.monotonic() < end:
         yield seed
         seed += 1
-    print(f"{seed - first:,} seeds, from {first} to {seed - 1}")
+    announce(request, f"{seed - first:,} seeds, from {first} to {seed - 1}")
+
+
+def announce(request: pytest.FixtureRequest, message: str) -> None:
+    """Say something at once, also from a process of pytest-xdist."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    assert capture is not None
+    with capture.global_and_fixture_disabled():
+        print(f"{request.node.name}: {message}", file=sys.stderr, flush=True)
 
 
 def soak_s() -> float:

@@ -45,11 +45,11 @@ def test_tables_of_events_get_the_answers_of_the_evaluator(request: pytest.Fixtu
 def test_many_single_events_get_the_answers_of_the_evaluator(
     request: pytest.FixtureRequest,
 ) -> None:
-    run(compare_singles, runs.many(), request)
+    run(compare_singles, runs.many(request), request)
 
 
 @pytest.mark.soak
 def test_many_tables_of_events_get_the_answers_of_the_evaluator(
     request: pytest.FixtureRequest,
 ) -> None:
-    run(compare_tables, runs.many(), request)
+    run(compare_tables, runs.many(request), request)

@@ -35,4 +35,4 @@ def test_engines_agree_through_changes(tmp_path: Path, request: pytest.FixtureRe
 
 @pytest.mark.soak
 def test_engines_agree_through_many_changes(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    run(runs.many(), tmp_path, 300, request)
+    run(runs.many(request), tmp_path, 120, request)

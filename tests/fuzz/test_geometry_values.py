@@ -100,6 +100,6 @@ def test_many_strange_geometries_do_no_harm(tmp_path: Path, request: pytest.Fixt
         run(seeds[0], 1, SLICE_S, tmp_path, request)
         return
     first = secrets.randbelow(10**12)
-    print(f"seeds from {first}")
+    runs.announce(request, f"seeds from {first}")
     last = run(first, 10**9, runs.soak_s(), tmp_path, request)
-    print(f"{last - first:,} values")
+    runs.announce(request, f"{last - first:,} seeds, from {first} to {last}")

@@ -55,7 +55,8 @@ def is_ambiguous(node: Node) -> bool:
     """Whether parentheses around one element may be meant as parentheses or as an array."""
     if not isinstance(node, list):
         return False
-    is_one = len(node) == 1 and (isinstance(node[0], list) or "property" in as_mapping(node[0]))
+    lone = node[0] if len(node) == 1 else 0
+    is_one = lone is None or isinstance(lone, list) or "property" in as_mapping(lone)
     inner = [each for each in node if isinstance(each, list)]
     return is_one or any(len(each) < 2 or is_ambiguous(each) for each in inner)
 

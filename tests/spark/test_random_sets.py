@@ -109,4 +109,4 @@ def test_random_sets_get_the_same_answers_on_spark(
 def test_many_random_sets_get_the_same_answers_on_spark(
     spark: SparkSession, request: pytest.FixtureRequest
 ) -> None:
-    run(spark, runs.many(), request)
+    run(spark, runs.many(request), request)
