@@ -64,6 +64,13 @@ def test_arrays_nested_too_deep_are_unknown() -> None:
         assert truth_of("NOT A_OVERLAPS(a, b)", a=nest(depth), b=[1]) is None
 
 
+def test_what_cannot_be_compared_is_not_even_in_its_own_array() -> None:
+    for array in ([{}, 1], [[b"x"], 1], [object()]):
+        assert truth_of("A_CONTAINS(a, a)", a=array) is False
+        assert truth_of("A_EQUALS(a, a)", a=array) is False
+    assert truth_of("A_CONTAINS(a, a)", a=[{}, None]) is None
+
+
 def test_an_array_that_stands_in_many_places_is_read_once_and_one_in_itself_is_unknown() -> None:
     shared: list[Any] = [1]
     for _ in range(90):
@@ -113,7 +120,7 @@ def equal(a: Any, b: Any) -> bool | None:
 
 
 ELEMENTS = st.recursive(
-    st.sampled_from([0, 1, 1.0, True, "1", "2021-01-01", np.datetime64("2021-01-01"), None, b"x"]),
+    st.sampled_from([0, 1.0, True, "1", "2021-01-01", np.datetime64("2021-01-01"), None, b"x"]),
     lambda inner: st.lists(inner, max_size=3),
     max_leaves=12,
 )

@@ -337,3 +337,21 @@ def test_areas_are_polygons_and_collections_of_them(text: str, expected: bool) -
     shape = shapely.from_wkt(text)
     assert is_area(shape) is expected
     assert are_areas(as_array([None, shape])).tolist() == [False, expected]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "POLYGON((4 0,4 4,0 4,0 0,4 0), EMPTY)",
+        "MULTIPOLYGON(((4 0,4 4,0 4,0 0,4 0), EMPTY, EMPTY))",
+        "GEOMETRYCOLLECTION(POLYGON((4 0,4 4,0 4,0 0,4 0), EMPTY))",
+        {"type": "Polygon", "coordinates": [[[4, 0], [4, 4], [0, 4], [0, 0], [4, 0]], []]},
+    ],
+)
+def test_a_hole_without_a_point_is_dropped(value: Any) -> None:
+    """GEOS does not survive `relate` of such a polygon."""
+    square = read_well("POLYGON((4 0,4 4,0 4,0 0,4 0))")
+    assert shapely.get_parts(read_well(value)).tolist() == [square]
+    assert read_well("POLYGON((0 0,9 0,9 9,0 0),EMPTY,(5 1,6 1,6 2,5 1))").wkt == (
+        "POLYGON ((0 0, 9 0, 9 9, 0 0), (5 1, 6 1, 6 2, 5 1))"
+    )

@@ -26,6 +26,10 @@ Key = tuple[str, Hashable]  # the kind of a value, and what tells it from others
 Number = int  # of an array: equal arrays that are fully known have the same
 
 
+_UNKNOWN: Key = ("unknown", None)
+_OTHER: Key = ("other", None)
+
+
 class _TooMuch(Exception):
     """Arrays are nested too deep, or too many are to be compared with each other."""
 
@@ -53,20 +57,22 @@ def compare_arrays(name: str, a: Any, b: Any) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class _Set:
-    """The elements of an array: keys of values, numbers of arrays, and whether one is unknown.
+    """The elements of an array: keys of values, numbers of arrays, and what has no key.
 
-    The last three members speak of the arrays within it, too.
+    An unknown element may be equal to any, another kind of value is equal to none, not even to
+    itself. The last three members speak of the arrays within it, too.
     """
 
     keys: frozenset[Key]
     arrays: frozenset[Number]
     has_unknown: bool
+    has_others: bool
     is_vague: bool
     has_moments: bool
     has_texts: bool
 
     def is_empty(self) -> bool:
-        return not (self.keys or self.arrays or self.has_unknown)
+        return not (self.keys or self.arrays or self.has_unknown or self.has_others)
 
     def missing(self, other: "_Set") -> frozenset[Key]:
         """List the keys of another set that are not here; a text may be the moment that it says."""
@@ -76,6 +82,19 @@ class _Set:
         if missing and other.has_moments and self.has_texts:
             missing -= frozenset(map(_as_moment, self.keys))
         return missing
+
+
+def _key(value: Any) -> Key:
+    if is_unknown(value):
+        return _UNKNOWN
+    if isinstance(value, bool):
+        return "boolean", value
+    if is_number(value):
+        return "number", value
+    if isinstance(value, str):
+        return "text", value
+    moment = read_instant(value) if is_moment(value) else None
+    return _OTHER if moment is None else ("time", moment.ns)
 
 
 def _as_moment(key: Key) -> Key:
@@ -103,34 +122,23 @@ class _Arrays:
         elements = [as_python(element) for element in array]
         inner = [element for element in elements if is_array(element)]
         arrays = frozenset(self.read(element, depth + 1) for element in inner)
-        keys = frozenset(self._key(element) for element in elements if not is_array(element))
-        set_ = self._make_set(keys - {_UNKNOWN}, arrays, _UNKNOWN in keys)
+        keys = frozenset(_key(element) for element in elements if not is_array(element))
+        set_ = self._make_set(keys, arrays)
         number = self._numbers.setdefault(set_, len(self._sets))
         if number == len(self._sets):
             self._sets.append(set_)
         self._read[id(array)] = number, array
         return number
 
-    def _key(self, value: Any) -> Key:
-        if is_unknown(value):
-            return _UNKNOWN
-        if isinstance(value, bool):
-            return "boolean", value
-        if is_number(value):
-            return "number", value
-        if isinstance(value, str):
-            return "text", value
-        moment = read_instant(value) if is_moment(value) else None
-        return ("other", object()) if moment is None else ("time", moment.ns)
-
-    def _make_set(self, keys: frozenset[Key], arrays: frozenset[Number], unknown: bool) -> _Set:
+    def _make_set(self, keys: frozenset[Key], arrays: frozenset[Number]) -> _Set:
         inner = [self._sets[number] for number in arrays]
         kinds = {kind for kind, _ in keys}
         return _Set(
-            keys,
+            keys - {_UNKNOWN, _OTHER},
             arrays,
-            unknown,
-            unknown or any(set_.is_vague for set_ in inner),
+            _UNKNOWN in keys,
+            _OTHER in keys,
+            _UNKNOWN in keys or _OTHER in keys or any(set_.is_vague for set_ in inner),
             "time" in kinds or any(set_.has_moments for set_ in inner),
             "text" in kinds or any(set_.has_texts for set_ in inner),
         )
@@ -152,7 +160,7 @@ class _Arrays:
         first, second = self._sets[a], self._sets[b]
         otherwise = None if first.has_unknown else False
         parts: list[bool | None] = [True]
-        if first.missing(second):
+        if second.has_others or first.missing(second):
             parts.append(otherwise)
         if second.has_unknown:
             parts.append(False if first.is_empty() else None)
@@ -180,6 +188,3 @@ class _Arrays:
             if self._compared > ARRAY_PAIRS_MAX:
                 raise _TooMuch
             yield self.are_equal(number, other)
-
-
-_UNKNOWN: Key = ("unknown", None)

@@ -115,7 +115,7 @@ def prepared(geometry: BaseGeometry) -> BaseGeometry:
 
 
 def tidy(geometries: Geometries) -> Geometries:
-    """Drop z, m and empty members; write rings as lines. Missing geometries stay None."""
+    """Drop z, m, empty members and empty rings; write rings as lines. Missing ones stay None."""
     tidied = geometries
     flat = ~(shapely.has_z(tidied) | shapely.has_m(tidied))
     if not flat.all():
@@ -132,16 +132,28 @@ def tidy(geometries: Geometries) -> Geometries:
 def _has_empty_part(geometries: Geometries) -> NDArray[np.bool_]:
     parts, owners = shapely.get_parts(geometries, return_index=True)
     found = np.zeros(len(geometries), bool)
-    found[owners[shapely.is_empty(parts)]] = True
+    found[owners[shapely.is_empty(parts) | _has_empty_hole(parts)]] = True
     return found & ~shapely.is_empty(geometries)
+
+
+def _has_empty_hole(polygons: Geometries) -> NDArray[np.bool_]:
+    """Tell which polygons have a hole without a point: GEOS does not survive `relate` of one."""
+    found = np.zeros(len(polygons), bool)
+    with_holes = np.flatnonzero(shapely.get_num_interior_rings(polygons) > 0)
+    rings, owners = shapely.get_rings(polygons[with_holes], return_index=True)
+    found[with_holes[owners[shapely.is_empty(rings)]]] = True
+    return found
 
 
 def _tidy_one(geometry: BaseGeometry) -> BaseGeometry:
     if geometry.geom_type == "LinearRing":
         return shapely.LineString(geometry.coords)
+    if geometry.geom_type == "Polygon":
+        exterior, *holes = shapely.get_rings(geometry)
+        return shapely.Polygon(exterior, [hole for hole in holes if not hole.is_empty])
     if geometry.geom_type != "GeometryCollection":
-        parts = [part for part in shapely.get_parts(geometry) if not part.is_empty]
-        return _MULTI[geometry.geom_type](parts)
+        parts = tidy(shapely.get_parts(geometry))
+        return _MULTI[geometry.geom_type]([part for part in parts if not part.is_empty])
     members = _members(geometry)
     return members[0] if len(members) == 1 else GeometryCollection(members)
 
