@@ -279,14 +279,20 @@ def test_a_computed_value_is_null_where_something_in_it_is(
         ("(a + 1 <= b) AND 3 <= x + (2 * y) <> 5", 34),
         ("A_CONTAINS(a, (1, 2 = 2 = 3))", 24),
         ("NOT a >= b >= c", 11),
+        ("n = 1 IN (2)", 6),
+        ("n < 1 IS NULL", 6),
+        ("n IN (1) IN (2)", 9),
+        ("n IS NULL = TRUE", 10),
+        ("n BETWEEN 1 AND 2 = TRUE", 18),
+        ("n LIKE 'a' LIKE 'b'", 11),
     ],
 )
-def test_a_comparison_of_a_comparison_is_refused_with_its_place(text: str, position: int) -> None:
+def test_a_test_of_a_test_is_refused_with_its_place(text: str, position: int) -> None:
     with pytest.raises(InvalidInput) as caught:
         read(text)
     assert str(caught.value) == (
-        f'a comparison follows another at character {position}, near "{text[position:]}"; '
-        "for a < b < c write a < b AND b < c"
+        f'a test of a test at character {position}, near "{text[position:][:24]}"; '
+        "for a < b < c write a < b AND b < c, or put the inner test in parentheses"
     )
 
 

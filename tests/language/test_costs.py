@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyproj import Geod
 
 from contrada import InvalidInput, Matcher
-from contrada.language import make_predicate, read, truth
+from contrada.language import make_predicate, read, to_json, to_text, truth
 from contrada.language.arrays import compare_arrays
 from contrada.language.distance import _bounds, _distances, is_within
 from contrada.language.values import every, is_unknown, some, strip_accents
@@ -296,3 +296,20 @@ def test_no_two_points_of_two_pieces_are_nearer_than_their_bound(kind: str) -> N
             one = left[:, :2] * (1 - a) + left[:, 2:] * a
             other = right[:, :2] * (1 - b) + right[:, 2:] * b
             assert (_distances(one, other) >= least - 1e-3).all()
+
+
+def test_lists_within_lists_are_read_and_errors_in_them_found() -> None:
+    deep = "n IN (" * 40 + "1" + ")" * 40
+    assert refusal("n IN (" * 40 + "t_before(u ,)" + ")" * 40).startswith("syntax error at char")
+    assert read(deep) == read("n IN (" * 39 + "(n IN (1))" + ")" * 39)
+    assert read("(((n IN (1, 2, (3)))))") == read("n IN (1, 2, 3)")
+    assert read("(((n IN (1))))") == read("n IN (1)")
+
+
+def test_arrays_of_one_array_are_written() -> None:
+    lone: Any = [1]
+    for _ in range(80):
+        lone = [lone]
+    tree = {"op": "a_equals", "args": [{"property": "a"}, lone]}
+    assert len(to_text(read(tree))) < 10_000
+    assert to_json(read(tree)) == tree

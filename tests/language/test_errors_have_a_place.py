@@ -417,3 +417,16 @@ print("alive")
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert run.stdout == "alive\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [("IN (TRUE, FALSE)", 0), ("p AND IN(q)", 6), ("NOT IN (1)", 4), ("x = (not  in (1))", 10)],
+)
+def test_a_list_without_a_value_is_refused(text: str, position: int) -> None:
+    assert refusal(text) == f"no value before IN at character {position}"
+
+
+@pytest.mark.parametrize(("text", "position"), [("n = 1e5.", 7), ("n = 1.0.", 7), ("n = 1..", 6)])
+def test_a_point_after_a_number_is_refused(text: str, position: int) -> None:
+    assert refusal(text) == f'syntax error at character {position}, near "."'

@@ -3,7 +3,7 @@
 `cql2` tries every parenthesis as an array and as an expression, one after the other. Where one
 way fails, the time doubles with each level: of twenty open parentheses for a missing one, and of
 arrays within arrays. So, in a text with more than a few levels, each parenthesis is a run of its
-own, which has a stand-in wherever it stood. Parentheses of calls and of IN lists stay.
+own, which has a stand-in wherever it stood. Parentheses of calls stay.
 """
 
 from bisect import bisect_right
@@ -14,6 +14,7 @@ from contrada.errors import InvalidInput
 
 FIRST = 1000  # stand-ins count from here, so that the -1 of a unary minus is none of them
 _LEVELS_MAX = 2  # that `cql2` is given at once
+_STAND_INS = {"plain": " g{} ", "list": "(h{})"}
 _BEFORE_PLAIN = frozenset("and or not like between is div null true false".split())
 
 
@@ -44,23 +45,24 @@ class _Group:
     """An open parenthesis, with the pieces behind it so far."""
 
     origin: int
-    is_plain: bool
+    kind: str  # "plain", "list" behind an IN, or "call"
     pieces: list[Piece] = field(default_factory=list)
 
 
 def divide(pieces: Sequence[Piece], length: int) -> list[Run]:
     """Divide a text of some length into runs, the innermost first and the whole last.
 
-    Run number n has the stand-in `g` and FIRST + n in the runs behind it.
+    Run number n has the stand-in `g` and FIRST + n in the runs behind it, the list of an IN `h`
+    in parentheses.
     """
     end = Piece("", length)
     if _count_levels(pieces) <= _LEVELS_MAX:
         return [_join([*pieces, end])]
     runs: list[Run] = []
-    open_ = [_Group(0, is_plain=True)]
-    for piece, is_plain in zip(pieces, _are_plain(pieces), strict=True):
+    open_ = [_Group(0, "plain")]
+    for piece, kind in zip(pieces, _kinds(pieces), strict=True):
         if piece.text == "(":
-            open_.append(_Group(piece.origin, is_plain))
+            open_.append(_Group(piece.origin, kind))
         if piece.text != ")":
             open_[-1].pieces.append(piece)
             continue
@@ -68,39 +70,40 @@ def divide(pieces: Sequence[Piece], length: int) -> list[Run]:
         if not open_:
             raise InvalidInput(f"a parenthesis is closed but not open at character {piece.origin}")
         group.pieces.append(piece)
-        if group.is_plain:
-            runs.append(_join([*group.pieces, Piece("", piece.origin + 1)]))
-            open_[-1].pieces.append(Piece(f" g{FIRST + len(runs) - 1} ", group.origin))
-        else:
+        if group.kind == "call":
             open_[-1].pieces += group.pieces
+            continue
+        stand_in = _STAND_INS[group.kind].format(FIRST + len(runs))
+        runs.append(_join([*group.pieces, Piece("", piece.origin + 1)]))
+        open_[-1].pieces.append(Piece(stand_in, group.origin))
     if len(open_) > 1:
         raise InvalidInput(f"a parenthesis is not closed at character {open_[-1].origin}")
     return [*runs, _join([*open_[0].pieces, end])]
 
 
 def _count_levels(pieces: Sequence[Piece]) -> int:
-    """Count how many plain parentheses are open at once, at most."""
+    """Count how many parentheses are open at once, at most, those of calls aside."""
     open_: list[bool] = []
     count = most = 0
-    for piece, is_plain in zip(pieces, _are_plain(pieces), strict=True):
+    for piece, kind in zip(pieces, _kinds(pieces), strict=True):
         if piece.text == "(":
-            open_.append(is_plain)
-            count += is_plain
+            open_.append(kind != "call")
+            count += open_[-1]
             most = max(most, count)
         elif piece.text == ")" and open_:
             count -= open_.pop()
     return most
 
 
-def _are_plain(pieces: Sequence[Piece]) -> list[bool]:
-    """Tell of each piece whether a parenthesis there belongs neither to a call nor to an IN."""
-    plain: list[bool] = []
+def _kinds(pieces: Sequence[Piece]) -> list[str]:
+    """Tell of each piece what a parenthesis there would be: plain, a list, or that of a call."""
+    kinds: list[str] = []
     before = ""
     for piece in pieces:
-        is_word = before[:1].isalpha()
-        plain.append(not is_word or before.lower() in _BEFORE_PLAIN)
-        before = before if piece.text.isspace() else piece.text
-    return plain
+        is_plain = not before[:1].isalpha() or before in _BEFORE_PLAIN
+        kinds.append("plain" if is_plain else "list" if before == "in" else "call")
+        before = before if piece.text.isspace() else piece.text.lower()
+    return kinds
 
 
 def _join(pieces: Sequence[Piece]) -> Run:
@@ -108,7 +111,7 @@ def _join(pieces: Sequence[Piece]) -> Run:
     starts: list[int] = []
     length = 0
     for piece in pieces:
-        if texts and _is_wordlike(texts[-1][-1:]) and _is_wordlike(piece.text[:1]):
+        if texts and _is_wordlike(texts[-1][-1:]) and _is_wordlike(piece.text[:1] or " "):
             texts.append(" ")  # two stand-ins in a row must not become one
             length += 1
         starts.append(length)
@@ -118,4 +121,4 @@ def _join(pieces: Sequence[Piece]) -> Run:
 
 
 def _is_wordlike(character: str) -> bool:
-    return character.isalnum() or (character != "" and character in "_'")
+    return character.isalnum() or character in "_'."

@@ -46,8 +46,8 @@ def read_text(text: str) -> Expression:
         trees.append(_unmask(tree, masked.atoms, trees))
     if masked.chained_at is not None:
         raise InvalidInput(
-            f"a comparison follows another {_near(text, masked.chained_at)}; "
-            "for a < b < c write a < b AND b < c"
+            f"a test of a test {_near(text, masked.chained_at)}; "
+            "for a < b < c write a < b AND b < c, or put the inner test in parentheses"
         )
     return read_predicate(Place(trees[-1], "$", text))
 
@@ -160,8 +160,12 @@ def _unmask(tree: Any, atoms: tuple[Atom, ...], groups: list[Any]) -> Any:
         node = pending.pop()
         for key, raw in list(enumerate(node) if isinstance(node, list) else node.items()):
             value = _without_zero(raw)
-            if _is_group(value):
+            if _is_group(value, "g"):
                 node[key] = groups[int(value["property"][1:]) - FIRST]
+                continue
+            if isinstance(value, list) and len(value) == 1 and _is_group(value[0], "h"):
+                group = groups[int(value[0]["property"][1:]) - FIRST]
+                node[key] = group if isinstance(group, list) else [group]
                 continue
             node[key] = _unmask_name(value, atoms) if key in _NAMES else _unmask_one(value, atoms)
             if isinstance(node[key], list | dict):
@@ -172,8 +176,8 @@ def _unmask(tree: Any, atoms: tuple[Atom, ...], groups: list[Any]) -> Any:
 _NAMES = frozenset({"op", "property"})
 
 
-def _is_group(node: Any) -> bool:
-    return isinstance(node, dict) and str(node.get("property", ""))[:1] == "g"
+def _is_group(node: Any, letter: str) -> bool:
+    return isinstance(node, dict) and str(node.get("property", ""))[:1] == letter
 
 
 def _without_zero(node: Any) -> Any:

@@ -22,6 +22,7 @@ SIGN_AFTER_NOT = "0 + -"  # `cql2` takes no sign right after NOT; the 0 is taken
 
 _RESERVED = frozenset("and or not like between in is null true false div".split())
 _OPERATOR = re.compile(r"not|like|between|in|is|div|[^\w\s'(),]", re.IGNORECASE)
+_BEFORE_VALUES = frozenset(("", "(", ",", "and", "or", "not"))
 _CALL = re.compile(r"\s*\(")
 _LITERAL = frozenset("date timestamp interval bbox".split())
 _TOKEN = re.compile(
@@ -58,7 +59,7 @@ class Masked:
     runs: list[Run]
     atoms: tuple[Atom, ...]
     original: str
-    chained_at: int | None  # where a comparison follows another, as in `a < b < c`
+    chained_at: int | None  # where a test follows another, as in `a < b < c`
 
 
 @dataclass(slots=True)
@@ -67,7 +68,7 @@ class _Level:
 
     operators: int = 0
     betweens: int = 0  # those that still wait for their AND
-    compared_at: int | None = None  # where the last sign of a comparison stands
+    tested_at: int | None = None  # where the last sign or word of a test stands
 
 
 class _Nesting:
@@ -102,7 +103,7 @@ class _Nesting:
             self._depth += 1
             level.operators += 1
             level.betweens += word == "between"
-            self._compare(word, position)
+            self._test(word, position)
         else:
             return
         if self._depth > PREDICATE_NESTING_MAX:
@@ -117,14 +118,16 @@ class _Nesting:
         self._depth -= closed.operators + (len(self._levels) > 0)
         self._levels = self._levels or [_Level()]
 
-    def _compare(self, word: str, position: int) -> None:
-        """Note a comparison right after another; the two signs of `<=` are one comparison."""
-        if word not in "<>=":
+    def _test(self, word: str, position: int) -> None:
+        """Note a test right after another; the two signs of `<=` are one test."""
+        is_sign = word in {"<", ">", "="}
+        if not is_sign and word not in {"like", "between", "in", "is"}:
             return
         level = self._levels[-1]
-        if level.compared_at is not None and level.compared_at + 1 != position:
-            self.chained_at = position if self.chained_at is None else self.chained_at
-        level.compared_at = position
+        goes_on = is_sign and level.tested_at == position - 1
+        if level.tested_at is not None and not goes_on and self.chained_at is None:
+            self.chained_at = position
+        level.tested_at = position
 
 
 def check_length(text: str) -> None:
@@ -141,13 +144,16 @@ def mask(text: str) -> Masked:
     atoms: list[Atom] = []
     nesting = _Nesting()
     position = 0
-    word = ""  # the last piece that is not white space
+    last = before = ""  # the last piece that is not white space, and the one before it
     while position < len(text):
         piece, end = _next(text, position, atoms)
         nesting.add(piece, position)
-        if piece == "-" and word.lower() == "not":
+        if piece == "-" and last == "not":
             piece = SIGN_AFTER_NOT
-        word = word if piece.isspace() else piece
+        if piece.lower() == "in" and (before if last == "not" else last) in _BEFORE_VALUES:
+            raise InvalidInput(f"no value before IN at character {position}")
+        if not piece.isspace():
+            last, before = piece.lower(), last
         pieces.append(Piece(piece, position))
         position = end
     return Masked(divide(pieces, len(text)), tuple(atoms), text, nesting.chained_at)

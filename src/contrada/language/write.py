@@ -37,6 +37,7 @@ from contrada.model.instant import Instant, Interval
 from contrada.model.relation import Family, SpatialRelation
 from contrada.model.subscription import Constraint
 
+_LONE_LENGTH_MAX = 1_000
 _BUILT_IN = re.compile(r"[sta]_|casei|accenti")
 
 
@@ -169,8 +170,12 @@ def _value_text(value: Value) -> str:
 
 
 def _array_text(elements: list[str]) -> str:
-    """Write an array; a single element twice, since `(x)` is x to every parser."""
-    return f"({', '.join(elements * 2 if len(elements) == 1 else elements)})"
+    """Write an array; a single element twice, since `(x)` is x to every parser.
+
+    A long one is written once all the same: arrays of one array would double with each level.
+    """
+    is_lone = len(elements) == 1 and len(elements[0]) <= _LONE_LENGTH_MAX
+    return f"({', '.join(elements * 2 if is_lone else elements)})"
 
 
 def _value_json(value: Value) -> Any:
