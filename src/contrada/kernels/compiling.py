@@ -7,6 +7,7 @@ then load it. Where no folder can be written to, each process compiles anew.
 """
 
 import hashlib
+import os
 import platform
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -60,6 +61,16 @@ def _one_at_a_time(compile_: Callable[[Any], Any], lock: Path) -> Callable[[Any]
                 is_locked = was_locked
 
     return compile_alone
+
+
+if hasattr(os, "register_at_fork"):
+    # A fork waits until no thread compiles: its child would wait for that thread for ever, and
+    # keep the lock of the folder from all other processes.
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )
 
 
 @lru_cache(maxsize=1)

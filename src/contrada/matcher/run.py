@@ -1,7 +1,6 @@
 """Matching a long table batch by batch: in order, in bounded memory, on several threads."""
 
 import os
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,6 +21,7 @@ from contrada.matching.table import Ids
 from contrada.model.event import GEOMETRY, Event, paths_of, read_event
 from contrada.model.geometry import as_array
 from contrada.model.subscription import Id
+from contrada.threads import ProcessLock
 
 
 class Counts:
@@ -29,7 +29,7 @@ class Counts:
 
     def __init__(self) -> None:
         """Start at zero."""
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._totals = {
             "subscriptions_mended": 0,
             "subscriptions_left_out": 0,

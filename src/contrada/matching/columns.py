@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import islice, pairwise
 from typing import Any
 
@@ -24,6 +23,7 @@ from contrada.model.geometry import (
     tidy,
 )
 from contrada.model.instant import Instant
+from contrada.threads import once
 
 _POINT_BYTES = 21
 _POINT_HEADER = np.frombuffer(b"\x01\x01\x00\x00\x00", np.uint8)
@@ -218,7 +218,7 @@ class EventBatch:
         self._numbers: dict[str, tuple[NDArray[Any], Mask] | None] = {}
         self._codes: dict[str, Codes | None] = {}
 
-    @cached_property
+    @once
     def unknown(self) -> GeometryColumn:
         """Give a column without any geometry."""
         return GeometryColumn.of(np.full(self.length, None, object))
@@ -255,7 +255,7 @@ class EventBatch:
         """Tell whether no row can have an attribute: no column has its name or begins its path."""
         return not any(name == column or name.startswith(f"{column}.") for column in self._columns)
 
-    @cached_property
+    @once
     def _null(self) -> "Codes":
         return Codes(np.full(self.length, -1, np.int64), [])
 

@@ -8,7 +8,6 @@ only marks the row. Whoever holds a version goes on seeing it whatever is added 
 from collections.abc import Collection, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from contrada.matching.columns import EventBatch, Rows
 from contrada.matching.engine import FindFaults, Index, MakeIndex, find_no_faults
 from contrada.model.event import Event
 from contrada.model.subscription import Id, Subscription
+from contrada.threads import once
 
 _GROWTH = 4  # a segment is merged into its elder once the elder is not this much larger
 
@@ -28,7 +28,7 @@ class _Rows:
         self.subscriptions = subscriptions
         self._make_index = make_index
 
-    @cached_property
+    @once
     def index(self) -> Index:
         return self._make_index(self.subscriptions)
 
@@ -40,7 +40,7 @@ class _Rows:
         twin.__dict__["index"] = self.index.without(positions)
         return twin
 
-    @cached_property
+    @once
     def ids_by_rank(self) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
         """Give the ids in order, and the place of each position in that order."""
         order = sorted(range(len(self.subscriptions)), key=lambda p: self.subscriptions[p].id)
@@ -50,7 +50,7 @@ class _Rows:
         ranks[order] = np.arange(len(order))
         return ids, ranks
 
-    @cached_property
+    @once
     def subscribers(self) -> tuple[list[Id], NDArray[np.int64]]:
         """Give the subscribers, and the number of the one that each position has; -1 for none."""
         number_of: dict[Id, int] = {}
@@ -60,17 +60,17 @@ class _Rows:
         ]
         return list(number_of), np.array(numbers, np.int64)
 
-    @cached_property
+    @once
     def position_of(self) -> dict[Id, int]:
         return {s.id: position for position, s in enumerate(self.subscriptions)}
 
-    @cached_property
+    @once
     def geometry_attributes(self) -> frozenset[str]:
         return frozenset(
             name for s in self.subscriptions for name in s.predicate.geometry_attributes()
         )
 
-    @cached_property
+    @once
     def attributes(self) -> frozenset[str]:
         return frozenset(name for s in self.subscriptions for name in s.predicate.attributes())
 
@@ -182,32 +182,32 @@ class SubscriptionSet:
         rows, ranks = np.divmod(keys, max(len(self.ids), 1))
         return rows, ranks
 
-    @cached_property
+    @once
     def ids(self) -> list[Id]:
         """List all ids in order, each once, with those removed but not yet merged away."""
         return sorted(set(self._slots))
 
-    @cached_property
+    @once
     def subscribers_by_rank(self) -> list[Id | None]:
         """List the subscribers in the order of `ids`."""
         subscriber_of = {s.id: s.subscriber for s in self}
         return [subscriber_of.get(id_) for id_ in self.ids]
 
-    @cached_property
+    @once
     def _slots(self) -> list[Id]:
         return [s.id for segment in self._segments for s in segment.rows.subscriptions]
 
-    @cached_property
+    @once
     def _ranks(self) -> NDArray[np.int64]:
         rank_of = {id_: rank for rank, id_ in enumerate(self.ids)}
         return np.array([rank_of[id_] for id_ in self._slots], np.int64)
 
-    @cached_property
+    @once
     def geometry_attributes(self) -> frozenset[str]:
         """Name the attributes that a subscription reads as geometries."""
         return frozenset[str]().union(*(s.rows.geometry_attributes for s in self._segments))
 
-    @cached_property
+    @once
     def attributes(self) -> frozenset[str]:
         """Name the attributes that a subscription reads."""
         return frozenset[str]().union(*(s.rows.attributes for s in self._segments))
