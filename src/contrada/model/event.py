@@ -129,14 +129,22 @@ def read_event(event: Any, *, repair: bool = False, place: str = "the event") ->
         raise InvalidInput(f"{place} must be a mapping, not {type(event).__name__}: {event!r:.80}")
     if "specversion" in event and isinstance(event.get("data"), Mapping):
         inner = read_event(event["data"], repair=repair, place=place)
-        inner.id = event.get("id") if inner.id is None else inner.id
+        if inner.id is None and inner.value("id") is None:
+            inner.id = event.get("id")
         return inner
     kind = event.get("type")
     if isinstance(kind, str) and kind == "FeatureCollection" and "features" in event:
         raise InvalidInput(f"{place} is a FeatureCollection: give its features to match_many")
-    if isinstance(kind, str) and kind == "Feature" and ("properties" in event or GEOMETRY in event):
+    if is_feature(event):
         return _read_feature(event, repair, place)
     return Event(event, repair=repair, place=place)
+
+
+def is_feature(value: Mapping[str, Any]) -> bool:
+    """Tell whether a mapping is a GeoJSON Feature, not just of a type that somebody calls so."""
+    kind = value.get("type")
+    is_named_so = isinstance(kind, str) and kind == "Feature"
+    return is_named_so and ("properties" in value or GEOMETRY in value)
 
 
 def _read_feature(feature: Mapping[str, Any], repair: bool, place: str) -> Event:
@@ -146,9 +154,10 @@ def _read_feature(feature: Mapping[str, Any], repair: bool, place: str) -> Event
     if not isinstance(properties, Mapping):
         raise InvalidInput(f"{place}: properties must be an object, not {properties!r:.80}")
     attributes = {**properties, GEOMETRY: feature.get(GEOMETRY)}
-    if feature.get("id") is not None:
-        attributes.setdefault("id", feature["id"])
-    return Event(attributes, id=feature.get("id"), repair=repair, place=place)
+    id_ = as_python(feature.get("id"))
+    if id_ is not None:
+        attributes["id"] = id_  # as in files: a property of that name counts where there is none
+    return Event(attributes, id=id_, repair=repair, place=place)
 
 
 def paths_of(name: str) -> list[str]:
