@@ -186,7 +186,7 @@ def test_of_several_writers_of_one_id_one_wins() -> None:
 
 def test_counts_add_up_whoever_adds_to_them() -> None:
     matcher = Matcher()
-    matcher.add("a", "n > 0")
+    matcher.add("a", "n > 0 OR S_INTERSECTS(geometry, POINT(1 1))")
     events = pa.table({"n": [1] * 10, "geometry": [b"?"] + [None] * 9})
     task = lambda: [matcher.match_many(events, quarantine=True) for _ in range(20)]  # noqa: E731
     run_together(*[task] * 3)

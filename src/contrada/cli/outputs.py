@@ -22,6 +22,7 @@ from contrada.errors import InvalidInput
 from contrada.files import Output, Rows, open_output
 from contrada.files.text_writer import CsvWriter
 from contrada.files.vector import LAYER_MARK
+from contrada.matching.columns import keep_readable
 from contrada.model.event import GEOMETRY
 
 BadRow = tuple[int | None, str | None, str]
@@ -134,11 +135,11 @@ def with_geometry(
 
 
 def as_wkb(column: pa.Array) -> pa.Array:
-    """Give a column of geometries as WKB; a text that is none becomes null."""
+    """Give a column of geometries as WKB; what is none, which nobody judged, becomes null."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-        return column
+        return keep_readable(column)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return pa.nulls(len(column), pa.binary())
     texts = np.array(column.to_pylist(), object)

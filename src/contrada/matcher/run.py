@@ -220,10 +220,15 @@ def count_rows_at_once(subscriptions: SubscriptionSet) -> int:
 
 
 def judged(event: Event, subscriptions: SubscriptionSet) -> Event:
-    """Read all geometries of an event that a subscription will ask for; refuse bad ones."""
-    for name in sorted({GEOMETRY, *subscriptions.geometry_attributes}):
+    """Read the geometries of an event that a subscription will ask for; refuse bad ones.
+
+    What no subscription reads as a geometry is not judged.
+    """
+    names = sorted(subscriptions.geometry_attributes)
+    event = event.settled(names)
+    for name in names:
         geometry = event.geometry(name)
-        if geometry is None or name not in subscriptions.geometry_attributes:
+        if geometry is None:
             continue
         fault = subscriptions.find_event_faults(as_array([geometry])).get(0)
         if fault is not None:
@@ -321,8 +326,8 @@ def choose_id_column(rows: FileRows, wanted: str | None) -> str | None:
 def columns_read(
     rows: FileRows, subscriptions: SubscriptionSet, id_column: str | None
 ) -> list[str]:
-    """List the columns that matching reads: the id, geometries, and what constraints name."""
-    wanted = {id_column, GEOMETRY, *rows.geometry_columns}
+    """List the columns to read: the id, what constraints name, and the geometry for the output."""
+    wanted = {id_column, GEOMETRY, *rows.geometry_columns[:1]}
     for name in subscriptions.attributes:
         wanted |= set(paths_of(name))
     return [column for column in rows.schema.names if column in wanted]

@@ -116,6 +116,15 @@ def _read_wkb(array: pa.Array, repair: bool) -> GeometryColumn:
     return column
 
 
+def keep_readable(array: pa.Array) -> pa.Array:
+    """Give WKB as it is, with nulls in place of what is no geometry."""
+    values = array.to_numpy(zero_copy_only=False)
+    if _decode_at_once(values) is not None:
+        return array
+    is_readable = [isinstance(read_geometry(value), BaseGeometry) for value in values]
+    return pc.if_else(pa.array(is_readable, pa.bool_()), array, None)
+
+
 def _find_points(array: pa.Array, x: NDArray[np.float64], y: NDArray[np.float64]) -> Mask:
     """Find the rows that are little-endian points, and write down their coordinates."""
     wide = pa.types.is_large_binary(array.type)
@@ -227,6 +236,13 @@ class EventBatch:
         """Give a geometry column; one that the events lack is unknown everywhere."""
         return self._geometries.get(name, self.unknown)
 
+    def drawn(self, name: str, *, repair: bool = False) -> GeometryColumn:
+        """Give a geometry column to look at: decoded here where no subscription reads it."""
+        column = self.column(name)
+        if name in self._geometries or column is None:
+            return self.geometry(name)
+        return read_geometries(column, repair=repair)
+
     def column(self, name: str) -> pa.Array | None:
         """Find a column by name, or a field of a struct by dotted path."""
         return find_column(self._columns, name)
@@ -262,7 +278,7 @@ class EventBatch:
     def row(self, row: int) -> Event:
         """Give one row as an event."""
         geometries = {name: column.one(row) for name, column in self._geometries.items()}
-        return Event(_Row(self, row), geometries=geometries, place=f"row {row}")
+        return Event(_Row(self, row), geometries=geometries, place=f"row {row}", is_settled=True)
 
     def names(self) -> Collection[str]:
         """List the names of the columns."""

@@ -49,23 +49,22 @@ def receive(
 ) -> ReceivedEvents:
     """Decode a batch, and say which rows are bad: what they match must not count.
 
-    `find_more_faults` judges the geometries that subscriptions read, once they are sound.
+    What no subscription reads as a geometry is not judged. `find_more_faults` judges what one
+    reads, once it is sound.
     """
     columns = {field.name: batch.column(i) for i, field in enumerate(batch.schema)}
     if GEOMETRY not in columns and geometry_columns:
         columns[GEOMETRY] = columns[geometry_columns[0]]  # the primary one, whatever its name
-    wanted = {GEOMETRY, *geometry_attributes, *geometry_columns}
     geometries: dict[str, GeometryColumn] = {}
     bad: dict[int, Fault] = {}
     mended: dict[int, Fault] = {}
-    for attribute in sorted(wanted):
+    for attribute in sorted(geometry_attributes):
         array = find_column(columns, attribute)
         if array is None:
             continue
         column = geometries[attribute] = read_geometries(array, repair=repair)
         mended |= column.mended
-        if attribute in geometry_attributes:
-            column.set_aside(find_more_faults(column.shapes))
+        column.set_aside(find_more_faults(column.shapes))
         for row, fault in column.faults.items():
             place = f"column {attribute!r}: {fault.message}{shown(array[row].as_py())}"
             bad.setdefault(row, Fault(fault.code, place))

@@ -5,7 +5,8 @@ Small segments are merged as they pile up, so that n single additions cost n log
 only marks the row. Whoever holds a version goes on seeing it whatever is added or removed.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 
@@ -65,10 +66,9 @@ class _Rows:
         return {s.id: position for position, s in enumerate(self.subscriptions)}
 
     @once
-    def geometry_attributes(self) -> frozenset[str]:
-        return frozenset(
-            name for s in self.subscriptions for name in s.predicate.geometry_attributes()
-        )
+    def geometry_readers(self) -> Counter[str]:
+        """Count the subscriptions that read each attribute as a geometry."""
+        return _count_readers(self.subscriptions)
 
     @once
     def attributes(self) -> frozenset[str]:
@@ -83,11 +83,21 @@ class _Segment:
     is_alive: NDArray[np.bool_]
     groups: NDArray[np.int64]  # the living rows are numbered, each a group of its own
     living_count: int
+    gone_readers: Counter[str]  # of those removed: how many read each attribute as a geometry
 
     @staticmethod
-    def of(rows: _Rows, is_alive: NDArray[np.bool_]) -> "_Segment":
+    def of(
+        rows: _Rows, is_alive: NDArray[np.bool_], gone_readers: Counter[str] | None = None
+    ) -> "_Segment":
         groups = np.where(is_alive, np.arange(len(is_alive)), -1)
-        return _Segment(rows, is_alive, groups, int(is_alive.sum()))
+        gone_readers = Counter() if gone_readers is None else gone_readers
+        return _Segment(rows, is_alive, groups, int(is_alive.sum()), gone_readers)
+
+    def geometry_attributes(self) -> Iterator[str]:
+        """Name the attributes that a living row reads as geometries."""
+        for name, count in self.rows.geometry_readers.items():
+            if count > self.gone_readers[name]:
+                yield name
 
     def living(self) -> Iterator[Subscription]:
         for subscription, is_alive in zip(self.rows.subscriptions, self.is_alive, strict=True):
@@ -205,7 +215,7 @@ class SubscriptionSet:
     @once
     def geometry_attributes(self) -> frozenset[str]:
         """Name the attributes that a subscription reads as geometries."""
-        return frozenset[str]().union(*(s.rows.geometry_attributes for s in self._segments))
+        return frozenset(name for s in self._segments for name in s.geometry_attributes())
 
     @once
     def attributes(self) -> frozenset[str]:
@@ -231,8 +241,14 @@ def _without(segment: _Segment, removed: Collection[Id]) -> _Segment:
     if not gone:
         return segment
     is_alive = segment.is_alive.copy()
-    is_alive[gone] = False
-    return _Segment.of(segment.rows.without(gone), is_alive)
+    newly = [position for position in gone if is_alive[position]]
+    is_alive[newly] = False
+    readers = _count_readers(segment.rows.subscriptions[position] for position in newly)
+    return _Segment.of(segment.rows.without(gone), is_alive, segment.gone_readers + readers)
+
+
+def _count_readers(subscriptions: Iterable[Subscription]) -> Counter[str]:
+    return Counter(name for s in subscriptions for name in set(s.predicate.geometry_attributes()))
 
 
 def _is_due(elder: _Segment, younger: _Segment) -> bool:

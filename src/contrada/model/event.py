@@ -38,7 +38,7 @@ class Event:
     a geometry but cannot be used is refused.
     """
 
-    __slots__ = ("_attributes", "_geometries", "_repair", "id", "place")
+    __slots__ = ("_attributes", "_geometries", "_is_settled", "_repair", "id", "place")
 
     def __init__(
         self,
@@ -48,9 +48,14 @@ class Event:
         geometries: Mapping[str, BaseGeometry | None] | None = None,
         repair: bool = False,
         place: str = "the event",
+        is_settled: bool = False,
     ) -> None:
-        """Wrap attributes; `geometries` are those already read, tidied and judged."""
+        """Wrap attributes; `geometries` are those already read, tidied and judged.
+
+        If that is settled, any other attribute is unknown where a geometry is wanted.
+        """
         self._attributes = attributes
+        self._is_settled = is_settled
         self._geometries: dict[str, BaseGeometry | None] = dict(geometries or {})
         self._repair = repair
         self.id = id
@@ -88,8 +93,18 @@ class Event:
     def geometry(self, name: str) -> BaseGeometry | None:
         """Give an attribute as a geometry; None where it is absent, empty or no geometry."""
         if name not in self._geometries:
-            self._geometries[name] = self._read(name)
+            self._geometries[name] = None if self._is_settled else self._read(name)
         return self._geometries[name]
+
+    def settled(self, names: Iterable[str]) -> "Event":
+        """Give the event with some geometries read; a bad one is refused, others stay unread."""
+        return Event(
+            self._attributes,
+            id=self.id,
+            geometries={name: self.geometry(name) for name in names},
+            place=self.place,
+            is_settled=True,
+        )
 
     def _read(self, name: str) -> BaseGeometry | None:
         value = _find(self._attributes, name)
