@@ -104,6 +104,18 @@ class Grid:
         per_x, per_y = 2.0**level / (east - west), 2.0**level / (north - south)
         object.__setattr__(self, "_scale", np.array([west, south, per_x, per_y]))
 
+    @property
+    def middle(self) -> tuple[float, float]:
+        """Give the middle of the universe."""
+        west, south, east, north = self.universe
+        return west + (east - west) / 2, south + (north - south) / 2
+
+    @property
+    def sides(self) -> tuple[float, float]:
+        """Give the width and height of the universe."""
+        west, south, east, north = self.universe
+        return east - west, north - south
+
     def check(self, geometry: BaseGeometry) -> None:
         """Refuse a geometry whose outline runs through too many cells."""
         self._check(as_array([geometry]))

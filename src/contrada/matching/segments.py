@@ -20,6 +20,7 @@ from contrada.model.subscription import Id, Subscription
 from contrada.threads import once
 
 _GROWTH = 4  # a segment is merged into its elder once the elder is not this much larger
+_QUIETLY = np.errstate(all="ignore")  # coordinates may be so large that products are infinite
 
 
 class _Rows:
@@ -158,6 +159,7 @@ class SubscriptionSet:
         rows = _Rows(subscriptions, self._make_index)
         return _Segment.of(rows, np.ones(len(subscriptions), bool))
 
+    @_QUIETLY
     def match(self, event: Event) -> list[Id]:
         """Find the ids of the subscriptions that an event satisfies, sorted."""
         found: list[Id] = []
@@ -167,6 +169,7 @@ class SubscriptionSet:
             found += ids[np.sort(ranks[positions])].tolist()
         return sorted(found)
 
+    @_QUIETLY
     def subscribers(self, event: Event) -> list[Id]:
         """Find whom to forward an event to; no filter of a subscriber already found is tried."""
         found: set[Id] = set()
@@ -178,6 +181,7 @@ class SubscriptionSet:
             found.update(names[number] for number in numbers[positions].tolist())
         return sorted(found, key=lambda s: (isinstance(s, str), s))
 
+    @_QUIETLY
     def match_batch(self, batch: EventBatch) -> tuple[Rows, NDArray[np.int64]]:
         """Find all pairs of row and subscription, as rows and ranks in `ids`, in that order."""
         found = [np.zeros(0, np.int64)]
@@ -222,10 +226,12 @@ class SubscriptionSet:
         """Name the attributes that a subscription reads."""
         return frozenset[str]().union(*(s.rows.attributes for s in self._segments))
 
+    @_QUIETLY
     def breadth(self) -> int:
         """Count the filters that any event may satisfy: so many answers an event may have."""
         return sum(segment.rows.index.breadth() for segment in self._segments)
 
+    @_QUIETLY
     def stats(self) -> dict[str, int]:
         """Count subscriptions and what the indexes hold."""
         counts = {"subscriptions": len(self), "segments": len(self._segments)}
