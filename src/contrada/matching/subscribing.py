@@ -9,8 +9,9 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput
 from contrada.language import make_predicate, read
-from contrada.limits import FILTERS_MAX
-from contrada.matching.columns import as_values, read_geometries
+from contrada.limits import FILTERS_MAX, NAME_LENGTH_MAX
+from contrada.matching.arrow_values import as_values
+from contrada.matching.columns import read_geometries
 from contrada.matching.ids import read_id, read_id_column
 from contrada.matching.simplify import simplify
 from contrada.model.event import GEOMETRY
@@ -154,11 +155,18 @@ class _RowReader:
             else as_values(read_id_column(columns[id_column], f"{name}, column {id_column!r}"))
         )
         self._optional = {
-            key: as_values(columns[key]) if key in columns else [None] * length for key in _OPTIONAL
+            key: as_values(columns[key], f"{name}, column {key!r}")
+            if key in columns
+            else [None] * length
+            for key in _OPTIONAL
         }
         self._geometry_column = geometry_columns[0] if geometry_columns else GEOMETRY
         array = columns.get(self._geometry_column)
-        self._column = None if array is None else read_geometries(array, repair=repair)
+        self._column = (
+            None
+            if array is None
+            else read_geometries(array, f"{name}, column {self._geometry_column!r}", repair=repair)
+        )
         self._array = array
         self._is_known = None if self._column is None else self._column.is_known
 
@@ -274,6 +282,11 @@ def read_attribute(value: Any, place: str) -> str:
     """Read the name of an attribute; anything but a text that says something is refused."""
     if not isinstance(value, str) or not value:
         raise InvalidInput(f"{place}: an attribute has a name, not {value!r:.80}")
+    if len(value) > NAME_LENGTH_MAX:
+        raise InvalidInput(
+            f"{place}: the name of an attribute has {len(value):,} characters, more than "
+            f"{NAME_LENGTH_MAX:,} (NAME_LENGTH_MAX): {value:.40}…"
+        )
     return value
 
 

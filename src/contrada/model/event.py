@@ -62,11 +62,8 @@ class Event:
         self.place = place
 
     def value(self, name: str) -> Any:
-        """Give an attribute's value; None where it is absent or null.
-
-        A dotted name is looked up as it stands first, then as a path into nested mappings.
-        """
-        return as_python(_find(self._attributes, name))
+        """Give an attribute's value; None where it is absent or null."""
+        return as_python(find_value(self._attributes, name))
 
     def find_names(self, names: "Names") -> Collection[str]:
         """Give those of some names under which there is something, each once, and maybe others.
@@ -107,7 +104,7 @@ class Event:
         )
 
     def _read(self, name: str) -> BaseGeometry | None:
-        value = _find(self._attributes, name)
+        value = find_value(self._attributes, name)
         if is_plain_point(value):
             return value  # most events are points: nothing about them needs tidying
         geometry = read_geometry(value)
@@ -180,15 +177,30 @@ def paths_of(name: str) -> list[str]:
     return [name[:i] for i, letter in enumerate(name) if letter == "."] + [name]
 
 
-def _find(attributes: Mapping[str, Any], name: str) -> Any:
-    if "." not in name or name in attributes:
+def find_value(attributes: Mapping[str, Any], name: str) -> Any:
+    """Find the value of an attribute; None where it is absent or null.
+
+    A dotted name is looked up as it stands, then as a path into nested mappings: the first value
+    that is not null counts, and of two paths the one that begins with the shorter name comes first.
+    """
+    if "." not in name:
         return attributes.get(name)
-    dot = name.find(".")
-    while dot != -1:
-        inner = attributes.get(name[:dot])
-        if isinstance(inner, Mapping):
-            value = _find(inner, name[dot + 1 :])
-            if value is not None:
-                return value
-        dot = name.find(".", dot + 1)
+    pending: list[tuple[Mapping[str, Any], str]] = [(attributes, name)]
+    while pending:
+        outer, rest = pending.pop()
+        value = outer.get(rest)
+        if as_python(value) is not None:
+            return value
+        for path in reversed(find_beginnings(outer, rest)):
+            inner = outer[path]
+            if isinstance(inner, Mapping):
+                pending.append((inner, rest[len(path) + 1 :]))
     return None
+
+
+def find_beginnings(names: Collection[str], dotted: str) -> list[str]:
+    """List the names at which the path of a dotted one may begin, the shortest first."""
+    if dotted.count(".") < len(names):
+        return [path for path in paths_of(dotted)[:-1] if path in names]
+    found = [name for name in names if isinstance(name, str) and dotted.startswith(f"{name}.")]
+    return sorted(found, key=len)
