@@ -3,6 +3,24 @@
 Only what a caller can act on is an error here; a broken invariant of our own is an assert.
 """
 
+import reprlib
+from typing import Any
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = 1_000
+_REPR.maxlist = _REPR.maxtuple = _REPR.maxset = _REPR.maxdict = 20
+_DIGITS_BITS_MAX = 4_096  # Python refuses to write an integer of many more
+
+
+def brief(value: Any, length: int = 80) -> str:
+    """Show a value in a message: cut to a length, however large, deep or hostile it is."""
+    if isinstance(value, int) and value.bit_length() > _DIGITS_BITS_MAX:
+        return f"an integer of {value.bit_length():,} bits"
+    try:
+        return _REPR.repr(value)[:length]
+    except Exception:
+        return f"a value of type {type(value).__name__}"
+
 
 class ContradaError(Exception):
     """The root of all errors that Contrada raises on purpose."""

@@ -13,4 +13,4 @@ FILTERS_MAX = 1_024  # of one predicate in normal form
 NAME_LENGTH_MAX = 1_000  # characters of an attribute's name: each of its dots may begin a path
 
 # Events
-COLUMN_DEPTH_MAX = 100  # levels of the type of a column: its values are read level by level
+COLUMN_DEPTH_MAX = 64  # levels of the type of a column: its values are read level by level

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, Self, overload
 
 import pyarrow as pa
 
-from contrada.errors import InvalidInput, UnknownSubscription
+from contrada.errors import InvalidInput, UnknownSubscription, brief
 from contrada.files import Rows, is_same_crs, read_rows
 from contrada.files.crs import spell_crs
 from contrada.files.snapshot import open_snapshot
@@ -19,6 +19,7 @@ from contrada.matcher.run import (
     columns_read,
     judged,
     match_list,
+    read_column_name,
 )
 from contrada.matcher.saving import Settings, load_subscriptions, save_subscriptions
 from contrada.matching.engines import DEFAULT_ENGINE, make_engine
@@ -36,6 +37,8 @@ from contrada.model.event import GEOMETRY, Event, read_event
 from contrada.model.relation import Relation, find_relation
 from contrada.model.subscription import Id, Predicate, Subscription
 from contrada.threads import ProcessLock
+
+_DEFAULTS = ("intersects", GEOMETRY)  # of the arguments of `add` that go with a geometry
 
 
 class _State(NamedTuple):
@@ -72,7 +75,7 @@ class Matcher:
         never simplify.
         """
         if not isinstance(simplify, bool):
-            raise InvalidInput(f"simplify must be True or False, not {simplify!r:.80}")
+            raise InvalidInput(f"simplify must be True or False, not {brief(simplify)}")
         self._engine = make_engine(engine, options)
         self.engine = engine
         self._options = options
@@ -151,13 +154,14 @@ class Matcher:
             if geometry is not None:
                 raise InvalidInput("a filter and a geometry are one too many; `where` goes with it")
             for name, value in (("where", where), ("relation", relation), ("attribute", attribute)):
-                if value not in (None, "intersects", GEOMETRY):
-                    raise InvalidInput(f"`{name}` ({value!r:.80}) goes with a geometry")
+                is_default = value is None or (isinstance(value, str) and value in _DEFAULTS)
+                if not is_default:
+                    raise InvalidInput(f"`{name}` ({brief(value)}) goes with a geometry")
             return self._reader.parse(filter)
         event = Event({GEOMETRY: geometry}, repair=repair, place=place)
         shape = event.geometry(GEOMETRY)
         if shape is None:
-            raise InvalidInput(f"{geometry!r:.80} is empty or no geometry")
+            raise InvalidInput(f"{brief(geometry)} is empty or no geometry")
         name = read_attribute(attribute, place)
         return self._reader.combine(shape, find_relation(relation), name, where)
 
@@ -216,7 +220,7 @@ class Matcher:
         key = as_key(id)
         found = None if key is None else self._subscriptions.get(key)
         if found is None:
-            raise UnknownSubscription(f"no subscription has the id {id!r}")
+            raise UnknownSubscription(f"no subscription has the id {brief(id)}")
         return found
 
     def match(self, event: Mapping[str, Any], *, repair: bool = False) -> list[Id]:
@@ -279,6 +283,7 @@ class Matcher:
         with `quarantine` left out; `on_bad` hears of each with row, id and reason.
         """
         if isinstance(events, list | tuple):
+            read_column_name(id)
             table = match_list(
                 self._subscriptions,
                 events,

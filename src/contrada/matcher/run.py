@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, brief
 from contrada.files import Rows as FileRows
 from contrada.matching.columns import Rows
 from contrada.matching.ids import id_type, read_id, read_id_column
@@ -177,7 +177,7 @@ def count_threads(threads: int | None) -> int:
     if threads is None:
         return os.cpu_count() or 1
     if not isinstance(threads, int) or threads < 1:
-        raise InvalidInput(f"threads must be a number >= 1, not {threads!r}")
+        raise InvalidInput(f"threads must be a number >= 1, not {brief(threads)}")
     return threads
 
 
@@ -316,11 +316,18 @@ def _choose_id(event: Event, attribute: str | None, row: int) -> Any:
 def choose_id_column(rows: FileRows, wanted: str | None) -> str | None:
     """Choose the column of ids: the one that is named, else `id` if there is one."""
     names = rows.schema.names
+    read_column_name(wanted)
     if wanted is not None and wanted not in names:
         raise InvalidInput(
             f"{rows.name}: there is no column {wanted!r} for the id; it has {', '.join(names)}"
         )
     return wanted if wanted is not None else "id" if "id" in names else None
+
+
+def read_column_name(wanted: str | None) -> None:
+    """Refuse what cannot name a column of ids."""
+    if wanted is not None and not isinstance(wanted, str):
+        raise InvalidInput(f"id names a column, which {brief(wanted)} does not")
 
 
 def columns_read(

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from shapely.geometry.base import BaseGeometry
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, brief
 from contrada.language import make_predicate, read
 from contrada.limits import FILTERS_MAX, NAME_LENGTH_MAX
 from contrada.matching.arrow_values import as_values
@@ -34,7 +34,7 @@ class PredicateReader:
         """Refuse predicates of more than `filters_max` filters; simplify the others, or do not."""
         is_number = isinstance(filters_max, int) and not isinstance(filters_max, bool)
         if not is_number or filters_max < 1:
-            raise InvalidInput(f"filters_max must be a number >= 1, not {filters_max!r:.80}")
+            raise InvalidInput(f"filters_max must be a number >= 1, not {brief(filters_max)}")
         self._filters_max = filters_max
         self._simplify = simplify
         self._parsed: dict[str, Predicate] = {}
@@ -71,7 +71,7 @@ class PredicateReader:
         try:
             rest = self.parse(where)
         except InvalidInput as error:
-            raise InvalidInput(f"where {where!r:.80}: {error}") from None
+            raise InvalidInput(f"where {brief(where)}: {error}") from None
         filters = (dict.fromkeys((constraint, *f.constraints)) for f in rest.filters)
         joined = Predicate(
             And((test, rest.expression)), tuple(Filter(tuple(terms)) for terms in filters)
@@ -205,7 +205,7 @@ class _RowReader:
             for column in ("where", "relation", "attribute"):
                 if self._optional[column][row] is not None:
                     raise InvalidInput(
-                        f"{self._place(row, column)}: {self._optional[column][row]!r:.80} goes "
+                        f"{self._place(row, column)}: {brief(self._optional[column][row])} goes "
                         "with a geometry, and this row has a filter"
                     )
             return self._parse(row, "filter", filter_)
@@ -225,7 +225,7 @@ class _RowReader:
             return self._reader.parse(source)
         except InvalidInput as error:
             raise InvalidInput(
-                f"{self._place(row, column)}: {error} (value {source!r:.120})"
+                f"{self._place(row, column)}: {error} (value {brief(source, 120)})"
             ) from None
 
     def _geometry(self, row: int) -> BaseGeometry:
@@ -281,7 +281,7 @@ def place_of(name: str, row: int, column: str) -> str:
 def read_attribute(value: Any, place: str) -> str:
     """Read the name of an attribute; anything but a text that says something is refused."""
     if not isinstance(value, str) or not value:
-        raise InvalidInput(f"{place}: an attribute has a name, not {value!r:.80}")
+        raise InvalidInput(f"{place}: an attribute has a name, not {brief(value)}")
     if len(value) > NAME_LENGTH_MAX:
         raise InvalidInput(
             f"{place}: the name of an attribute has {len(value):,} characters, more than "
@@ -302,4 +302,4 @@ def shown(value: Any) -> str:
     if isinstance(value, bytes):
         cut = "…" if len(value) > 24 else ""
         return f" (value 0x{value[:24].hex()}{cut}, {len(value)} bytes)"
-    return f" (value {value!r:.80})"
+    return f" (value {brief(value)})"

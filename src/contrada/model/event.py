@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from shapely.geometry.base import BaseGeometry
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, brief
 from contrada.model.geometry import (
     Fault,
     as_array,
@@ -138,7 +138,7 @@ def read_event(event: Any, *, repair: bool = False, place: str = "the event") ->
     if isinstance(event, Event):
         return event
     if not isinstance(event, Mapping):
-        raise InvalidInput(f"{place} must be a mapping, not {type(event).__name__}: {event!r:.80}")
+        raise InvalidInput(f"{place} must be a mapping, not {type(event).__name__}: {brief(event)}")
     if "specversion" in event and isinstance(event.get("data"), Mapping):
         inner = read_event(event["data"], repair=repair, place=place)
         if inner.id is None and inner.value("id") is None:
@@ -164,7 +164,7 @@ def _read_feature(feature: Mapping[str, Any], repair: bool, place: str) -> Event
     if properties is None:
         properties = {}
     if not isinstance(properties, Mapping):
-        raise InvalidInput(f"{place}: properties must be an object, not {properties!r:.80}")
+        raise InvalidInput(f"{place}: properties must be an object, not {brief(properties)}")
     attributes = {**properties, GEOMETRY: feature.get(GEOMETRY)}
     id_ = as_python(feature.get("id"))
     if id_ is not None:

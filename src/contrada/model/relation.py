@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from functools import lru_cache
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, brief
 
 
 class Relation(StrEnum):
@@ -119,7 +119,7 @@ def pattern_relation(pattern: str) -> SpatialRelation:
     pattern = pattern.upper()
     if not _PATTERN.fullmatch(pattern):
         raise InvalidInput(
-            f"{pattern!r} is no DE-9IM pattern: it takes nine characters of T, F, *, 0, 1, 2"
+            f"{brief(pattern)} is no DE-9IM pattern: it takes nine characters of T, F, *, 0, 1, 2"
         )
     return SpatialRelation(pattern, Family.PATTERN, _always(pattern))
 
@@ -129,14 +129,14 @@ def find_relation(name: "str | Relation") -> SpatialRelation:
     if isinstance(name, Relation):
         return RELATIONS[EGENHOFER_NAMES[name]]
     if not isinstance(name, str):
-        raise InvalidInput(f"unknown relation {name!r}; known: {', '.join(RELATIONS)}")
+        raise InvalidInput(f"unknown relation {brief(name)}; known: {', '.join(RELATIONS)}")
     found = _BY_LOWER_NAME.get(name.lower())
     if found is not None:
         return found
     if _PATTERN.fullmatch(name.upper()):
         return pattern_relation(name)
     raise InvalidInput(
-        f"unknown relation {name!r}; known: {', '.join(RELATIONS)}, or a DE-9IM pattern"
+        f"unknown relation {brief(name)}; known: {', '.join(RELATIONS)}, or a DE-9IM pattern"
     )
 
 
