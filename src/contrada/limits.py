@@ -13,9 +13,11 @@ FILTERS_MAX = 1_024  # of one predicate in normal form
 CONSTRAINTS_MAX = 65_536  # of all filters of one predicate, counted once for each filter
 PREDICATE_LENGTH_MAX = 64 * 2**20  # characters of a text, CQL2 or JSON
 PREDICATE_ATOMS_MAX = 100_000  # names, numbers, strings and geometries of one predicate
+NAME_LENGTH_MAX = 1_000  # characters of an attribute's name: each of its dots may begin a path
 LIKE_PATTERN_LENGTH_MAX = 1_000  # characters; a longer one in an event is unknown
 
 # Values of events
+COLUMN_DEPTH_MAX = 64  # levels of the type of a column: its values are read level by level
 ARRAY_DEPTH_MAX = 100  # arrays within each other; deeper ones are unknown
 ARRAY_PAIRS_MAX = 200_000  # comparisons of arrays in arrays with each other; beyond it: unknown
 

@@ -380,7 +380,7 @@ def test_a_bad_event_matches_no_kind_of_filter(engine: str, filter_: str) -> Non
     )
     matcher = Matcher(engine)
     matcher.add("filter", filter_)
-    matcher.add("area", "S_INTERSECTS(area, POINT(7 7))")
+    matcher.add("area", "S_INTERSECTS(area, POINT(7 7)) AND S_INTERSECTS(geometry, area)")
     assert matcher.match_many(table, quarantine=True).num_rows == 0
 
 

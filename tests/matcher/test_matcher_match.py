@@ -56,12 +56,13 @@ def test_a_mapping_a_feature_and_a_cloud_event_are_events(engine: str, event: An
     assert matcher.match(event) == ["a"]
 
 
-def test_the_id_of_a_feature_is_an_attribute_unless_a_property_is() -> None:
+def test_the_id_of_a_feature_is_an_attribute_before_a_property_of_that_name() -> None:
     matcher = Matcher()
     matcher.add("seven", "id = 7")
     matcher.add("x", "id = 'x'")
     assert matcher.match(feature()) == ["seven"]
-    assert matcher.match(feature(id="x")) == ["x"]
+    assert matcher.match(feature(id="x")) == ["seven"]
+    assert matcher.match({**feature(id="x"), "id": None}) == ["x"]
     assert matcher.match({"type": "Feature", "geometry": None, "properties": None}) == []
 
 

@@ -7,6 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+import geopandas
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,13 +15,16 @@ import shapely
 from shapely.geometry import Point
 
 from contrada import InvalidInput, Matcher
+from contrada.matching import anchor_trees, strtree
 from exact_engines import every_engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 READERS = 3
 ROUNDS = 40
+PATIENCE_S = 60  # for what must happen at once
 
 
 @pytest.fixture(autouse=True)
@@ -182,9 +186,79 @@ def test_of_several_writers_of_one_id_one_wins() -> None:
 
 def test_counts_add_up_whoever_adds_to_them() -> None:
     matcher = Matcher()
-    matcher.add("a", "n > 0")
+    matcher.add("a", "n > 0 OR S_INTERSECTS(geometry, POINT(1 1))")
     events = pa.table({"n": [1] * 10, "geometry": [b"?"] + [None] * 9})
     task = lambda: [matcher.match_many(events, quarantine=True) for _ in range(20)]  # noqa: E731
     run_together(*[task] * 3)
     stats = matcher.stats()
     assert (stats["events"], stats["events_left_out"]) == (600, 60)
+
+
+def test_matchers_do_not_wait_for_each_other_while_one_builds_its_index(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    is_building, may_finish = threading.Event(), threading.Event()
+    make_trees = anchor_trees.make_trees
+
+    def make_slowly(constraints: Any, numbers: Any) -> Any:
+        if len(numbers) > 1:
+            is_building.set()
+            assert may_finish.wait(PATIENCE_S)
+        return make_trees(constraints, numbers)
+
+    monkeypatch.setattr(strtree, "make_trees", make_slowly)
+    slow, quick = Matcher(), Matcher()
+    for place in range(2):
+        slow.add_many(squares([place], place))
+
+    def use_the_other() -> list[Any]:
+        quick.add_many(squares([7], 0))
+        quick.add(8, "n > 0")
+        quick.remove(8)
+        return quick.match(event_at(0))
+
+    def change_the_same() -> int:
+        slow.add_many(squares([2], 2))
+        slow.remove(2)
+        return len(slow)
+
+    with ThreadPoolExecutor(2) as pool:
+        waiting = pool.submit(slow.match, event_at(0))
+        assert is_building.wait(PATIENCE_S)
+        try:
+            assert pool.submit(use_the_other).result(PATIENCE_S) == [7]
+            assert pool.submit(change_the_same).result(PATIENCE_S) == 2
+        finally:
+            may_finish.set()
+        assert waiting.result(PATIENCE_S) == [0]
+
+
+def test_a_reader_does_not_wait_for_a_writer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    matcher = Matcher(crs="EPSG:4326")
+    matcher.add_many(squares([0], 0))
+    is_writing, may_finish = threading.Event(), threading.Event()
+
+    def check(_: Any) -> None:
+        is_writing.set()
+        assert may_finish.wait(PATIENCE_S)
+
+    object.__setattr__(matcher._engine, "check", check)
+    events = geopandas.GeoDataFrame(geometry=[event_at(0)["geometry"]], crs="EPSG:4326")
+
+    def read() -> list[Any]:
+        matcher.save(tmp_path / "set.contrada")
+        assert Matcher.open(tmp_path / "set.contrada").match(event_at(0)) == [0]
+        assert matcher.match(event_at(0)) == list(matcher) == [0]
+        return list(matcher.match_many(events)["subscription"].to_pylist())
+
+    with ThreadPoolExecutor(2) as pool:
+        writing = pool.submit(matcher.add, 1, "n > 0")
+        assert is_writing.wait(PATIENCE_S)
+        try:
+            assert pool.submit(read).result(PATIENCE_S) == [0]
+        finally:
+            may_finish.set()
+        writing.result(PATIENCE_S)
+    assert list(matcher) == [0, 1]

@@ -14,8 +14,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from contrada.language import is_satisfied, make_predicate, read
+from contrada.matching.arrow_values import find_column
 from contrada.matching.checks import Checks, describe
-from contrada.matching.columns import EventBatch, find_column, read_geometries
+from contrada.matching.columns import EventBatch, read_geometries
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, Comparison, Literal
 from contrada.model.subscription import Constraint

@@ -12,6 +12,7 @@ import shapely
 from shapely import MultiPolygon, Point, Polygon, box
 
 from contrada import InvalidInput, Matcher
+from contrada.errors import brief
 
 NAN, INF = float("nan"), float("inf")
 SQUARE = box(0, 0, 4, 4)
@@ -46,7 +47,7 @@ def watching(relation: str = "overlaps") -> Matcher:
 def test_a_density_that_makes_no_sense_is_refused_with_its_value(density: Any) -> None:
     with pytest.raises(InvalidInput, match="density must be 0 or a number from 1 to") as refusal:
         make(density=density)
-    assert f"not {density!r:.80}" in str(refusal.value)
+    assert f"not {brief(density)}" in str(refusal.value)
 
 
 @pytest.mark.parametrize("density", [0, 1, 12.5, np.float64(7), np.int64(2_000), 1e9])

@@ -15,7 +15,8 @@ from shapely.geometry import GeometryCollection, LineString, MultiPoint, Point, 
 
 import contrada
 from contrada.errors import InvalidInput
-from contrada.matching.columns import EventBatch, GeometryColumn, as_values, read_geometries
+from contrada.matching.arrow_values import as_values
+from contrada.matching.columns import EventBatch, GeometryColumn, read_geometries
 from contrada.matching.ids import id_type, read_id_column
 from contrada.matching.table import expand, group_by, make_table
 from contrada.model.expression import Attribute, Comparison, Literal

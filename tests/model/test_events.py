@@ -55,11 +55,12 @@ def test_any_id_that_is_there_counts(id: str | int) -> None:
     assert read_event(feature(id=id)).value("id") == id
 
 
-def test_a_property_named_id_is_the_attribute_and_the_member_is_the_id() -> None:
+def test_a_property_named_id_counts_where_the_feature_itself_has_none() -> None:
     event = read_event(feature(id="f-1", properties={"id": "p-1"}))
-    assert event.id == "f-1"
+    assert event.id == event.value("id") == "f-1"
+    event = read_event(feature(properties={"id": "p-1"}))
+    assert event.id is None
     assert event.value("id") == "p-1"
-    assert read_event(feature(properties={"id": "p-1"})).id is None
 
 
 @pytest.mark.parametrize("properties", [None, {}])

@@ -205,3 +205,22 @@ def test_subscriptions_that_hold_anywhere_need_no_place_on_the_map(spark: SparkS
     ]
     assert found[0] == found[1] != []
     assert found[2] == found[3] == []
+
+
+def test_no_coordinate_is_too_far_away_to_be_partitioned(spark: SparkSession) -> None:
+    shapes = [
+        shapely.box(-1e300, -1e300, 1e300, 1e300),
+        shapely.box(5e299, 0, 1e300, 1e300),
+        shapely.Point(1e300, 1),
+        shapely.box(0, 0, 1, 1),
+        shapely.LineString([(0, 0.5), (1e30, 0.5)]),
+    ]
+    rows = [(number, as_wkb(shape)) for number, shape in enumerate(shapes)]
+    frame = as_frame(spark, rows, "id long, geometry binary")
+    matcher = contrada.Matcher()
+    table = as_table(rows, "id long, geometry binary")
+    matcher.add_many(table)
+    expected = [tuple(row.values()) for row in matcher.match_many(table).to_pylist()]
+    assert {(1, 0), (2, 1), (4, 3)} <= set(expected)
+    answer = contrada.spark.match(frame, frame, plan="partitioned")
+    assert sorted((row.event, row.subscription) for row in answer.collect()) == expected

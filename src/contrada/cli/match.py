@@ -160,7 +160,7 @@ def match_here(options: argparse.Namespace) -> Report:
                 bad.clear()
                 _count(report, matched, pairs, matched_ids)
                 if sketch is not None:
-                    geometry = matched.events.batch.geometry(primary_geometry(rows))
+                    geometry = matched.events.batch.drawn(primary_geometry(rows))
                     sketch.add_events(matched.events.ids, matched.events.first_row, geometry)
                     sketch.add_pairs(pairs.column(0), pairs.column(1))
                 progress.update(matched.events.batch.length)

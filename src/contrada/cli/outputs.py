@@ -21,6 +21,7 @@ from contrada.cli.overwriting import refuse_overwriting
 from contrada.cli.terminal import writing_stdout
 from contrada.files import Output, Rows, open_output
 from contrada.files.text_writer import CsvWriter
+from contrada.matching.columns import keep_readable
 from contrada.model.encodings import read_wkts
 from contrada.model.event import GEOMETRY
 
@@ -136,11 +137,11 @@ def with_geometry(
 
 
 def as_wkb(column: pa.Array) -> pa.Array:
-    """Give a column of geometries as WKB; a text that is none becomes null."""
+    """Give a column of geometries as WKB; what is none, which nobody judged, becomes null."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-        return column
+        return keep_readable(column)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return pa.nulls(len(column), pa.binary())
     texts = np.array(column.to_pylist(), object)

@@ -19,6 +19,7 @@ from contrada.files.geojson_wkb import encode_geojson, is_geometry
 from contrada.files.json_kinds import GEOMETRY, STRICT, Kind, refuse_surrogates
 from contrada.files.rows import Rows, keep_columns
 from contrada.files.showing import show
+from contrada.model.event import is_feature
 
 BATCH_CHARACTERS = 32 * 2**20
 BARE_GEOMETRY = {"type", "coordinates", "geometries", "bbox", "crs"}
@@ -123,7 +124,7 @@ def _to_row(value: Any, row: int, name: str) -> JsonRow:
         return JsonRow({"geometry": value}, is_feature=True)
     if value.get("type") == "FeatureCollection" and "features" in value:
         raise InvalidInput(f"{name}: row {row} is a whole FeatureCollection; name it .geojson")
-    if value.get("type") != "Feature":
+    if not is_feature(value):
         return JsonRow(value)
     properties = value.get("properties")
     if properties is not None and not isinstance(properties, dict):

@@ -8,6 +8,7 @@ disk is full, or what lies in the folder cannot be read: a cache never fails, it
 """
 
 import hashlib
+import os
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
@@ -102,6 +103,16 @@ class _Forgiving:
     def __getattr__(self, name: str) -> Any:
         """Give whatever else Numba asks of it."""
         return getattr(self._cache, name)
+
+
+if hasattr(os, "register_at_fork"):
+    # A fork waits until no thread compiles: its child would wait for that thread for ever, and
+    # keep the lock of the folder from all other processes.
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )
 
 
 @lru_cache(maxsize=1)

@@ -19,7 +19,12 @@ from contrada.language.literals import is_literal_node, read_end, read_literal
 from contrada.language.operators import FUNCTIONS, SIGNATURES
 from contrada.language.places import Place
 from contrada.language.tokens import Atom, check_length, mask
-from contrada.limits import PREDICATE_ATOMS_MAX, PREDICATE_DEPTH_MAX, PREDICATE_JOINS_MAX
+from contrada.limits import (
+    NAME_LENGTH_MAX,
+    PREDICATE_ATOMS_MAX,
+    PREDICATE_DEPTH_MAX,
+    PREDICATE_JOINS_MAX,
+)
 from contrada.model.expression import Attribute, Expression, Literal
 
 _POSITION = re.compile(r"-->\s*(\d+):(\d+)")
@@ -102,7 +107,7 @@ def read_node(place: Place, depth: int) -> Expression:
     if isinstance(node, Mapping) and "op" in node:
         return _read_operation(place, depth)
     if isinstance(node, Mapping) and "property" in node:
-        return Attribute(_read_name(place.step("property")))
+        return Attribute(_read_attribute(place.step("property")))
     if isinstance(node, Mapping) and "interval" in node:
         ends = place.step("interval")
         if not isinstance(ends.node, list) or len(ends.node) != 2:
@@ -144,6 +149,16 @@ def _read_name(place: Place) -> str:
     if not isinstance(name, str) or not name:
         place.refuse(f"{brief(name)} is no name")
     return str(name)
+
+
+def _read_attribute(place: Place) -> str:
+    name = _read_name(place)
+    if len(name) > NAME_LENGTH_MAX:
+        place.refuse(
+            f"the name of an attribute has {len(name):,} characters, more than "
+            f"{NAME_LENGTH_MAX:,} (NAME_LENGTH_MAX): {name:.40}…"
+        )
+    return name
 
 
 def _read_integer(digits: str) -> int | float:

@@ -1,13 +1,12 @@
 """The façade: a set of subscriptions that events are matched against, in one process."""
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, NamedTuple, Self, overload
 
 import pyarrow as pa
 
-from contrada.errors import InvalidInput, UnknownSubscription
+from contrada.errors import InvalidInput, UnknownSubscription, brief
 from contrada.files import Rows, is_same_crs, read_rows
 from contrada.files.crs import spell_crs
 from contrada.files.snapshot import open_snapshot
@@ -20,6 +19,7 @@ from contrada.matcher.run import (
     columns_read,
     judged,
     match_list,
+    read_column_name,
 )
 from contrada.matcher.saving import Settings, load_subscriptions, save_subscriptions
 from contrada.matching.engines import DEFAULT_ENGINE, make_engine
@@ -36,6 +36,16 @@ from contrada.matching.subscribing import (
 from contrada.model.event import GEOMETRY, Event, read_event
 from contrada.model.relation import Relation, find_relation
 from contrada.model.subscription import Id, Predicate, Subscription
+from contrada.threads import ProcessLock
+
+_DEFAULTS = ("intersects", GEOMETRY)  # of the arguments of `add` that go with a geometry
+
+
+class _State(NamedTuple):
+    """All of a matcher that changes; a change swaps it as a whole."""
+
+    subscriptions: SubscriptionSet
+    crs: str | None
 
 
 class Matcher:
@@ -65,24 +75,28 @@ class Matcher:
         never simplify.
         """
         if not isinstance(simplify, bool):
-            raise InvalidInput(f"simplify must be True or False, not {simplify!r:.80}")
+            raise InvalidInput(f"simplify must be True or False, not {brief(simplify)}")
         self._engine = make_engine(engine, options)
         self.engine = engine
         self._options = options
         self.simplify = simplify
         self._filters_max = filters_max
         self._reader = PredicateReader(filters_max, simplify and self._engine.is_simplified)
-        self._subscriptions = SubscriptionSet(
+        empty = SubscriptionSet(
             self._engine.make_index, find_event_faults=self._engine.find_event_faults
         )
-        self._crs = spell_crs(crs, "crs")  # refuses what names no reference system
-        self._writing = threading.Lock()
+        self._state = _State(empty, spell_crs(crs, "crs"))  # refuses what names no system
+        self._writing = ProcessLock()
         self._counts = Counts()
 
     @property
     def crs(self) -> str | None:
         """Name the reference system of all coordinates; None while no table has stated one."""
-        return self._crs
+        return self._state.crs
+
+    @property
+    def _subscriptions(self) -> SubscriptionSet:
+        return self._state.subscriptions
 
     def __len__(self) -> int:
         return len(self._subscriptions)
@@ -140,13 +154,14 @@ class Matcher:
             if geometry is not None:
                 raise InvalidInput("a filter and a geometry are one too many; `where` goes with it")
             for name, value in (("where", where), ("relation", relation), ("attribute", attribute)):
-                if value not in (None, "intersects", GEOMETRY):
-                    raise InvalidInput(f"`{name}` ({value!r:.80}) goes with a geometry")
+                is_default = value is None or (isinstance(value, str) and value in _DEFAULTS)
+                if not is_default:
+                    raise InvalidInput(f"`{name}` ({brief(value)}) goes with a geometry")
             return self._reader.parse(filter)
         event = Event({GEOMETRY: geometry}, repair=repair, place=place)
         shape = event.geometry(GEOMETRY)
         if shape is None:
-            raise InvalidInput(f"{geometry!r:.80} is empty or no geometry")
+            raise InvalidInput(f"{brief(geometry)} is empty or no geometry")
         name = read_attribute(attribute, place)
         return self._reader.combine(shape, find_relation(relation), name, where)
 
@@ -195,7 +210,7 @@ class Matcher:
         """Remove a subscription."""
         with self._writing:
             found = self._find(id)
-            self._subscriptions = self._subscriptions.changed([found.id], [])
+            self._state = _State(self._subscriptions.changed([found.id], []), self.crs)
 
     def get(self, id: Id) -> Subscription:
         """Give a subscription by its id."""
@@ -205,7 +220,7 @@ class Matcher:
         key = as_key(id)
         found = None if key is None else self._subscriptions.get(key)
         if found is None:
-            raise UnknownSubscription(f"no subscription has the id {id!r}")
+            raise UnknownSubscription(f"no subscription has the id {brief(id)}")
         return found
 
     def match(self, event: Mapping[str, Any], *, repair: bool = False) -> list[Id]:
@@ -268,6 +283,7 @@ class Matcher:
         with `quarantine` left out; `on_bad` hears of each with row, id and reason.
         """
         if isinstance(events, list | tuple):
+            read_column_name(id)
             table = match_list(
                 self._subscriptions,
                 events,
@@ -315,8 +331,7 @@ class Matcher:
         It appears at the path whole or not at all; what was there before stays until then. The
         same subscriptions and options give the same bytes, whatever came and went before.
         """
-        with self._writing:
-            subscriptions, crs = self._subscriptions, self._crs
+        subscriptions, crs = self._state
         settings = Settings(self.engine, self._options, bool(self.simplify), crs, self._filters_max)
         save_subscriptions(path, subscriptions, settings)
 
@@ -381,8 +396,8 @@ class Matcher:
                 latest[subscription.id] = subscription
                 removed[subscription.id] = None
             self._check_crs(crs, name)
-            self._subscriptions = known.changed(removed if replace else (), list(latest.values()))
-            self._crs = self._crs or crs
+            changed = known.changed(removed if replace else (), list(latest.values()))
+            self._state = _State(changed, self.crs or crs)
 
     def _check(self, subscription: Subscription, place: str) -> None:
         """Refuse a subscription that the engine cannot serve."""
@@ -395,15 +410,19 @@ class Matcher:
 
     def _adopt_crs(self, crs: str | None, name: str) -> None:
         """Take the reference system of the first table that states one."""
+        self._check_crs(crs, name)
+        if crs is None or self.crs is not None:
+            return  # there is nothing to write, so nothing to wait for
         with self._writing:
             self._check_crs(crs, name)
-            self._crs = self._crs or crs
+            self._state = _State(self._subscriptions, self.crs or crs)
 
     def _check_crs(self, crs: str | None, name: str) -> None:
         """Refuse a table in another reference system than the one that was stated before."""
-        if crs is not None and self._crs is not None and not is_same_crs(crs, self._crs):
+        own = self.crs
+        if crs is not None and own is not None and not is_same_crs(crs, own):
             raise InvalidInput(
-                f"{name} is in {crs:.60}, the matcher in {self._crs:.60}; bring it there first"
+                f"{name} is in {crs:.60}, the matcher in {own:.60}; bring it there first"
             )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, brief
 from contrada.model.geometry import Fault, as_array, find_faults, is_area, read_geometry
 from contrada.model.relation import Relation, egenhofer
 
@@ -20,7 +20,7 @@ def _read_region(value: Any, name: str) -> BaseGeometry:
     region = read_geometry(value)
     if region is None or isinstance(region, Fault):
         reason = "not a geometry" if region is None else region.message
-        raise InvalidInput(f"{name}: {reason}: {value!r:.80}")
+        raise InvalidInput(f"{name}: {reason}: {brief(value)}")
     fault = find_faults(as_array([region])).get(0)
     if fault is not None:
         raise InvalidInput(f"{name}: {fault.message}")

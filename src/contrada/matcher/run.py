@@ -1,7 +1,6 @@
 """Matching a long table batch by batch: in order, in bounded memory, on several threads."""
 
 import os
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, brief
 from contrada.files import Rows as FileRows
 from contrada.matching.columns import Rows
 from contrada.matching.ids import id_type, read_id, read_id_column
@@ -22,6 +21,7 @@ from contrada.matching.table import Ids
 from contrada.model.event import GEOMETRY, Event, paths_of, read_event
 from contrada.model.geometry import as_array
 from contrada.model.subscription import Id
+from contrada.threads import ProcessLock
 
 
 class Counts:
@@ -29,7 +29,7 @@ class Counts:
 
     def __init__(self) -> None:
         """Start at zero."""
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._totals = {
             "subscriptions_mended": 0,
             "subscriptions_left_out": 0,
@@ -177,7 +177,7 @@ def count_threads(threads: int | None) -> int:
     if threads is None:
         return os.cpu_count() or 1
     if not isinstance(threads, int) or threads < 1:
-        raise InvalidInput(f"threads must be a number >= 1, not {threads!r}")
+        raise InvalidInput(f"threads must be a number >= 1, not {brief(threads)}")
     return threads
 
 
@@ -220,10 +220,15 @@ def count_rows_at_once(subscriptions: SubscriptionSet) -> int:
 
 
 def judged(event: Event, subscriptions: SubscriptionSet) -> Event:
-    """Read all geometries of an event that a subscription will ask for; refuse bad ones."""
-    for name in sorted({GEOMETRY, *subscriptions.geometry_attributes}):
+    """Read the geometries of an event that a subscription will ask for; refuse bad ones.
+
+    What no subscription reads as a geometry is not judged.
+    """
+    names = sorted(subscriptions.geometry_attributes)
+    event = event.settled(names)
+    for name in names:
         geometry = event.geometry(name)
-        if geometry is None or name not in subscriptions.geometry_attributes:
+        if geometry is None:
             continue
         fault = subscriptions.find_event_faults(as_array([geometry])).get(0)
         if fault is not None:
@@ -311,6 +316,7 @@ def _choose_id(event: Event, attribute: str | None, row: int) -> Any:
 def choose_id_column(rows: FileRows, wanted: str | None) -> str | None:
     """Choose the column of ids: the one that is named, else `id` if there is one."""
     names = rows.schema.names
+    read_column_name(wanted)
     if wanted is not None and wanted not in names:
         raise InvalidInput(
             f"{rows.name}: there is no column {wanted!r} for the id; it has {', '.join(names)}"
@@ -318,11 +324,17 @@ def choose_id_column(rows: FileRows, wanted: str | None) -> str | None:
     return wanted if wanted is not None else "id" if "id" in names else None
 
 
+def read_column_name(wanted: str | None) -> None:
+    """Refuse what cannot name a column of ids."""
+    if wanted is not None and not isinstance(wanted, str):
+        raise InvalidInput(f"id names a column, which {brief(wanted)} does not")
+
+
 def columns_read(
     rows: FileRows, subscriptions: SubscriptionSet, id_column: str | None
 ) -> list[str]:
-    """List the columns that matching reads: the id, geometries, and what constraints name."""
-    wanted = {id_column, GEOMETRY, *rows.geometry_columns}
+    """List the columns to read: the id, what constraints name, and the geometry for the output."""
+    wanted = {id_column, GEOMETRY, *rows.geometry_columns[:1]}
     for name in subscriptions.attributes:
         wanted |= set(paths_of(name))
     return [column for column in rows.schema.names if column in wanted]

@@ -2,8 +2,6 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from contrada.matching.arrow_values import as_values, find_column
 from contrada.model.encodings import read_wkbs
 from contrada.model.event import Event
 from contrada.model.geometry import (
@@ -22,8 +21,8 @@ from contrada.model.geometry import (
     read_geometry,
     tidy,
 )
-from contrada.model.instant import Instant
 from contrada.model.mending import mend
+from contrada.threads import once
 
 _POINT_BYTES = 21
 _POINT_HEADER = np.frombuffer(b"\x01\x01\x00\x00\x00", np.uint8)
@@ -87,7 +86,9 @@ class GeometryColumn:
         return cls(x, y, is_point, shapes)
 
 
-def read_geometries(array: pa.Array, *, repair: bool = False) -> GeometryColumn:
+def read_geometries(
+    array: pa.Array, place: str = "a column", *, repair: bool = False
+) -> GeometryColumn:
     """Decode a column of WKB, WKT or GeoJSON; what is wrong with a row is said in `faults`."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -95,7 +96,7 @@ def read_geometries(array: pa.Array, *, repair: bool = False) -> GeometryColumn:
         return _read_wkb(array, repair)
     is_text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
     if is_text or pa.types.is_struct(array.type):
-        return _read_values(as_values(array), repair)
+        return read_geometry_values(as_values(array, place), repair=repair)
     return GeometryColumn.of(np.full(len(array), None, object))
 
 
@@ -114,6 +115,15 @@ def _read_wkb(array: pa.Array, repair: bool) -> GeometryColumn:
         bytes_ = array.take(pa.array(others)).to_numpy(zero_copy_only=False)
         _decode(column, others, bytes_, repair)
     return column
+
+
+def keep_readable(array: pa.Array) -> pa.Array:
+    """Give WKB as it is, with nulls in place of what is no geometry."""
+    values = array.to_numpy(zero_copy_only=False)
+    if _decode_at_once(values) is not None:
+        return array
+    is_readable = [isinstance(read_geometry(value), BaseGeometry) for value in values]
+    return pc.if_else(pa.array(is_readable, pa.bool_()), array, None)
 
 
 def _find_points(array: pa.Array, x: NDArray[np.float64], y: NDArray[np.float64]) -> Mask:
@@ -157,7 +167,8 @@ def _decode_at_once(values: Geometries) -> Geometries | None:
         return None
 
 
-def _read_values(values: list[Any], repair: bool) -> GeometryColumn:
+def read_geometry_values(values: list[Any], *, repair: bool = False) -> GeometryColumn:
+    """Read geometries from values of any kind."""
     column = GeometryColumn.of(np.full(len(values), None, object))
     shapes = np.full(len(values), None, object)
     for row, value in enumerate(values):
@@ -215,7 +226,7 @@ class EventBatch:
         self._numbers: dict[str, tuple[NDArray[Any], Mask] | None] = {}
         self._codes: dict[str, Codes | None] = {}
 
-    @cached_property
+    @once
     def unknown(self) -> GeometryColumn:
         """Give a column without any geometry."""
         return GeometryColumn.of(np.full(self.length, None, object))
@@ -224,8 +235,15 @@ class EventBatch:
         """Give a geometry column; one that the events lack is unknown everywhere."""
         return self._geometries.get(name, self.unknown)
 
+    def drawn(self, name: str, *, repair: bool = False) -> GeometryColumn:
+        """Give a geometry column to look at: decoded here where no subscription reads it."""
+        column = self.column(name)
+        if name in self._geometries or column is None:
+            return self.geometry(name)
+        return read_geometries(column, repair=repair)
+
     def column(self, name: str) -> pa.Array | None:
-        """Find a column by name, or a field of a struct by dotted path."""
+        """Find an attribute as one column; None where it is read row by row, or no row has it."""
         return find_column(self._columns, name)
 
     def values(self, name: str) -> list[Any] | None:
@@ -233,7 +251,7 @@ class EventBatch:
         if name not in self._columns:
             return None
         if name not in self._values:
-            self._values[name] = as_values(self._columns[name])
+            self._values[name] = as_values(self._columns[name], f"column {name!r}")
         return self._values[name]
 
     def numbers(self, name: str) -> tuple[NDArray[Any], Mask] | None:
@@ -252,14 +270,14 @@ class EventBatch:
         """Tell whether no row can have an attribute: no column has its name or begins its path."""
         return not any(name == column or name.startswith(f"{column}.") for column in self._columns)
 
-    @cached_property
+    @once
     def _null(self) -> "Codes":
         return Codes(np.full(self.length, -1, np.int64), [])
 
     def row(self, row: int) -> Event:
         """Give one row as an event."""
         geometries = {name: column.one(row) for name, column in self._geometries.items()}
-        return Event(_Row(self, row), geometries=geometries, place=f"row {row}")
+        return Event(_Row(self, row), geometries=geometries, place=f"row {row}", is_settled=True)
 
     def names(self) -> Collection[str]:
         """List the names of the columns."""
@@ -286,102 +304,6 @@ class _Row(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._batch.names())
-
-
-def find_column(columns: Mapping[str, pa.Array], name: str) -> pa.Array | None:
-    """Find a column by name, or a field of a struct or the value of a map by dotted path."""
-    if name in columns:
-        return columns[name]
-    dot = name.find(".")
-    while dot != -1:
-        outer = columns.get(name[:dot])
-        if outer is not None and pa.types.is_struct(outer.type):
-            fields = {field.name: outer.field(i) for i, field in enumerate(outer.type)}
-            inner = find_column(fields, name[dot + 1 :])
-            if inner is not None:
-                return pc.if_else(outer.is_valid(), inner, None)
-        if outer is not None and _is_plain_map(outer.type):
-            if any(name.startswith(f"{c}.") and len(c) > dot for c in columns):
-                return None  # another column may have it where the map does not
-            return pc.map_lookup(outer, pa.scalar(name[dot + 1 :], outer.type.key_type), "last")
-        dot = name.find(".", dot + 1)
-    return None
-
-
-def _is_plain_map(kind: pa.DataType) -> bool:
-    """Tell whether keys are texts, and values such as no path leads into."""
-    if not pa.types.is_map(kind) or pa.types.is_nested(kind.item_type):
-        return False
-    return bool(pa.types.is_string(kind.key_type) or pa.types.is_large_string(kind.key_type))
-
-
-_LIST_TYPES = (
-    pa.types.is_list,
-    pa.types.is_large_list,
-    pa.types.is_fixed_size_list,
-    pa.types.is_list_view,
-    pa.types.is_large_list_view,
-)
-_TICKS_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
-
-
-def as_values(array: pa.Array) -> list[Any]:
-    """Give an Arrow array as Python values; moments become instants, however deep they lie."""
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if pa.types.is_date(array.type):
-        array = array.cast(pa.timestamp("ms"))
-    if pa.types.is_timestamp(array.type):
-        size = _TICKS_NS[array.type.unit]
-        ticks = array.cast(pa.int64()).to_pylist()
-        return [None if tick is None else Instant(tick * size) for tick in ticks]
-    if pa.types.is_struct(array.type):
-        return _as_mappings(array)
-    if pa.types.is_map(array.type):
-        return _as_mappings_by_key(array)
-    if any(is_list(array.type) for is_list in _LIST_TYPES):
-        return _as_lists(array)
-    if pa.types.is_duration(array.type):
-        return _as_durations(array)
-    values: list[Any] = array.to_pylist()
-    if pa.types.is_interval(array.type):  # a tuple, but no array
-        return [None if v is None else {"months": v[0], "days": v[1], "ns": v[2]} for v in values]
-    return values
-
-
-def _as_mappings(array: pa.Array) -> list[Any]:
-    names = [field.name for field in array.type]
-    fields = [as_values(array.field(i)) for i in range(len(names))]
-    rows = zip(array.is_valid().to_pylist(), *fields, strict=True)
-    return [dict(zip(names, row, strict=True)) if is_valid else None for is_valid, *row in rows]
-
-
-def _as_mappings_by_key(array: pa.MapArray) -> list[Any]:
-    """Give maps as mappings of what a path can reach: the entries whose keys are texts."""
-    offsets = array.offsets.to_pylist()
-    entries = slice(offsets[0], offsets[-1])
-    keys, values = as_values(array.keys[entries]), as_values(array.items[entries])
-    rows: list[Any] = []
-    for is_valid, (start, end) in zip(array.is_valid().to_pylist(), pairwise(offsets), strict=True):
-        at = slice(start - offsets[0], end - offsets[0])
-        pairs = zip(keys[at], values[at], strict=True)
-        rows.append({k: v for k, v in pairs if isinstance(k, str)} if is_valid else None)
-    return rows
-
-
-def _as_durations(array: pa.Array) -> list[Any]:
-    """Give durations as NumPy's: Python's own end at a billion days."""
-    durations = array.to_numpy(zero_copy_only=False)
-    is_valid = array.is_valid().to_pylist()
-    return [
-        value if is_there else None for value, is_there in zip(durations, is_valid, strict=True)
-    ]
-
-
-def _as_lists(array: pa.Array) -> list[Any]:
-    elements = iter(as_values(array.flatten()))
-    lengths = pc.list_value_length(array).to_pylist()
-    return [None if n is None else list(islice(elements, n)) for n in lengths]
 
 
 def _as_numbers(array: pa.Array | None) -> tuple[NDArray[Any], Mask] | None:

@@ -1,12 +1,12 @@
 """What one event satisfies, counted per filter, and whom it has found so far."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from contrada.kernels.counting import choose_open, count_filters, find_groups
 from contrada.matching.table import Ids
+from contrada.threads import once
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Tally:
         self._is_found[self._groups[owner]] = True
         self._found_alone.append(int(owner))
 
-    @cached_property
+    @once
     def _scratch(self) -> tuple[Ids, Ids]:
         return np.zeros(len(self._counts), np.int64), np.zeros(len(self._groups), np.int64)
 

@@ -13,7 +13,7 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, brief
 from contrada.kernels.discretising import find_relations
 from contrada.matching.grid import LONGITUDE_LATITUDE
 from contrada.matching.indexes.space import BASES, ExactEvaluator, ShapeSet
@@ -42,7 +42,7 @@ class DiscreteEvaluator:
         west, south, east, north = read_universe(universe)
         density = _read_density(density)
         if not isinstance(halo, bool):
-            raise InvalidInput(f"halo must be True or False, not {halo!r:.80}")
+            raise InvalidInput(f"halo must be True or False, not {brief(halo)}")
         self._points_per_unit = density / (east - west + north - south)
         self.margin = 0.5 / self._points_per_unit if density else np.inf  # the halo at its widest
         self._halo = halo
@@ -103,7 +103,7 @@ def _read_density(density: Any) -> float:
     if is_number and (density == 0 or 1 <= density <= DENSITY_MAX):
         return float(density)
     raise InvalidInput(
-        f"the density must be 0 or a number from 1 to {DENSITY_MAX:,.0f}, not {density!r:.80}"
+        f"the density must be 0 or a number from 1 to {DENSITY_MAX:,.0f}, not {brief(density)}"
     )
 
 

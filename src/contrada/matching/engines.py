@@ -7,7 +7,7 @@ from typing import Any
 
 from shapely.geometry.base import BaseGeometry
 
-from contrada.errors import InvalidInput, NotBuilt
+from contrada.errors import InvalidInput, NotBuilt, brief
 from contrada.matching.crtree import SPLITS
 from contrada.matching.discrete import DiscreteEvaluator
 from contrada.matching.engine import FindFaults, Index, MakeIndex, find_no_faults
@@ -54,7 +54,7 @@ class Engine:
 
 def make_engine(name: str, options: Mapping[str, Any]) -> Engine:
     """Make the engine of a name with its own options."""
-    if name in _PLANNED:
+    if isinstance(name, str) and name in _PLANNED:
         raise NotBuilt(f"engine {name!r} is not built yet; there are {', '.join(ENGINES)}")
     _check_choice("engine", name, ENGINES)
     known = list(signature(ENGINES[name]).parameters)
@@ -68,7 +68,7 @@ def make_engine(name: str, options: Mapping[str, Any]) -> Engine:
 def _check_choice(option: str, value: Any, choices: Collection[str]) -> None:
     """Refuse what is none of the choices."""
     if not isinstance(value, str) or value not in choices:
-        raise InvalidInput(f"unknown {option} {value!r:.80}; there are {', '.join(choices)}")
+        raise InvalidInput(f"unknown {option} {brief(value)}; there are {', '.join(choices)}")
 
 
 def _strtree() -> Engine:
@@ -93,7 +93,7 @@ def _crtree(
     given = {name: value for name, value in own.items() if value is not _NOT_GIVEN}
     if evaluator != "discrete":
         for name, value in given.items():
-            raise InvalidInput(f"{name} ({value!r:.80}) goes with evaluator='discrete'")
+            raise InvalidInput(f"{name} ({brief(value)}) goes with evaluator='discrete'")
     chosen: Evaluator = _EVALUATORS[evaluator](**given)
 
     def make_index(subscriptions: Sequence[Subscription]) -> Index:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from shapely import Point
 from shapely.geometry.base import BaseGeometry
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, brief
 from contrada.kernels.cell_lists import code_points, list_points, make_lists, measure
 from contrada.kernels.cells import LEVEL_MAX
 from contrada.matching.paths import Paths, lay_out, lay_out_one
@@ -98,11 +98,25 @@ class Grid:
         """Refuse a level or a universe that cannot be."""
         level: Any = self.level
         if isinstance(level, bool) or not isinstance(level, int) or not 1 <= level <= LEVEL_MAX:
-            raise InvalidInput(f"the level must be a number from 1 to {LEVEL_MAX}, not {level!r}")
+            raise InvalidInput(
+                f"the level must be a number from 1 to {LEVEL_MAX}, not {brief(level)}"
+            )
         west, south, east, north = read_universe(self.universe)
         object.__setattr__(self, "universe", (west, south, east, north))
         per_x, per_y = 2.0**level / (east - west), 2.0**level / (north - south)
         object.__setattr__(self, "_scale", np.array([west, south, per_x, per_y]))
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        """Give the middle of the universe."""
+        west, south, east, north = self.universe
+        return west + (east - west) / 2, south + (north - south) / 2
+
+    @property
+    def sides(self) -> tuple[float, float]:
+        """Give the width and height of the universe."""
+        west, south, east, north = self.universe
+        return east - west, north - south
 
     def check(self, geometry: BaseGeometry) -> None:
         """Refuse a geometry whose outline runs through too many cells."""

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, brief
 from contrada.model.subscription import Id
 
 _INT_MAX = 2**63
@@ -20,7 +20,7 @@ def read_id(value: Any, place: str) -> Id:
             raise InvalidInput(f"{place}: the id {value!r} is no valid Unicode text")
         return value
     if isinstance(value, bool) or not isinstance(value, int):
-        kind = "null" if value is None else f"{value!r:.80}"
+        kind = "null" if value is None else f"{brief(value)}"
         raise InvalidInput(f"{place}: an id is a string or a 64-bit integer, not {kind}")
     if not -_INT_MAX <= value < _INT_MAX:
         shown = f"{value}" if value.bit_length() < 512 else f"of {value.bit_length()} bits"

@@ -2,17 +2,19 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from contrada.errors import InvalidInput
+from contrada.matching.arrow_values import find_column, find_rows
 from contrada.matching.columns import (
     EventBatch,
     GeometryColumn,
     Rows,
-    find_column,
     read_geometries,
+    read_geometry_values,
 )
 from contrada.matching.engine import FindFaults, find_no_faults
 from contrada.matching.ids import read_id_column
@@ -49,31 +51,46 @@ def receive(
 ) -> ReceivedEvents:
     """Decode a batch, and say which rows are bad: what they match must not count.
 
-    `find_more_faults` judges the geometries that subscriptions read, once they are sound.
+    What no subscription reads as a geometry is not judged. `find_more_faults` judges what one
+    reads, once it is sound.
     """
     columns = {field.name: batch.column(i) for i, field in enumerate(batch.schema)}
     if GEOMETRY not in columns and geometry_columns:
         columns[GEOMETRY] = columns[geometry_columns[0]]  # the primary one, whatever its name
-    wanted = {GEOMETRY, *geometry_attributes, *geometry_columns}
     geometries: dict[str, GeometryColumn] = {}
     bad: dict[int, Fault] = {}
     mended: dict[int, Fault] = {}
-    for attribute in sorted(wanted):
-        array = find_column(columns, attribute)
-        if array is None:
+    for attribute in sorted(geometry_attributes):
+        found = _read_geometries(columns, attribute, repair)
+        if found is None:
             continue
-        column = geometries[attribute] = read_geometries(array, repair=repair)
+        values, column = found
+        geometries[attribute] = column
         mended |= column.mended
-        if attribute in geometry_attributes:
-            column.set_aside(find_more_faults(column.shapes))
+        column.set_aside(find_more_faults(column.shapes))
         for row, fault in column.faults.items():
-            place = f"column {attribute!r}: {fault.message}{shown(array[row].as_py())}"
+            place = f"column {attribute!r}: {fault.message}{shown(_one(values, row))}"
             bad.setdefault(row, Fault(fault.code, place))
     ids = _read_ids(batch, columns, first_row, id_column, name)
     for row in np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False)).tolist():
         bad.setdefault(row, Fault("null_id", f"column {id_column!r}: the id is null"))
     events = EventBatch(columns, batch.num_rows, geometries)
     return ReceivedEvents(events, ids, first_row, bad, mended)
+
+
+def _read_geometries(
+    columns: dict[str, pa.Array], attribute: str, repair: bool
+) -> tuple[pa.Array | list[Any], GeometryColumn] | None:
+    """Decode an attribute; None where no column can have it."""
+    array = find_column(columns, attribute)
+    if array is not None:
+        return array, read_geometries(array, f"column {attribute!r}", repair=repair)
+    values = find_rows(columns, attribute)
+    return None if values is None else (values, read_geometry_values(values, repair=repair))
+
+
+def _one(values: pa.Array | list[Any], row: int) -> Any:
+    return values[row].as_py() if isinstance(values, pa.Array) else values[row]
 
 
 def _read_ids(

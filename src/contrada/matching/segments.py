@@ -5,10 +5,10 @@ Small segments are merged as they pile up, so that n single additions cost n log
 only marks the row. Whoever holds a version goes on seeing it whatever is added or removed.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,10 @@ from contrada.matching.columns import EventBatch, Rows
 from contrada.matching.engine import FindFaults, Index, MakeIndex, find_no_faults
 from contrada.model.event import Event
 from contrada.model.subscription import Id, Subscription
+from contrada.threads import once
 
 _GROWTH = 4  # a segment is merged into its elder once the elder is not this much larger
+_QUIETLY = np.errstate(all="ignore")  # coordinates may be so large that products are infinite
 
 
 class _Rows:
@@ -28,7 +30,7 @@ class _Rows:
         self.subscriptions = subscriptions
         self._make_index = make_index
 
-    @cached_property
+    @once
     def index(self) -> Index:
         return self._make_index(self.subscriptions)
 
@@ -40,7 +42,7 @@ class _Rows:
         twin.__dict__["index"] = self.index.without(positions)
         return twin
 
-    @cached_property
+    @once
     def ids_by_rank(self) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
         """Give the ids in order, and the place of each position in that order."""
         order = sorted(range(len(self.subscriptions)), key=lambda p: self.subscriptions[p].id)
@@ -50,7 +52,7 @@ class _Rows:
         ranks[order] = np.arange(len(order))
         return ids, ranks
 
-    @cached_property
+    @once
     def subscribers(self) -> tuple[list[Id], NDArray[np.int64]]:
         """Give the subscribers, and the number of the one that each position has; -1 for none."""
         number_of: dict[Id, int] = {}
@@ -60,17 +62,16 @@ class _Rows:
         ]
         return list(number_of), np.array(numbers, np.int64)
 
-    @cached_property
+    @once
     def position_of(self) -> dict[Id, int]:
         return {s.id: position for position, s in enumerate(self.subscriptions)}
 
-    @cached_property
-    def geometry_attributes(self) -> frozenset[str]:
-        return frozenset(
-            name for s in self.subscriptions for name in s.predicate.geometry_attributes()
-        )
+    @once
+    def geometry_readers(self) -> Counter[str]:
+        """Count the subscriptions that read each attribute as a geometry."""
+        return _count_readers(self.subscriptions)
 
-    @cached_property
+    @once
     def attributes(self) -> frozenset[str]:
         return frozenset(name for s in self.subscriptions for name in s.predicate.attributes())
 
@@ -83,11 +84,21 @@ class _Segment:
     is_alive: NDArray[np.bool_]
     groups: NDArray[np.int64]  # the living rows are numbered, each a group of its own
     living_count: int
+    gone_readers: Counter[str]  # of those removed: how many read each attribute as a geometry
 
     @staticmethod
-    def of(rows: _Rows, is_alive: NDArray[np.bool_]) -> "_Segment":
+    def of(
+        rows: _Rows, is_alive: NDArray[np.bool_], gone_readers: Counter[str] | None = None
+    ) -> "_Segment":
         groups = np.where(is_alive, np.arange(len(is_alive)), -1)
-        return _Segment(rows, is_alive, groups, int(is_alive.sum()))
+        gone_readers = Counter() if gone_readers is None else gone_readers
+        return _Segment(rows, is_alive, groups, int(is_alive.sum()), gone_readers)
+
+    def geometry_attributes(self) -> Iterator[str]:
+        """Name the attributes that a living row reads as geometries."""
+        for name, count in self.rows.geometry_readers.items():
+            if count > self.gone_readers[name]:
+                yield name
 
     def living(self) -> Iterator[Subscription]:
         for subscription, is_alive in zip(self.rows.subscriptions, self.is_alive, strict=True):
@@ -148,6 +159,7 @@ class SubscriptionSet:
         rows = _Rows(subscriptions, self._make_index)
         return _Segment.of(rows, np.ones(len(subscriptions), bool))
 
+    @_QUIETLY
     def match(self, event: Event) -> list[Id]:
         """Find the ids of the subscriptions that an event satisfies, sorted."""
         found: list[Id] = []
@@ -157,6 +169,7 @@ class SubscriptionSet:
             found += ids[np.sort(ranks[positions])].tolist()
         return sorted(found)
 
+    @_QUIETLY
     def subscribers(self, event: Event) -> list[Id]:
         """Find whom to forward an event to; no filter of a subscriber already found is tried."""
         found: set[Id] = set()
@@ -168,6 +181,7 @@ class SubscriptionSet:
             found.update(names[number] for number in numbers[positions].tolist())
         return sorted(found, key=lambda s: (isinstance(s, str), s))
 
+    @_QUIETLY
     def match_batch(self, batch: EventBatch) -> tuple[Rows, NDArray[np.int64]]:
         """Find all pairs of row and subscription, as rows and ranks in `ids`, in that order."""
         found = [np.zeros(0, np.int64)]
@@ -182,40 +196,42 @@ class SubscriptionSet:
         rows, ranks = np.divmod(keys, max(len(self.ids), 1))
         return rows, ranks
 
-    @cached_property
+    @once
     def ids(self) -> list[Id]:
         """List all ids in order, each once, with those removed but not yet merged away."""
         return sorted(set(self._slots))
 
-    @cached_property
+    @once
     def subscribers_by_rank(self) -> list[Id | None]:
         """List the subscribers in the order of `ids`."""
         subscriber_of = {s.id: s.subscriber for s in self}
         return [subscriber_of.get(id_) for id_ in self.ids]
 
-    @cached_property
+    @once
     def _slots(self) -> list[Id]:
         return [s.id for segment in self._segments for s in segment.rows.subscriptions]
 
-    @cached_property
+    @once
     def _ranks(self) -> NDArray[np.int64]:
         rank_of = {id_: rank for rank, id_ in enumerate(self.ids)}
         return np.array([rank_of[id_] for id_ in self._slots], np.int64)
 
-    @cached_property
+    @once
     def geometry_attributes(self) -> frozenset[str]:
         """Name the attributes that a subscription reads as geometries."""
-        return frozenset[str]().union(*(s.rows.geometry_attributes for s in self._segments))
+        return frozenset(name for s in self._segments for name in s.geometry_attributes())
 
-    @cached_property
+    @once
     def attributes(self) -> frozenset[str]:
         """Name the attributes that a subscription reads."""
         return frozenset[str]().union(*(s.rows.attributes for s in self._segments))
 
+    @_QUIETLY
     def breadth(self) -> int:
         """Count the filters that any event may satisfy: so many answers an event may have."""
         return sum(segment.rows.index.breadth() for segment in self._segments)
 
+    @_QUIETLY
     def stats(self) -> dict[str, int]:
         """Count subscriptions and what the indexes hold."""
         counts = {"subscriptions": len(self), "segments": len(self._segments)}
@@ -231,8 +247,14 @@ def _without(segment: _Segment, removed: Collection[Id]) -> _Segment:
     if not gone:
         return segment
     is_alive = segment.is_alive.copy()
-    is_alive[gone] = False
-    return _Segment.of(segment.rows.without(gone), is_alive)
+    newly = [position for position in gone if is_alive[position]]
+    is_alive[newly] = False
+    readers = _count_readers(segment.rows.subscriptions[position] for position in newly)
+    return _Segment.of(segment.rows.without(gone), is_alive, segment.gone_readers + readers)
+
+
+def _count_readers(subscriptions: Iterable[Subscription]) -> Counter[str]:
+    return Counter(name for s in subscriptions for name in set(s.predicate.geometry_attributes()))
 
 
 def _is_due(elder: _Segment, younger: _Segment) -> bool:

@@ -7,10 +7,11 @@ from typing import Any
 import pyarrow as pa
 from shapely.geometry.base import BaseGeometry
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, brief
 from contrada.language import make_predicate, read
-from contrada.limits import FILTERS_MAX
-from contrada.matching.columns import as_values, read_geometries
+from contrada.limits import FILTERS_MAX, NAME_LENGTH_MAX
+from contrada.matching.arrow_values import as_values
+from contrada.matching.columns import read_geometries
 from contrada.matching.ids import read_id, read_id_column
 from contrada.matching.simplify import simplify
 from contrada.model.event import GEOMETRY
@@ -33,7 +34,7 @@ class PredicateReader:
         """Refuse predicates of more than `filters_max` filters; simplify the others, or do not."""
         is_number = isinstance(filters_max, int) and not isinstance(filters_max, bool)
         if not is_number or filters_max < 1:
-            raise InvalidInput(f"filters_max must be a number >= 1, not {filters_max!r:.80}")
+            raise InvalidInput(f"filters_max must be a number >= 1, not {brief(filters_max)}")
         self._filters_max = filters_max
         self._simplify = simplify
         self._parsed: dict[str, Predicate] = {}
@@ -70,7 +71,7 @@ class PredicateReader:
         try:
             rest = self.parse(where)
         except InvalidInput as error:
-            raise InvalidInput(f"where {where!r:.80}: {error}") from None
+            raise InvalidInput(f"where {brief(where)}: {error}") from None
         filters = (dict.fromkeys((constraint, *f.constraints)) for f in rest.filters)
         joined = Predicate(
             And((test, rest.expression)), tuple(Filter(tuple(terms)) for terms in filters)
@@ -154,11 +155,18 @@ class _RowReader:
             else as_values(read_id_column(columns[id_column], f"{name}, column {id_column!r}"))
         )
         self._optional = {
-            key: as_values(columns[key]) if key in columns else [None] * length for key in _OPTIONAL
+            key: as_values(columns[key], f"{name}, column {key!r}")
+            if key in columns
+            else [None] * length
+            for key in _OPTIONAL
         }
         self._geometry_column = geometry_columns[0] if geometry_columns else GEOMETRY
         array = columns.get(self._geometry_column)
-        self._column = None if array is None else read_geometries(array, repair=repair)
+        self._column = (
+            None
+            if array is None
+            else read_geometries(array, f"{name}, column {self._geometry_column!r}", repair=repair)
+        )
         self._array = array
         self._is_known = None if self._column is None else self._column.is_known
 
@@ -197,7 +205,7 @@ class _RowReader:
             for column in ("where", "relation", "attribute"):
                 if self._optional[column][row] is not None:
                     raise InvalidInput(
-                        f"{self._place(row, column)}: {self._optional[column][row]!r:.80} goes "
+                        f"{self._place(row, column)}: {brief(self._optional[column][row])} goes "
                         "with a geometry, and this row has a filter"
                     )
             return self._parse(row, "filter", filter_)
@@ -217,7 +225,7 @@ class _RowReader:
             return self._reader.parse(source)
         except InvalidInput as error:
             raise InvalidInput(
-                f"{self._place(row, column)}: {error} (value {source!r:.120})"
+                f"{self._place(row, column)}: {error} (value {brief(source, 120)})"
             ) from None
 
     def _geometry(self, row: int) -> BaseGeometry:
@@ -273,7 +281,12 @@ def place_of(name: str, row: int, column: str) -> str:
 def read_attribute(value: Any, place: str) -> str:
     """Read the name of an attribute; anything but a text that says something is refused."""
     if not isinstance(value, str) or not value:
-        raise InvalidInput(f"{place}: an attribute has a name, not {value!r:.80}")
+        raise InvalidInput(f"{place}: an attribute has a name, not {brief(value)}")
+    if len(value) > NAME_LENGTH_MAX:
+        raise InvalidInput(
+            f"{place}: the name of an attribute has {len(value):,} characters, more than "
+            f"{NAME_LENGTH_MAX:,} (NAME_LENGTH_MAX): {value:.40}…"
+        )
     return value
 
 
@@ -289,4 +302,4 @@ def shown(value: Any) -> str:
     if isinstance(value, bytes):
         cut = "…" if len(value) > 24 else ""
         return f" (value 0x{value[:24].hex()}{cut}, {len(value)} bytes)"
-    return f" (value {value!r:.80})"
+    return f" (value {brief(value)})"

@@ -3,7 +3,7 @@
 from numbers import Real
 from typing import Any
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, brief
 
 SIDE_MIN, SIDE_MAX = 1e-100, 1e100  # beyond these, products of lengths are no numbers
 
@@ -28,9 +28,9 @@ def read_universe(universe: Any) -> Box:
 def _read_sides(universe: Any) -> Box:
     try:
         west, south, east, north = (_read_number(side) for side in universe)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, NotImplementedError):
         raise InvalidInput(
-            f"the universe must be west, south, east, north, not {universe!r:.80}"
+            f"the universe must be west, south, east, north, not {brief(universe)}"
         ) from None
     return west, south, east, north
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from shapely.geometry.base import BaseGeometry
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, brief
 from contrada.model.geometry import (
     Fault,
     as_array,
@@ -38,7 +38,7 @@ class Event:
     a geometry but cannot be used is refused.
     """
 
-    __slots__ = ("_attributes", "_geometries", "_repair", "id", "place")
+    __slots__ = ("_attributes", "_geometries", "_is_settled", "_repair", "id", "place")
 
     def __init__(
         self,
@@ -48,20 +48,22 @@ class Event:
         geometries: Mapping[str, BaseGeometry | None] | None = None,
         repair: bool = False,
         place: str = "the event",
+        is_settled: bool = False,
     ) -> None:
-        """Wrap attributes; `geometries` are those already read, tidied and judged."""
+        """Wrap attributes; `geometries` are those already read, tidied and judged.
+
+        If that is settled, any other attribute is unknown where a geometry is wanted.
+        """
         self._attributes = attributes
+        self._is_settled = is_settled
         self._geometries: dict[str, BaseGeometry | None] = dict(geometries or {})
         self._repair = repair
         self.id = id
         self.place = place
 
     def value(self, name: str) -> Any:
-        """Give an attribute's value; None where it is absent or null.
-
-        A dotted name is looked up as it stands first, then as a path into nested mappings.
-        """
-        return as_python(_find(self._attributes, name))
+        """Give an attribute's value; None where it is absent or null."""
+        return as_python(find_value(self._attributes, name))
 
     def find_names(self, names: "Names") -> Collection[str]:
         """Give those of some names under which there is something, each once, and maybe others.
@@ -88,11 +90,21 @@ class Event:
     def geometry(self, name: str) -> BaseGeometry | None:
         """Give an attribute as a geometry; None where it is absent, empty or no geometry."""
         if name not in self._geometries:
-            self._geometries[name] = self._read(name)
+            self._geometries[name] = None if self._is_settled else self._read(name)
         return self._geometries[name]
 
+    def settled(self, names: Iterable[str]) -> "Event":
+        """Give the event with some geometries read; a bad one is refused, others stay unread."""
+        return Event(
+            self._attributes,
+            id=self.id,
+            geometries={name: self.geometry(name) for name in names},
+            place=self.place,
+            is_settled=True,
+        )
+
     def _read(self, name: str) -> BaseGeometry | None:
-        value = _find(self._attributes, name)
+        value = find_value(self._attributes, name)
         if is_plain_point(value):
             return value  # most events are points: nothing about them needs tidying
         geometry = read_geometry(value)
@@ -125,17 +137,25 @@ def read_event(event: Any, *, repair: bool = False, place: str = "the event") ->
     if isinstance(event, Event):
         return event
     if not isinstance(event, Mapping):
-        raise InvalidInput(f"{place} must be a mapping, not {type(event).__name__}: {event!r:.80}")
+        raise InvalidInput(f"{place} must be a mapping, not {type(event).__name__}: {brief(event)}")
     if "specversion" in event and isinstance(event.get("data"), Mapping):
         inner = read_event(event["data"], repair=repair, place=place)
-        inner.id = event.get("id") if inner.id is None else inner.id
+        if inner.id is None and inner.value("id") is None:
+            inner.id = event.get("id")
         return inner
     kind = event.get("type")
     if isinstance(kind, str) and kind == "FeatureCollection" and "features" in event:
         raise InvalidInput(f"{place} is a FeatureCollection: give its features to match_many")
-    if isinstance(kind, str) and kind == "Feature" and ("properties" in event or GEOMETRY in event):
+    if is_feature(event):
         return _read_feature(event, repair, place)
     return Event(event, repair=repair, place=place)
+
+
+def is_feature(value: Mapping[str, Any]) -> bool:
+    """Tell whether a mapping is a GeoJSON Feature, not just of a type that somebody calls so."""
+    kind = value.get("type")
+    is_named_so = isinstance(kind, str) and kind == "Feature"
+    return is_named_so and ("properties" in value or GEOMETRY in value)
 
 
 def _read_feature(feature: Mapping[str, Any], repair: bool, place: str) -> Event:
@@ -143,11 +163,12 @@ def _read_feature(feature: Mapping[str, Any], repair: bool, place: str) -> Event
     if properties is None:
         properties = {}
     if not isinstance(properties, Mapping):
-        raise InvalidInput(f"{place}: properties must be an object, not {properties!r:.80}")
+        raise InvalidInput(f"{place}: properties must be an object, not {brief(properties)}")
     attributes = {**properties, GEOMETRY: feature.get(GEOMETRY)}
-    if feature.get("id") is not None:
-        attributes.setdefault("id", feature["id"])
-    return Event(attributes, id=feature.get("id"), repair=repair, place=place)
+    id_ = as_python(feature.get("id"))
+    if id_ is not None:
+        attributes["id"] = id_  # as in files: a property of that name counts where there is none
+    return Event(attributes, id=id_, repair=repair, place=place)
 
 
 def paths_of(name: str) -> list[str]:
@@ -155,15 +176,30 @@ def paths_of(name: str) -> list[str]:
     return [name[:i] for i, letter in enumerate(name) if letter == "."] + [name]
 
 
-def _find(attributes: Mapping[str, Any], name: str) -> Any:
-    if "." not in name or name in attributes:
+def find_value(attributes: Mapping[str, Any], name: str) -> Any:
+    """Find the value of an attribute; None where it is absent or null.
+
+    A dotted name is looked up as it stands, then as a path into nested mappings: the first value
+    that is not null counts, and of two paths the one that begins with the shorter name comes first.
+    """
+    if "." not in name:
         return attributes.get(name)
-    dot = name.find(".")
-    while dot != -1:
-        inner = attributes.get(name[:dot])
-        if isinstance(inner, Mapping):
-            value = _find(inner, name[dot + 1 :])
-            if value is not None:
-                return value
-        dot = name.find(".", dot + 1)
+    pending: list[tuple[Mapping[str, Any], str]] = [(attributes, name)]
+    while pending:
+        outer, rest = pending.pop()
+        value = outer.get(rest)
+        if as_python(value) is not None:
+            return value
+        for path in reversed(find_beginnings(outer, rest)):
+            inner = outer[path]
+            if isinstance(inner, Mapping):
+                pending.append((inner, rest[len(path) + 1 :]))
     return None
+
+
+def find_beginnings(names: Collection[str], dotted: str) -> list[str]:
+    """List the names at which the path of a dotted one may begin, the shortest first."""
+    if dotted.count(".") < len(names):
+        return [path for path in paths_of(dotted)[:-1] if path in names]
+    found = [name for name in names if isinstance(name, str) and dotted.startswith(f"{name}.")]
+    return sorted(found, key=len)

@@ -178,8 +178,6 @@ def referenced_columns(events: "DataFrame", attributes: Collection[str], strict:
         if strict:
             raise InvalidInput(message)
         warnings.warn(message, stacklevel=4)
-    if GEOMETRY in events.columns:
-        found.append(GEOMETRY)
     return found
 
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from contrada.matching.grid import LONGITUDE_LATITUDE, Box
 from contrada.matching.lookup import LookupTable, loads, make_lookup_table, weigh
+from contrada.matching.universe import SIDE_MIN
 from contrada.spark.answering import AnswerShape
-from contrada.spark.segments import AssignTask, CellCountTask, EventCountTask, SegmentTask
+from contrada.spark.segments import FAR, AssignTask, CellCountTask, EventCountTask, SegmentTask
 from contrada.spark.staging import Part, StagedSet
 from contrada.spark.subscribing import Subscribed
 from contrada.spark.worker import EventColumns
@@ -95,7 +96,8 @@ def _divide(
 ) -> tuple[LookupTable, NDArray[np.float64]]:
     """Make the table, and say how heavy each of its partitions is."""
     evaluator = subscribed.staged.evaluator
-    universe = _choose_universe(subscribed)
+    own = evaluator.grid
+    universe = choose_universe(subscribed.bounds) if own is None else own.universe
     level = LEVEL if evaluator.grid is None else min(LEVEL, evaluator.grid.level)
     counting = CellCountTask(subscribed.staged.uri, level, universe, evaluator)
     cells = _histogram(_parts(spark, subscribed.staged).mapInArrow(counting, "code long, n long"))
@@ -110,16 +112,20 @@ def _divide(
     return refined, loads(table, weights)
 
 
-def _choose_universe(subscribed: Subscribed) -> Box:
-    """Take the evaluator's own universe, or else the bounds of all anchors."""
-    grid = subscribed.staged.evaluator.grid
-    if grid is not None:
-        return grid.universe
-    universe = subscribed.bounds or LONGITUDE_LATITUDE
-    west, south, east, north = universe
-    if not (west < east and south < north):  # all on one line: any box around it will do
-        universe = (west - 1, south - 1, east + 1, north + 1)
-    return universe
+def choose_universe(bounds: Box | None) -> Box:
+    """Take the bounds of all anchors, as far as numbers can be reckoned with; any box for none."""
+    west, south, east, north = bounds or LONGITUDE_LATITUDE
+    (west, east), (south, north) = _choose_sides(west, east), _choose_sides(south, north)
+    return west, south, east, north
+
+
+def _choose_sides(low: float, high: float) -> tuple[float, float]:
+    low, high = max(low, -FAR), min(high, FAR)
+    low, high = min(low, FAR), max(high, -FAR)
+    if high - low >= SIDE_MIN:
+        return low, high
+    margin = max(1.0, abs(low) * 2.0**-20)  # all on one line: anything around it will do
+    return low - margin, high + margin
 
 
 def _histogram(counted: "DataFrame") -> dict[int, int]:

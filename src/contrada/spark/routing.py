@@ -7,7 +7,6 @@ no cell, bad ones among them, have their home outside.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from zlib import crc32
 
 import numpy as np
@@ -22,6 +21,7 @@ from contrada.spark.answering import ROWS_MAX
 from contrada.spark.segments import bound, boxes_of, meet
 from contrada.spark.versions import Versions
 from contrada.spark.worker import EventColumns
+from contrada.threads import once
 
 TURN = "__turn"  # numbers the events of a job, in no order
 ROUTE = ("__partition", "__is_home", TURN, "__prefixes")
@@ -38,7 +38,7 @@ class Router:
     table: LookupTable
     is_bounded: bool
 
-    @cached_property
+    @once
     def _replicas(self) -> tuple[Ids, Ids]:
         counts = [len(chosen) for chosen in self.table.replicas]
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

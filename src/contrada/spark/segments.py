@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import shapely
 from numpy.typing import NDArray
+from shapely.geometry.base import BaseGeometry
 
 from contrada.files.snapshot import Snapshot, write_snapshot
 from contrada.matcher.saving import load_subscriptions
@@ -16,12 +17,15 @@ from contrada.matching.columns import GeometryColumn
 from contrada.matching.grid import Box, CellLists, Grid
 from contrada.matching.lookup import LookupTable, PrefixLists, make_prefix_lists
 from contrada.matching.table import Ids
+from contrada.matching.universe import SIDE_MAX
 from contrada.model.geometry import Geometries, as_array
 from contrada.model.subscription import Subscription
 from contrada.spark.evaluators import Evaluator
 from contrada.spark.staging import Part, fetch, put
 from contrada.spark.worker import EventColumns
 
+FAR = SIDE_MAX / 4  # whatever lies beyond counts as there
+_FAR_UNIVERSES = 2.0**16  # a kernel bends edges that go sixteen times as far
 _ROWS_MAX = 8_192
 _COLUMNS = ("id", "filter", "geometry", "relation", "attribute", "where", "subscriber")
 
@@ -171,11 +175,29 @@ def prefixes_of(
 
 
 def bound(grid: Grid, shapes: Geometries) -> Geometries:
-    """Let shapes whose outlines run through too many cells stand by their boxes."""
-    long = list(grid.find_faults(shapes))
+    """Let shapes stand by their boxes whose outlines run through too many cells, or too far."""
+    boxes = np.array(shapely.bounds(shapes), float).reshape(-1, 4)
+    with np.errstate(over="ignore"):
+        long = list(grid.find_faults(shapes))
+        beyond = np.abs(boxes / 2 - np.array([*grid.middle, *grid.middle]) / 2)
+        far = (beyond > _FAR_UNIVERSES * np.array([*grid.sides, *grid.sides])).any(axis=1)
+    at = np.union1d(long, np.flatnonzero(far)).astype(np.int64)
     bounded = shapes.copy()
-    bounded[long] = shapely.box(*shapely.bounds(shapes[long]).T)
+    bounded[at] = [_stand_for(grid.universe, box) for box in boxes[at].tolist()]
     return bounded
+
+
+def _stand_for(universe: Box, box: Sequence[float]) -> BaseGeometry:
+    """Give the part of a box within the universe, or what it is drawn to on the rim."""
+    low, high = np.array(universe[:2]), np.array(universe[2:])
+    west, south = np.clip(box[:2], low, high).tolist()
+    east, north = np.clip(box[2:], low, high).tolist()
+    if west < east and south < north:
+        whole: BaseGeometry = shapely.box(west, south, east, north)
+        return whole
+    if west == east and south == north:
+        return shapely.Point(west, south)
+    return shapely.LineString([(west, south), (east, north)])
 
 
 def _join(table: LookupTable, cells: CellLists, owners: Sequence[int], count: int) -> PrefixLists:
@@ -185,11 +207,11 @@ def _join(table: LookupTable, cells: CellLists, owners: Sequence[int], count: in
 
 
 def boxes_of(column: GeometryColumn) -> NDArray[np.float64]:
-    """Give the boxes of geometries; a missing one has a box of NaN."""
+    """Give the boxes of geometries, none beyond `FAR`; a missing one has a box of NaN."""
     boxes = np.array(shapely.bounds(column.shapes), float).reshape(-1, 4)
     at = column.is_point
     boxes[at] = np.stack([column.x[at], column.y[at]] * 2, axis=1)
-    return boxes
+    return np.asarray(np.clip(boxes, -FAR, FAR))
 
 
 def meet(boxes: NDArray[np.float64], universe: Box) -> NDArray[np.bool_]:

@@ -14,11 +14,11 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from contrada.errors import InvalidInput
 from contrada.spark import java
+from contrada.threads import ProcessLock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +27,7 @@ _LOOPBACK = "127.0.0.1"
 _ARROW_BATCH_ROWS_MAX = 65_536
 
 _log = logging.getLogger(__name__)
-_starting = Lock()
+_starting = ProcessLock()
 
 
 def session(

@@ -7,7 +7,6 @@ on areas that lie clear of an area's boundary. What is left is open, and an eval
 
 from collections.abc import Collection
 from copy import copy
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -29,6 +28,7 @@ from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatia
 from contrada.model.geometry import Fault, Geometries, as_array, is_area
 from contrada.model.relation import Family, Relation, SpatialRelation, egenhofer
 from contrada.model.subscription import Constraint
+from contrada.threads import once
 
 Kind = tuple[SpatialRelation | None, bool]  # None stands for `dwithin`
 
@@ -80,7 +80,7 @@ class ShapeSet:
         self.geometries = as_array(geometries)
         self.shapes = make_shapes(self.geometries)
 
-    @cached_property
+    @once
     def rings(self) -> tuple[NDArray[np.float64], Ids]:
         """Give the outer ring of each, or of its first part, one after another, and the starts."""
         outlines = shapely.get_exterior_ring(shapely.get_geometry(self.geometries, 0))

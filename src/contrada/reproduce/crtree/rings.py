@@ -1,7 +1,6 @@
 """Algorithm 1 without any index: the relations of an event to all regions, by their boundaries."""
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +12,7 @@ from contrada.kernels.discretising import CONTAINS, DISJOINT, INSIDE, OVERLAPS, 
 from contrada.matching.table import Ids
 from contrada.reproduce.crtree.measuring import Events, mean_ms
 from contrada.reproduce.workloads import Regions
+from contrada.threads import once
 
 Coordinates = NDArray[np.float64]
 
@@ -109,7 +109,7 @@ class RingSet:
         edges = np.maximum(self._longest_edges, _edge_lengths(_ring(event)).max())
         return np.asarray(np.minimum(edges, _HALF_LENGTH / density if density else np.inf) / 2)
 
-    @cached_property
+    @once
     def _longest_edges(self) -> Coordinates:
         lengths = _edge_lengths(self._xy)
         lengths[self._starts[1:-1] - 1] = 0  # from ring to ring

@@ -10,7 +10,6 @@ An event rises from its publisher to the root and goes down to each child whose 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from contrada.overlay.boxes import Box
 from contrada.simulation.publishing import contain
 from contrada.simulation.workloads import Array
+from contrada.threads import once
 
 ROOT = -1  # the virtual root: no subscriber
 
@@ -38,7 +38,7 @@ class ContainmentTree:
         self._boxes = boxes
         self.parents = _find_containers(boxes)
 
-    @cached_property
+    @once
     def _children(self) -> dict[int, NDArray[np.intp]]:
         order = np.argsort(self.parents, kind="stable")
         found, starts = np.unique(self.parents[order], return_index=True)

@@ -1,0 +1,94 @@
+"""What threads share and a forked process inherits: values made once, and locks.
+
+The lock of a thread that a fork left behind would never be opened in the child, so everything here
+counts for one process only.
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar, overload
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class _Making:
+    """A value that a thread is about to make."""
+
+    thread: int = field(default_factory=threading.get_ident)
+    is_over: threading.Event = field(default_factory=threading.Event)
+
+
+class once(Generic[Value]):  # noqa: N801  used like `property`
+    """A property that is made when it is first asked for, and then kept.
+
+    Unlike `functools.cached_property`, which before Python 3.12 lets no two objects of a class make
+    theirs at once, nobody waits here but for the very value that is being made. A child of a fork
+    makes what a thread of its parent was making.
+    """
+
+    def __init__(self, make: Callable[[Any], Value]) -> None:
+        """Take the method that makes the value."""
+        self._make = make
+        self._makings: dict[tuple[int, int], _Making] = {}
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Keep values under the name of the property, where Python looks first."""
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type) -> Value: ...
+
+    def __get__(self, instance: object | None, owner: type) -> Self | Value:
+        """Make the value, or wait for the thread that is making it."""
+        if instance is None:
+            return self
+        while self._name not in instance.__dict__:
+            mine = _Making()
+            key = (os.getpid(), id(instance))
+            making = self._makings.setdefault(key, mine)
+            if making is mine:
+                self._make_alone(instance, key)
+            elif making.thread == mine.thread:  # in a signal handler: waiting would be for itself
+                return self._make(instance)
+            else:
+                making.is_over.wait()
+        value: Value = instance.__dict__[self._name]
+        return value
+
+    def _make_alone(self, instance: object, key: tuple[int, int]) -> None:
+        """Make the value, unless another thread did so before this one set out to."""
+        try:
+            if self._name not in instance.__dict__:
+                instance.__dict__[self._name] = self._make(instance)
+        finally:
+            self._makings.pop(key).is_over.set()
+
+
+class ProcessLock:
+    """A lock between the threads of a process; in a child of a fork it is open.
+
+    It must guard nothing that is half done while it is closed: the child goes on from there.
+    """
+
+    def __init__(self) -> None:
+        """Start open."""
+        self._locks: dict[int, threading.Lock] = {}
+
+    def __enter__(self) -> None:
+        self._locks.setdefault(os.getpid(), threading.Lock()).acquire()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._locks[os.getpid()].release()

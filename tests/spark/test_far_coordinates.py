@@ -1,0 +1,96 @@
+"""Where events and subscriptions go that lie farther away than products of numbers reach."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import shapely
+from hypothesis import given
+from hypothesis import strategies as st
+from shapely.geometry.base import BaseGeometry
+
+from contrada import Matcher
+from contrada.matching.columns import read_geometries
+from contrada.matching.grid import Grid
+from contrada.matching.lookup import LookupTable, Weights, make_lookup_table
+from contrada.model.geometry import as_array
+from contrada.spark.evaluators import EXACT
+from contrada.spark.partitioned import LEVEL, choose_universe
+from contrada.spark.routing import Router
+from contrada.spark.segments import CellCountTask, prefixes_of
+
+FAR = [1e-320, 1e-200, 1e-9, 1.0, 180.0, 1e7, 1e20, 1e98, 1e100, 1e150, 1e200, 1e300, 1.7e308]
+COORDINATES = [0.0, *FAR, *(-x for x in FAR)]
+places = st.tuples(st.sampled_from(COORDINATES), st.sampled_from(COORDINATES))
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> BaseGeometry:
+    """A point, a line, a box or a triangle between places near and far."""
+    corners = sorted(set(draw(st.lists(places, min_size=1, max_size=3))))
+    if len(corners) == 1:
+        return shapely.Point(corners[0])
+    if len(corners) == 2:
+        (west, south), (east, north) = corners
+        is_box = west < east and south != north and draw(st.booleans())
+        return shapely.box(west, south, east, north) if is_box else shapely.LineString(corners)
+    with np.errstate(all="ignore"):
+        triangle = shapely.Polygon(corners)
+        return triangle if triangle.is_valid else shapely.LineString(corners)
+
+
+def divide(matcher: Matcher) -> LookupTable:
+    """Divide space as the plan does, as finely as it can."""
+    anchors = [shape for s in matcher.freeze() for _, shape in EXACT.anchors_of(s) or ()]
+    bounds = shapely.total_bounds(as_array(anchors)).tolist() if anchors else None
+    universe = choose_universe(bounds)
+    task = CellCountTask("", LEVEL, universe, EXACT)
+    counted = task._count(as_array(anchors)).to_pydict()
+    codes, counts = np.array(counted["code"], np.int64), np.array(counted["n"], float)
+    return make_lookup_table(universe, Weights(LEVEL, codes, counts), 8, theta=0.5)
+
+
+def lists(starts: Any, values: Any) -> list[set[int]]:
+    return [set(values[start:end].tolist()) for start, end in pairwise(starts.tolist())]
+
+
+@given(st.lists(shapes(), min_size=1, max_size=4), st.lists(shapes(), min_size=1, max_size=4))
+def test_what_matches_has_a_prefix_in_common_however_far_it_lies(
+    subscribed: list[BaseGeometry], published: list[BaseGeometry]
+) -> None:
+    matcher = Matcher()
+    for number, shape in enumerate(subscribed):
+        matcher.add(number, geometry=shape)
+    table = divide(matcher)
+    held = prefixes_of(sorted(matcher.freeze(), key=lambda s: s.id), table, EXACT)
+    column = read_geometries(pa.array([shape.wkb for shape in published]))
+    router = Router(table, is_bounded=False)
+    owners, prefixes = router.prefixes(column, np.arange(len(published)))
+    visited = [set(prefixes[owners == row].tolist()) for row in range(len(published))]
+    homes = lists(held.list_starts, held.prefixes)
+    anchored = {s.id for s in matcher.freeze() if EXACT.anchors_of(s) is not None}
+    for row, shape in enumerate(published):
+        for id_ in matcher.match({"geometry": shape}):
+            assert id_ not in anchored or visited[row] & homes[int(id_)]
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        (1e300, 1e300, 1e300, 1e300),
+        (-1e308, -1e308, 1e308, 1e308),
+        (0, 0, 1e-300, 1e-300),
+        (5, 5, 5, 5),
+        (1e17, 0, 1e17, 10),
+        None,
+    ],
+)
+def test_any_bounds_have_a_universe(bounds: tuple[float, float, float, float] | None) -> None:
+    west, south, east, north = choose_universe(bounds)
+    assert west < east
+    assert south < north
+    Grid(LEVEL, (west, south, east, north))  # which refuses what it cannot divide

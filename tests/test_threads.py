@@ -1,0 +1,190 @@
+"""Values made once and locks: what threads wait for, and what a forked child inherits."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from contrada.threads import once
+
+PATIENCE_S = 60  # for what must happen at once
+
+
+class Slow:
+    """Makes a value only when it may."""
+
+    def __init__(self) -> None:
+        self.is_making, self.may_finish = threading.Event(), threading.Event()
+        self.made = 0
+
+    @once
+    def value(self) -> int:
+        """Count how often it is made."""
+        self.is_making.set()
+        assert self.may_finish.wait(PATIENCE_S)
+        self.made += 1
+        return self.made
+
+
+def test_no_object_waits_while_another_of_its_class_makes_its_value() -> None:
+    slow, quick = Slow(), Slow()
+    quick.may_finish.set()
+    with ThreadPoolExecutor(2) as pool:
+        waiting = pool.submit(lambda: slow.value)
+        assert slow.is_making.wait(PATIENCE_S)
+        try:
+            assert pool.submit(lambda: quick.value).result(PATIENCE_S) == 1
+        finally:
+            slow.may_finish.set()
+        assert waiting.result(PATIENCE_S) == 1
+
+
+def test_threads_that_ask_for_one_value_at_once_get_the_same_one() -> None:
+    slow = Slow()
+    with ThreadPoolExecutor(4) as pool:
+        asking = [pool.submit(lambda: slow.value) for _ in range(4)]
+        assert slow.is_making.wait(PATIENCE_S)
+        slow.may_finish.set()
+        assert [each.result(PATIENCE_S) for each in asking] == [1] * 4
+    assert slow.made == 1
+
+
+def test_a_value_that_cannot_be_made_is_tried_by_whoever_asks_next() -> None:
+    class Failing:
+        tried = 0
+
+        @once
+        def value(self) -> int:
+            self.tried += 1
+            if self.tried < 3:
+                raise ValueError(f"try {self.tried}")
+            return self.tried
+
+    failing = Failing()
+    for message in ("try 1", "try 2"):
+        with pytest.raises(ValueError, match=message):
+            failing.value  # noqa: B018
+    assert (failing.value, failing.value, failing.tried) == (3, 3, 3)
+
+
+def test_a_value_that_asks_for_itself_meanwhile_is_not_waited_for() -> None:
+    class Nested:
+        depth = 0
+
+        @once
+        def value(self) -> int:
+            self.depth += 1
+            return self.depth if self.depth > 1 else self.value + 10
+
+    assert Nested().value == 12
+
+
+def test_the_property_of_a_class_says_what_it_is() -> None:
+    assert Slow.value.__doc__ == "Count how often it is made."
+
+
+# A fork copies the locks of threads that do not exist in the child, where nobody would open them.
+
+FORKED = """
+import os, signal, sys, threading
+import contrada.matching.strtree as strtree
+from contrada import Matcher
+
+matcher = Matcher()
+matcher.add("a", "S_INTERSECTS(geometry, POLYGON((0 0,4 0,4 4,0 0)))")
+event = {"geometry": "POINT(3 1)"}
+is_inside, may_leave = threading.Event(), threading.Event()
+parent = os.getpid()
+
+def stop_here(*_):
+    if os.getpid() == parent:
+        is_inside.set()
+        may_leave.wait()
+
+def fork_and_run(task):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # a child that hangs dies of it
+        try:
+            task()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    may_leave.set()
+    return status
+"""
+
+IN_A_BUILD = """
+make_trees = strtree.make_trees
+strtree.make_trees = lambda *given: (stop_here(), make_trees(*given))[1]
+builder = threading.Thread(target=matcher.match, args=[event])
+def task():
+    assert matcher.match(event) == ["a"]
+"""
+
+IN_AN_ADD = """
+object.__setattr__(matcher._engine, "check", stop_here)
+builder = threading.Thread(target=matcher.add, args=["b", "n > 0"])
+def task():
+    matcher.add("c", "n > 1")
+    assert matcher.match({"n": 2}) == ["c"] and matcher.match(event) == ["a"]
+    assert matcher.match_many([event])["subscription"].to_pylist() == ["a"]
+"""
+
+IN_A_COUNT = """
+class Totals(dict):
+    def __setitem__(self, name, value):
+        stop_here()
+        super().__setitem__(name, value)
+matcher._counts._totals = Totals(matcher._counts._totals)
+builder = threading.Thread(target=matcher.match_many, args=[[event]])
+def task():
+    assert matcher.match_many([event])["subscription"].to_pylist() == ["a"]
+    matcher.stats()
+"""
+
+IN_THE_COMPILER = """
+import numba
+from numba.core.compiler_lock import global_compiler_lock
+
+double = numba.njit(lambda x: 2 * x)
+
+def compile_until_the_fork():
+    with global_compiler_lock:
+        is_inside.set()
+        may_leave.wait(60)
+
+os.register_at_fork(before=may_leave.set)  # what is registered last runs first
+builder = threading.Thread(target=compile_until_the_fork)
+def task():
+    assert double(2) == 4
+"""
+
+RUN = """
+builder.start()
+assert is_inside.wait(60)
+print(fork_and_run(task))
+builder.join()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
+@pytest.mark.parametrize(
+    "where",
+    [IN_A_BUILD, IN_AN_ADD, IN_A_COUNT, IN_THE_COMPILER],
+    ids=["build", "add", "count", "compiler"],
+)
+def test_a_child_matches_although_a_thread_of_its_parent_was_busy_at_the_fork(where: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKED + where + RUN],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert run.stdout == "0\n", run.stderr[-1000:]
