@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -188,3 +189,23 @@ def test_a_child_matches_although_a_thread_of_its_parent_was_busy_at_the_fork(wh
         timeout=300,
     )
     assert run.stdout == "0\n", run.stderr[-1000:]
+
+
+def test_a_child_leaves_the_temporary_folders_of_its_parent_alone() -> None:
+    program = """
+import os, sys
+from contrada.machine import temporary_folder
+
+folder = temporary_folder("test")
+child = os.fork()
+if child == 0:
+    sys.exit(0)
+os.waitpid(child, 0)
+print(folder.exists(), folder)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    is_there, folder = done.stdout.split()
+    assert is_there == "True"
+    assert not Path(folder).exists()

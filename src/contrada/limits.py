@@ -30,4 +30,5 @@ MEND_PAIRS_MAX = 4_000_000  # of edges whose boxes meet
 
 # Files
 ROW_BYTES_MAX = 64 * 2**20  # of one row in text: it must be in memory as a whole
+COLUMNS_MAX = 10_000  # of one text file, those inside others too
 JSON_DEPTH_MAX = 64  # objects and lists within each other: as many as Arrow's files hold

@@ -1,7 +1,9 @@
 """What one user's processes on one machine share: cache folders, locks, files that appear whole."""
 
+import atexit
 import os
 import secrets
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -37,6 +39,19 @@ def _parents() -> Iterator[Path]:
 
 def _user() -> int:
     return os.getuid() if sys.platform != "win32" else 0
+
+
+def temporary_folder(purpose: str) -> Path:
+    """Make a folder that goes when this process ends; a child of a fork leaves it alone."""
+    folder = Path(tempfile.mkdtemp(prefix=f"contrada-{purpose}-"))
+    owner = os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == owner:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return folder
 
 
 @contextmanager

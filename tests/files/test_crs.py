@@ -69,3 +69,13 @@ def test_an_unknown_system_is_refused_with_its_text(stated: object) -> None:
 def test_comparing_with_an_unknown_system_is_refused() -> None:
     with pytest.raises(InvalidInput, match="unknown coordinate system"):
         is_same_crs("EPSG:4326", "north of here")
+
+
+@pytest.mark.parametrize("stated", [["EPSG:4326"], 4.5, True, b"EPSG:4326", object()])
+def test_what_names_no_system_by_its_type_is_refused(stated: object) -> None:
+    with pytest.raises(InvalidInput, match="crs: a coordinate system is a text or PROJJSON, not"):
+        spell_crs(stated, "crs")
+
+
+def test_a_bare_number_is_a_code_of_epsg() -> None:
+    assert spell_crs(3857, "crs") == "EPSG:3857"

@@ -135,3 +135,25 @@ def test_the_name_of_a_member_is_a_text(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(InvalidInput, match="line 1, column 2: expected the name of a member"):
             read_rows(path)
+
+
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_a_file_of_ever_new_columns_is_refused(tmp_path: Path, is_inside: bool) -> None:
+    path = tmp_path / "x.ndjson"
+    names = [{f"k{row}_{i}": 1 for i in range(100)} for row in range(101)]
+    path.write_text("\n".join(json.dumps({"m": n} if is_inside else n) for n in names))
+    with pytest.raises(InvalidInput) as caught:
+        read_rows(path)
+    place = '"m.k99_99" in row 99' if is_inside else '"k100_0" in row 100'
+    assert str(caught.value).endswith(
+        f"more than 10,000 columns, those inside others included (COLUMNS_MAX), with {place}"
+    )
+
+
+def test_a_header_of_too_many_columns_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text(",".join(f"c{i}" for i in range(10_001)) + "\n")
+    with pytest.raises(
+        InvalidInput, match=r"the header has 10,001 columns, more than 10,000 \(COL"
+    ):
+        read_rows(path)

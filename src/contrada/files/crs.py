@@ -13,7 +13,7 @@ from typing import Any
 from pyproj import CRS
 from pyproj.exceptions import CRSError
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, brief
 from contrada.files.showing import show
 
 LONGITUDE_LATITUDE = "OGC:CRS84"
@@ -22,10 +22,16 @@ LONGITUDE_LATITUDE = "OGC:CRS84"
 def spell_crs(stated: object, name: str) -> str | None:
     """Spell the system that the source `name` states, as `EPSG:4326` where it has a code.
 
-    `stated` is a string, a PROJJSON mapping, or None where the source does not know.
+    `stated` is a string, an EPSG code, a PROJJSON mapping, or None where the source does not know.
     """
-    if stated is None or stated == "":
+    if stated is None or (isinstance(stated, str) and not stated):
         return None
+    if isinstance(stated, int) and not isinstance(stated, bool):
+        stated = f"EPSG:{stated}"
+    if not isinstance(stated, str | dict):
+        raise InvalidInput(
+            f"{name}: a coordinate system is a text or PROJJSON, not {brief(stated)}"
+        )
     code = _find_code(stated)
     if code is not None:
         with contextlib.suppress(InvalidInput):

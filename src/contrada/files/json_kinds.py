@@ -17,7 +17,7 @@ import pyarrow as pa
 from contrada.errors import InvalidInput
 from contrada.files.geojson_wkb import is_geometry
 from contrada.files.showing import show
-from contrada.limits import JSON_DEPTH_MAX
+from contrada.limits import COLUMNS_MAX, JSON_DEPTH_MAX
 
 # Null in one of these would mean another id, or a subscription to more than was asked for.
 STRICT = frozenset(("id", "filter", "where", "relation", "attribute", "subscriber"))
@@ -49,6 +49,23 @@ class Numbers:
 
 
 @dataclass(slots=True)
+class ColumnCount:
+    """How many columns a source has, those inside others too."""
+
+    source: str
+    count: int = 0
+
+    def add(self, column: str, row: int) -> None:
+        """Take in one more column, which a row is the first to have."""
+        self.count += 1
+        if self.count > COLUMNS_MAX:
+            raise InvalidInput(
+                f"{self.source}: more than {COLUMNS_MAX:,} columns, those inside others included "
+                f'(COLUMNS_MAX), with "{show(column)}" in row {row}'
+            )
+
+
+@dataclass(slots=True)
 class Kind:
     """What a column of a source has held so far: nothing but null, or values of some kinds.
 
@@ -65,6 +82,7 @@ class Kind:
     numbers: Numbers = field(default_factory=Numbers)
     members: "dict[str, Kind]" = field(default_factory=dict)
     element: "Kind | None" = None
+    total: ColumnCount | None = None
 
     @property
     def name(self) -> str:
@@ -167,7 +185,10 @@ class Kind:
                 f'{self.source}: column "{show(self.column)}" in row {row} is nested deeper than '
                 f"{JSON_DEPTH_MAX} (JSON_DEPTH_MAX)"
             )
-        return Kind(self.source, f"{self.column}{step}", self.depth + 1)
+        column = f"{self.column}{step}"
+        if self.total is not None:
+            self.total.add(column, row)
+        return Kind(self.source, column, self.depth + 1, total=self.total)
 
     def _say(self, what: str, count: int) -> str:
         values = "value of another kind is" if count == 1 else "values of another kind are"

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from contrada.errors import InvalidInput
 from contrada.files.geojson_wkb import encode_geojson, is_geometry
-from contrada.files.json_kinds import GEOMETRY, STRICT, Kind, refuse_surrogates
+from contrada.files.json_kinds import GEOMETRY, STRICT, ColumnCount, Kind, refuse_surrogates
 from contrada.files.rows import Rows, keep_columns
 from contrada.files.showing import show
 from contrada.model.event import is_feature
@@ -45,13 +45,18 @@ class Survey:
     has_features: bool = False
     has_feature_ids: bool = False
     count: int = 0
+    total: ColumnCount = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.total = ColumnCount(self.name)
 
     def see(self, row: JsonRow) -> None:
         """Take in one row."""
         for column, value in row.columns.items():
             if column not in self.kinds:
                 refuse_surrogates(self.name, column, self.count)
-                self.kinds[column] = Kind(self.name, column)
+                self.total.add(column, self.count)
+                self.kinds[column] = Kind(self.name, column, total=self.total)
             is_meant = row.is_feature and column == GEOMETRY
             self.kinds[column].see(value, self.count, GEOMETRY if is_meant else None)
         self.has_features |= row.is_feature

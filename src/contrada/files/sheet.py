@@ -13,7 +13,7 @@ from contrada.errors import InvalidInput
 from contrada.files.sheet_scan import GZIP_FAULTS, SheetScan, open_bytes
 from contrada.files.swallowed import explain_swallowed
 from contrada.files.text_types import ColumnTypes
-from contrada.limits import ROW_BYTES_MAX
+from contrada.limits import COLUMNS_MAX, ROW_BYTES_MAX
 
 BLOCK_BYTES = 4 * 2**20
 
@@ -106,6 +106,10 @@ def open_sheet(path: Path, name: str) -> Sheet:
         raise InvalidInput(f"{name}: the header cannot be read: {fault}") from fault
     if not header:
         raise InvalidInput(f"{name}: the file is empty; a header is expected")
+    if len(header) > COLUMNS_MAX:
+        raise InvalidInput(
+            f"{name}: the header has {len(header):,} columns, more than {COLUMNS_MAX:,} (COLUMNS_MAX)"
+        )
     scan = SheetScan(path, name, delimiter, len(header))
     suspects = scan.count_suspects()
     names = tuple(cell.strip() for cell in header)

@@ -128,7 +128,8 @@ class Grid:
 
     def find_faults(self, geometries: Geometries) -> dict[int, Fault]:
         """Find the geometries whose outline runs through too many cells, by position."""
-        lengths = shapely.length(geometries) * self._scale[2:].max()
+        with np.errstate(over="ignore"):  # an infinite length is too long, too
+            lengths = shapely.length(geometries) * self._scale[2:].max()
         at = np.flatnonzero(lengths > RUN_MAX / 2).tolist()  # as the crow flies
         runs = {i: self._run(geometries[i]) for i in at}
         return {

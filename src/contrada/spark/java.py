@@ -11,7 +11,6 @@ becomes the Java that was found:
 This module knows nothing of sessions, and changes neither the environment nor any Java.
 """
 
-import atexit
 import hashlib
 import logging
 import os
@@ -26,7 +25,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from contrada.errors import InvalidInput, MissingPackage
-from contrada.machine import cache_folders
+from contrada.machine import cache_folders, temporary_folder
 
 VERSION_MIN = 17
 
@@ -145,9 +144,7 @@ exec {shlex.quote(str(java.program))} "$@"
 def _parents() -> Iterator[Path]:
     """List the folders that may hold a launcher; the last is made for this process alone."""
     yield from cache_folders()
-    temporary = tempfile.mkdtemp(prefix="contrada-java-")
-    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-    yield Path(temporary)
+    yield temporary_folder("java")
 
 
 def _install(script: bytes, program: Path) -> None:

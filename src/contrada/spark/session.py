@@ -3,20 +3,18 @@
 Nothing else in this room needs it; whoever has a SparkSession uses that one.
 """
 
-import atexit
 import logging
 import os
 import re
 import shlex
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contrada.errors import InvalidInput
+from contrada.machine import temporary_folder
 from contrada.spark import java
 from contrada.threads import ProcessLock
 
@@ -103,7 +101,7 @@ def _local_environment() -> dict[str, str]:
 def _local_defaults(master: str) -> dict[str, str]:
     """Give the settings of a local session before the user's own."""
     address = os.environ.get("SPARK_LOCAL_IP", _LOOPBACK)
-    folder = _temporary_folder()
+    folder = temporary_folder("spark")
     # Of the two settings for options of Java this is the one that leaves the other to the user.
     java_options = [
         f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}",
@@ -130,13 +128,6 @@ def _cores(master: str) -> int:
         return 1
     stated = re.match(r"local\[(\d+)", master)
     return int(stated[1]) if stated else os.cpu_count() or 1
-
-
-def _temporary_folder() -> Path:
-    """Make a folder that goes when this process ends."""
-    folder = tempfile.mkdtemp(prefix="contrada-spark-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(folder)
 
 
 @contextmanager

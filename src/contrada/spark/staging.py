@@ -4,13 +4,11 @@ A part is named by its digest, so that a task that runs twice writes the same fi
 that every machine reaches; on each machine a part is fetched once, whoever asks for it.
 """
 
-import atexit
 import contextlib
 import errno
 import hashlib
 import os
 import shutil
-import tempfile
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +20,7 @@ import pyarrow as pa
 
 from contrada.errors import InvalidInput
 from contrada.files.snapshot import SUFFIXES, Snapshot, open_snapshot, read_digest
-from contrada.machine import locked
+from contrada.machine import locked, temporary_folder
 from contrada.spark.evaluators import EXACT, Evaluator
 from contrada.spark.machine import cache_folder, prune
 from contrada.spark.uris import open_uri
@@ -95,9 +93,7 @@ def staging_uri(spark: "SparkSession") -> str:
 
 @lru_cache(maxsize=1)
 def _temporary_folder() -> str:
-    folder = tempfile.mkdtemp(prefix="contrada-staging-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(folder).as_uri()
+    return temporary_folder("staging").as_uri()
 
 
 def put(uri: str, path: Path, count: int) -> Part:
