@@ -13,7 +13,7 @@ from typing import Any
 from pyproj import CRS
 from pyproj.exceptions import CRSError
 
-from contrada.errors import InvalidInput, brief
+from contrada.errors import InvalidInput
 from contrada.files.showing import show
 
 LONGITUDE_LATITUDE = "OGC:CRS84"
@@ -29,9 +29,8 @@ def spell_crs(stated: object, name: str) -> str | None:
     if isinstance(stated, int) and not isinstance(stated, bool):
         stated = f"EPSG:{stated}"
     if not isinstance(stated, str | dict):
-        raise InvalidInput(
-            f"{name}: a coordinate system is a text or PROJJSON, not {brief(stated)}"
-        )
+        what = f'unknown coordinate system "{show(stated, 80)}"'
+        raise InvalidInput(f"{name}: {what}: a text or PROJJSON is expected")
     code = _find_code(stated)
     if code is not None:
         with contextlib.suppress(InvalidInput):
