@@ -108,7 +108,7 @@ def open_sheet(path: Path, name: str) -> Sheet:
         raise InvalidInput(f"{name}: the file is empty; a header is expected")
     if len(header) > COLUMNS_MAX:
         raise InvalidInput(
-            f"{name}: {len(header):,} columns in the header, more than {COLUMNS_MAX:,} (COLUMNS_MAX)"
+            f"{name}: {len(header):,} columns in its header, at most {COLUMNS_MAX:,} (COLUMNS_MAX)"
         )
     scan = SheetScan(path, name, delimiter, len(header))
     suspects = scan.count_suspects()
