@@ -11,6 +11,7 @@ PREDICATE_NESTING_MAX = 3 * PREDICATE_DEPTH_MAX  # a level may be a parenthesis 
 PREDICATE_JOINS_MAX = 4_096  # ANDs and ORs of one text
 FILTERS_MAX = 1_024  # of one predicate in normal form
 CONSTRAINTS_MAX = 65_536  # of all filters of one predicate, counted once for each filter
+NORMAL_FORM_STEPS_MAX = 2_000_000  # filters joined on the way to the normal form
 PREDICATE_LENGTH_MAX = 64 * 2**20  # characters of a text, CQL2 or JSON
 PREDICATE_ATOMS_MAX = 100_000  # names, numbers, strings and geometries of one predicate
 NAME_LENGTH_MAX = 1_000  # characters of an attribute's name: each of its dots may begin a path

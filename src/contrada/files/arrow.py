@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from contrada.errors import InvalidInput
-from contrada.files.arrow_types import check_names, is_uuid, plain_type
+from contrada.files.arrow_types import check_names, is_uuid, plain_type, validate
 from contrada.files.geoarrow import NATIVE_TYPES, encode_wkb
 from contrada.files.geometry_columns import GeometryColumn, find_geometry_columns
 from contrada.files.rows import Rows, keep_columns
@@ -39,7 +39,8 @@ class Layout:
 
     def arrange(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Give a batch of the source with the columns and types of this layout."""
-        batch.validate(full=True)
+        for field in self.schema:
+            validate(batch.column(field.name))
         encodings = {geometry.name: geometry.encoding for geometry in self.geometries}
         columns = [
             _convert(batch.column(field.name), field.type, encodings.get(field.name, ""))

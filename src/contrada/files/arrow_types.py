@@ -48,6 +48,18 @@ def check_names(schema: pa.Schema, name: str) -> None:
             raise InvalidInput(f'{name}: column "{column}" is nested too deep') from fault
 
 
+def validate(array: pa.Array) -> None:
+    """Refuse what is not in Arrow's format, but for what lies under a null, which nobody sees."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        if not pa.types.is_struct(array.type):
+            raise
+        array.validate()  # whether its parts fit together at all
+        for member in array.flatten():
+            validate(member)
+
+
 def storage_type(kind: pa.DataType) -> pa.DataType:
     """Give the type as it is stored, under a registered extension type too."""
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind

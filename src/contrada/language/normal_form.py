@@ -12,7 +12,7 @@ from typing import NoReturn
 from contrada.errors import InvalidInput
 from contrada.language.evaluate import evaluate, truth
 from contrada.language.operators import MIRRORED
-from contrada.limits import CONSTRAINTS_MAX, FILTERS_MAX
+from contrada.limits import CONSTRAINTS_MAX, FILTERS_MAX, NORMAL_FORM_STEPS_MAX
 from contrada.model.event import Event
 from contrada.model.expression import (
     And,
@@ -102,6 +102,7 @@ class _NormalForm:
 
     def __init__(self, filters_max: int) -> None:
         self._filters_max = filters_max
+        self._steps = 0
         self._number_of: dict[Constraint, int] = {}
         self._constraints: list[Constraint] = []
 
@@ -150,6 +151,9 @@ class _NormalForm:
     def _join(self, parts: Iterable[dict[Terms, None]]) -> dict[Terms, None]:
         joined: dict[Terms, None] = {0: None}
         for part in sorted(parts, key=lambda part: len(part) > 1):  # what all have is joined first
+            self._steps += len(joined) * len(part)
+            if self._steps > NORMAL_FORM_STEPS_MAX:
+                self._refuse(f"{NORMAL_FORM_STEPS_MAX:,} steps to go (NORMAL_FORM_STEPS_MAX)", "")
             found: dict[Terms, None] = {}
             for terms in joined:
                 found |= dict.fromkeys(terms | more for more in part)

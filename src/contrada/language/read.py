@@ -23,7 +23,6 @@ from contrada.limits import (
     NAME_LENGTH_MAX,
     PREDICATE_ATOMS_MAX,
     PREDICATE_DEPTH_MAX,
-    PREDICATE_JOINS_MAX,
 )
 from contrada.model.expression import Attribute, Expression, Literal
 
@@ -74,21 +73,16 @@ def read_json(source: str | Mapping[str, Any] | bool) -> Expression:
 
 
 def _check_size(source: Mapping[str, Any] | bool) -> None:
-    """Refuse a tree of too many values, or with too many ANDs and ORs; it may be deep."""
+    """Refuse a tree of too many values; it may be deep."""
     pending: list[Any] = [source]
-    values = joins = 0
+    values = 0
     while pending:
         node = pending.pop()
         values += 1
         if isinstance(node, Mapping) and "coordinates" not in node:
             pending += node.values()
-            operator, arguments = node.get("op"), node.get("args")
-            if isinstance(operator, str) and isinstance(arguments, list):
-                joins += (operator.lower() in {"and", "or"}) * (len(arguments) - 1)
         elif isinstance(node, list):
             pending += node
-        if joins > PREDICATE_JOINS_MAX:
-            raise InvalidInput(f"more than {PREDICATE_JOINS_MAX} ANDs and ORs at $")
         if values + len(pending) > 4 * PREDICATE_ATOMS_MAX:  # an atom is an object and a list, too
             what = f"{PREDICATE_ATOMS_MAX:,} names, numbers, strings and geometries"
             raise InvalidInput(f"more than {what} (PREDICATE_ATOMS_MAX) at $")
