@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from shapely.geometry.base import BaseGeometry
 
@@ -58,6 +58,7 @@ def lists(starts: Any, values: Any) -> list[set[int]]:
     return [set(values[start:end].tolist()) for start, end in pairwise(starts.tolist())]
 
 
+@settings(max_examples=40)
 @given(st.lists(shapes(), min_size=1, max_size=4), st.lists(shapes(), min_size=1, max_size=4))
 def test_what_matches_has_a_prefix_in_common_however_far_it_lies(
     subscribed: list[BaseGeometry], published: list[BaseGeometry]

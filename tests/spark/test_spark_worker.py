@@ -182,7 +182,8 @@ import contrada.spark
 spark = contrada.spark.session("local[1]")
 events = spark.createDataFrame([(1, "POINT(1 1)")], "id int, geometry string")
 zones = spark.createDataFrame([("a", "POINT(1 1)")], "id string, geometry string")
-print(contrada.spark.match(events, zones, plan="partitioned").collect())
+print(contrada.spark.match(events, zones, plan="broadcast").collect())
+contrada.Matcher().add_many("zones.csv")  # what reads CSV is a kernel
 spark.stop()
 """
 
@@ -193,6 +194,7 @@ def test_a_match_runs_where_home_is_read_only(tmp_path: Path) -> None:
     environment = {**os.environ, "HOME": "/dev/null", "TMPDIR": str(tmp_path)}
     for name in ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR"):
         environment.pop(name, None)
+    (tmp_path / "zones.csv").write_text("id,wkt\n1,POINT(1 1)\n")
     done = subprocess.run(
         [sys.executable, "-c", READ_ONLY_HOME],
         env=environment,
