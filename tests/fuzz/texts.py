@@ -56,9 +56,8 @@ def is_ambiguous(node: Node) -> bool:
     if not isinstance(node, list):
         return False
     lone = node[0] if len(node) == 1 else 0
-    is_one = lone is None or isinstance(lone, list) or "property" in as_mapping(lone)
     inner = [each for each in node if isinstance(each, list)]
-    return is_one or any(len(each) < 2 or is_ambiguous(each) for each in inner)
+    return isinstance(lone, list) or any(len(each) < 2 or is_ambiguous(each) for each in inner)
 
 
 def as_mapping(node: Node) -> dict[str, Any]:

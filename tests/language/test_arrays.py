@@ -100,6 +100,11 @@ def test_an_array_of_one_element_is_an_array() -> None:
     assert truth_of("A_EQUALS((5), a)", [5]) is True
     assert truth_of("A_CONTAINS(a, (CASEI('X')))", ["x"]) is True
     assert truth_of("A_CONTAINS(a, ((1, 2)))", [1, 2, 3]) is True
+    assert truth_of("A_CONTAINS(a, (b))", ["x", "y"], b="x") is True
+    assert truth_of("A_OVERLAPS( ( b ) ,a)", ["y"], b="x") is False
+    assert truth_of("A_CONTAINS(a, b)", ["x", "y"], b=["x"]) is True
+    assert truth_of("A_CONTAINEDBY(a, (NULL))", []) is True
+    assert truth_of("A_EQUALS(a, (null)) AND (p)", [1], p=True) is None
 
 
 def test_an_array_may_hold_attributes_and_computed_values() -> None:

@@ -7,8 +7,9 @@ own, which has a stand-in wherever it stood. Parentheses of calls stay.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from contrada.errors import InvalidInput
 
@@ -79,6 +80,31 @@ def divide(pieces: Sequence[Piece], length: int) -> list[Run]:
     if len(open_) > 1:
         raise InvalidInput(f"a parenthesis is not closed at character {open_[-1].origin}")
     return [*runs, _join([*open_[0].pieces, end])]
+
+
+def spell_lone_arrays(pieces: Sequence[Piece], calls: Collection[str]) -> list[Piece]:
+    """Write `(x)` as `(x, x)` where some calls take an array: `cql2` would take it for x.
+
+    This is for names and NULL: of any other value whoever reads the tree sees that it is no array.
+    """
+    words = [piece for piece in pieces if not piece.text.isspace()]
+    lone: dict[int, Piece] = {}
+    open_ = [False]  # of each open parenthesis, whether it belongs to one of the calls
+    for n, word in enumerate(words):
+        if word.text == "(":
+            open_.append(n > 0 and words[n - 1].text in calls)
+        elif word.text == ")":
+            open_ = open_[:-1] or [False]
+        elif open_[-2:] == [True, False] and _is_name_or_null(word.text):
+            around = "".join(piece.text for piece in (*words[n - 2 : n], *words[n + 1 : n + 3]))
+            if around in {"((),", "(())", ",(),", ",())"}:
+                lone[word.origin] = word
+    doubled = ([p, Piece(",", p.origin), p] if lone.get(p.origin) is p else [p] for p in pieces)
+    return list(chain.from_iterable(doubled))
+
+
+def _is_name_or_null(text: str) -> bool:
+    return text[0] == "p" or text.lower() == "null"
 
 
 def _count_levels(pieces: Sequence[Piece]) -> int:

@@ -9,7 +9,8 @@ import re
 from dataclasses import dataclass
 
 from contrada.errors import InvalidInput
-from contrada.language.groups import FIRST, Piece, Run, divide
+from contrada.language.groups import FIRST, Piece, Run, divide, spell_lone_arrays
+from contrada.language.operators import ARRAY
 from contrada.limits import (
     PREDICATE_ATOMS_MAX,
     PREDICATE_DEPTH_MAX,
@@ -23,6 +24,7 @@ SIGN_AFTER_NOT = "0 + -"  # `cql2` takes no sign right after NOT; the 0 is taken
 _RESERVED = frozenset("and or not like between in is null true false div".split())
 _OPERATOR = re.compile(r"not|like|between|in|is|div|[^\w\s'(),]", re.IGNORECASE)
 _BEFORE_VALUES = frozenset(("", "(", ",", "and", "or", "not"))
+_ARRAY_CALLS = frozenset(name.lower() for name in ARRAY)
 _CALL = re.compile(r"\s*\(")
 _LITERAL = frozenset("date timestamp interval bbox".split())
 _TOKEN = re.compile(
@@ -156,6 +158,9 @@ def mask(text: str) -> Masked:
             last, before = piece.lower(), last
         pieces.append(Piece(piece, position))
         position = end
+    calls = {f"f{FIRST + i}" for i, atom in enumerate(atoms) if atom.text.lower() in _ARRAY_CALLS}
+    if calls:
+        pieces = spell_lone_arrays(pieces, calls)
     return Masked(divide(pieces, len(text)), tuple(atoms), text, nesting.chained_at)
 
 
