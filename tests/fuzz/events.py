@@ -56,11 +56,12 @@ def event(random: Random, shapes: list[Any]) -> Row:
         "geometry": shape(random, shapes),
         "place": pools.encoded(pools.place(random), random),
     }
-    row |= random.choice(
-        ({}, {"x": {"y": number(random)}}, {"x.y": number(random)}, {"x": 5}, {"x": {"y": None}})
-    )
+    row |= random.choice(({}, {"x": {"y": number(random)}}, {"x": 5}, {"x": {"y": None}}))
+    row |= random.choice(({}, {}, {"x.y": number(random)}))
     row |= random.choice(({}, {"u": {"v": text(random)}}, {"u.v": None}, {"u": [1]}, {"u": None}))
     row |= random.choice(({}, {"deep": {"er": {"n": number(random)}}}, {"deep": {"er": 5}}))
+    row |= random.choice(({}, {"deep.er": {"n": number(random)}}))
+    row |= random.choice(({}, {"id": random.randrange(4)}))
     return {name: value for name, value in row.items() if random.random() > 0.15}
 
 
@@ -104,6 +105,9 @@ def wrapped(row: Row, random: Random) -> Any:
         return row
     properties = {name: value for name, value in row.items() if name != "geometry"}
     feature = {"type": "Feature", "geometry": row.get("geometry"), "properties": properties}
+    if "id" in properties and random.random() < 0.7:
+        feature["id"] = properties.pop("id")
+        properties |= random.choice(({}, {"id": 99}, {"id": None}, {"id": "a"}))
     if form == 2:
         return feature
     return {"specversion": "1.0", "id": "c", "source": "/fuzz", "type": "x", "data": feature}
@@ -187,6 +191,8 @@ COLUMNS: dict[str, tuple[tuple[pa.DataType, tuple[Any, ...]], ...]] = {
     "deep": (
         (pa.struct([("er", pa.struct([("n", pa.float64())]))]), ({"er": {"n": 2.0}}, {"er": None})),
     ),
+    "x.y": NUMBER_COLUMNS,
+    "deep.er": ((pa.struct([("n", pa.int64())]), ({"n": 2}, {"n": None})),),
     "s": TEXT_COLUMNS,
     "odd name": TEXT_COLUMNS,
     "u.v": TEXT_COLUMNS,

@@ -128,14 +128,13 @@ def is_null(node: Node, event: Event) -> bool:
 
 
 def attribute(name: str, event: Event) -> Any:
-    """The attribute of that very name if the event has one, else the path into nested objects."""
-    if name in event:
-        return event[name]
-    value: Any = event
-    for step in name.split("."):
-        if not isinstance(value, dict) or step not in value:
-            return None
-        value = value[step]
+    """The attribute of that very name if it has a value, else that of the first path with one."""
+    value = event.get(name)
+    dots = [place for place, letter in enumerate(name) if letter == "."]
+    for dot in dots:
+        outer = event.get(name[:dot])
+        if value is None and isinstance(outer, dict):
+            value = attribute(name[dot + 1 :], outer)
     return value
 
 

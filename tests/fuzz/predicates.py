@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Node = Any
 
 ATTRIBUTES = {
-    "number": ("n", "m", "x.y", "deep.er.n"),
+    "number": ("n", "m", "x.y", "deep.er.n", "id"),
     "text": ("s", "odd name", "u.v"),
     "moment": ("t", "until"),
     "array": ("a", "b"),

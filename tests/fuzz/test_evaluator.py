@@ -35,7 +35,7 @@ from fuzz.shapes import Undecided
         ("ehMeet(a, BBOX(0, 0, 1, 1))", {"a": "POINT(1 1)"}, None),
         ("dwithin(a, POINT(180 0), 1000)", {"a": "POINT(-180 0)"}, True),
         ("x.y = 1", {"x": {"y": 1}}, True),
-        ("x.y = 1", {"x": {"y": 1}, "x.y": None}, None),
+        ("x.y = 1", {"x": {"y": 1}, "x.y": None}, True),
         ('"odd name" IS NULL', {}, True),
     ],
 )
