@@ -144,3 +144,26 @@ def test_a_small_gzip_of_one_giant_line_takes_little_memory(tmp_path: Path) -> N
     said, growth_kb = done.stdout.splitlines()
     assert "line 2 is longer than 67,108,864 bytes (ROW_BYTES_MAX)" in said
     assert int(growth_kb) < 40_000
+
+
+@pytest.mark.parametrize("cell", ["", "n/a", "1,2"])
+def test_one_odd_row_among_those_swallowed_does_not_hide_the_others(
+    tmp_path: Path, cell: str
+) -> None:
+    lines = [f"{n},POINT(3 {n}),{2 * n},name{n}" for n in range(1, 13)]
+    lines[2] = '3,POINT(3 3),6,"oops'
+    lines[4] = f"5,POINT(3 5),{cell},name5"
+    lines[7] = '8,POINT(3 8),16,oops"'
+    path = save(tmp_path, "id,wkt,n,name\n" + "\n".join(lines) + "\n")
+    with pytest.raises(InvalidInput, match="line 4: a quoted cell goes on to line 9"):
+        read_rows(path)
+
+
+def test_two_lines_that_may_be_rows_are_warned_of(tmp_path: Path) -> None:
+    lines = [f"{n},POINT(3 {n}),{2 * n},name{n}" for n in range(1, 13)]
+    lines[2:4] = ['3,POINT(3 3),6,"oops', '4,POINT(3 4),n/a,oops"']
+    path = save(tmp_path, "id,wkt,n,name\n" + "\n".join(lines) + "\n")
+    with pytest.warns(
+        UserWarning, match="line 4: .* to line 5, and its lines may be meant as rows"
+    ):
+        assert read_rows(path).count == 11

@@ -1,6 +1,7 @@
 """A delimited text file as columns of text: its header, its cells, and where it is damaged."""
 
 import csv
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -59,13 +60,15 @@ class Sheet:
         return replace(self, block_bytes=self.block_bytes * 4)
 
     def refuse_swallowed(self, columns: dict[str, ColumnTypes]) -> None:
-        """Refuse a cell that has swallowed rows, by what is known of all columns."""
+        """Refuse a cell that has swallowed rows, or warn of it, by what is known of all columns."""
         for suspect in self._scan().suspects():
             is_header = suspect.first_line <= self.header_lines
             known = {column: ColumnTypes() for column in columns} if is_header else columns
-            reason = explain_swallowed(suspect, self.delimiter, known)
-            if reason is not None:
-                raise self.fault(reason)
+            swallowed = explain_swallowed(suspect, self.delimiter, known)
+            if swallowed is not None and swallowed.is_certain:
+                raise self.fault(swallowed.reason)
+            if swallowed is not None:
+                warnings.warn(f"{self.name}: {swallowed.reason}", stacklevel=2)
 
     def fault(self, reason: str) -> InvalidInput:
         """Say what to raise for this file."""

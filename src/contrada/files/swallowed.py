@@ -1,12 +1,15 @@
 """Rows that a quoted cell has swallowed: a quote that nobody closed, up to the next stray one.
 
 A cell may go over several lines, and nothing but the sense of it tells such a cell from a quote
-that was forgotten. The cell is refused where each of its lines reads as a row like the others:
-with as many cells, quoted alike, and of the kinds that the columns have.
+that was forgotten. The cell is refused where more than half of its lines read as rows: with as many
+cells as the header, quoted as in the first line, empty only in columns with empty cells, and of the
+kinds that the columns have. Where the lines have as many cells at least, there is a warning.
+Whoever means such a cell quotes all cells of its row.
 """
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -18,24 +21,37 @@ _LINE_END = re.compile(r"\r\n?|\n")
 Cell = tuple[str, bool]  # its text, and whether it is quoted
 
 
+@dataclass(frozen=True, slots=True)
+class Swallowed:
+    """What a row over several lines looks like, and whether nothing else is likely."""
+
+    reason: str
+    is_certain: bool
+
+
 def explain_swallowed(
     suspect: Suspect, delimiter: str, columns: Mapping[str, ColumnTypes]
-) -> str | None:
-    """Say what is wrong with a row over several lines; None where it may be meant."""
+) -> Swallowed | None:
+    """Say what is wrong with a row over several lines; None where it is probably meant."""
     text = suspect.text.decode(errors="replace")
     lines = [split_line(line, delimiter) for line in _LINE_END.split(text) if line]
-    if any(len(cells) != len(columns) for cells in lines):
-        return None
+    whole = [is_quoted for cell, is_quoted in lines[0] if is_quoted or '"' not in cell]
+    is_meant = len(whole) > 0 and all(whole)
     is_told = len(columns) > 1 or not all(types.is_text for types in columns.values())
-    by_column = zip(columns.values(), zip(*lines, strict=True), strict=True)
-    if not is_told or not all(_is_alike(types, cells) for types, cells in by_column):
+    if is_meant or not is_told:
+        return None
+    rows = sum(_is_like_a_row(cells, lines[0], list(columns.values())) for cells in lines)
+    is_certain = 2 * rows > len(lines)
+    has_all_cells = len(columns) > 2 and all(len(cells) == len(columns) for cells in lines)
+    if not (is_certain or has_all_cells):
         return None
     first, last = suspect.quote_line, suspect.last_line
-    return (
-        f"line {first}: a quoted cell goes on to line {last}, and each of its lines reads as a row "
-        f"of its own; close the quote in line {first} or, if the cell is meant, quote every cell "
-        "of that row"
+    verb = "read" if is_certain else "may be meant"
+    reason = (
+        f"line {first}: a quoted cell goes on to line {last}, and its lines {verb} as rows; "
+        f"close the quote in line {first} or, if the cell is meant, quote every cell of that row"
     )
+    return Swallowed(reason, is_certain)
 
 
 def split_line(line: str, delimiter: str) -> list[Cell]:
@@ -53,11 +69,15 @@ def split_line(line: str, delimiter: str) -> list[Cell]:
     return cells
 
 
-def _is_alike(types: ColumnTypes, cells: tuple[Cell, ...]) -> bool:
-    """Tell whether the cells of one column are quoted alike, and as the column has them."""
-    whole = [cell for cell in cells if cell[1] or '"' not in cell[0]]  # without a stray quote
-    is_empty = any(not text for text, _ in whole)
-    if len({is_quoted for _, is_quoted in whole}) > 1 or (is_empty and not types.has_null):
+def _is_like_a_row(cells: list[Cell], first: list[Cell], columns: list[ColumnTypes]) -> bool:
+    """Tell whether a line has a cell for each column, each as the column has them."""
+    return len(cells) == len(first) == len(columns) and all(map(_is_alike, cells, first, columns))
+
+
+def _is_alike(cell: Cell, first: Cell, types: ColumnTypes) -> bool:
+    """Tell whether a cell is quoted as in the first line, and of the kind of its column."""
+    are_whole = all(is_quoted or '"' not in text for text, is_quoted in (cell, first))
+    if are_whole and cell[1] != first[1]:
         return False
-    texts = [text.strip('"').strip() or None for text, _ in cells]
-    return types.fits(pa.array(texts, pa.string()))
+    text = cell[0].strip('"').strip()
+    return types.fits(pa.array([text], pa.string())) if text else types.has_null
