@@ -24,8 +24,11 @@ ARRAY_PAIRS_MAX = 200_000  # comparisons of arrays in arrays with each other; be
 
 # Geometries
 DISTANCE_PIECES_MAX = 1_000_000  # pairs of pieces of edges, halved to tell a distance
+OWN_CROSSINGS_MAX = 10_000  # of the edges of a line or a collection: relations take the square
+OWN_CONTACTS_MAX = 20_000  # of the edges of the members of a collection
 GEOMETRY_DEPTH_MAX = 100  # collections within each other, and parentheses of a text
 MEND_CROSSINGS_MAX = 1_000  # of edges: GEOS takes the square of them
+MEND_CONTACTS_MAX = 50_000  # of edges, crossings and touches
 MEND_NESTINGS_MAX = 200_000  # pairs of rings whose boxes lie in each other
 MEND_PAIRS_MAX = 4_000_000  # of edges whose boxes meet
 

@@ -355,3 +355,24 @@ def test_a_hole_without_a_point_is_dropped(value: Any) -> None:
     assert read_well("POLYGON((0 0,9 0,9 9,0 0),EMPTY,(5 1,6 1,6 2,5 1))").wkt == (
         "POLYGON ((0 0, 9 0, 9 9, 0 0), (5 1, 6 1, 6 2, 5 1))"
     )
+
+
+def test_a_line_or_collection_that_meets_itself_without_end_is_a_fault() -> None:
+    """GEOS takes minutes to relate two of them, though they are a few kilobytes."""
+    sheaf = shapely.MultiLineString([((0, i), (1_000, 1_000 - i)) for i in range(400)])
+    stairs = [shapely.box(i / 400, i / 400, 1 + i / 400, 1 + i / 400) for i in range(400)]
+    heap = [shapely.box(0, 0, 1, 1 + i / 100) for i in range(100)]
+    shapes = as_array([sheaf, shapely.GeometryCollection(stairs), shapely.GeometryCollection(heap)])
+    faults = find_faults(shapes)
+    assert {fault.code for fault in faults.values()} == {"tangled"}
+    assert [faults[i].message for i in range(3)] == [
+        "its edges cross each other more than 10,000 times (OWN_CROSSINGS_MAX)",
+        "its edges cross each other more than 10,000 times (OWN_CROSSINGS_MAX)",
+        "its members touch each other more than 20,000 times (OWN_CONTACTS_MAX)",
+    ]
+    same = read_well(shapely.GeometryCollection([shapely.box(0, 0, 1, 1)] * 5_000))
+    assert same == shapely.box(0, 0, 1, 1)
+    net = shapely.MultiLineString(
+        [((x, 0), (x, 90)) for x in range(90)] + [((0, y), (90, y)) for y in range(90)]
+    )
+    assert not find_faults(as_array([net]))

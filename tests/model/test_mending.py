@@ -34,6 +34,20 @@ def test_a_ring_that_crosses_itself_too_often_is_not_mended() -> None:
     assert isinstance(mend(tangle(40)), shapely.MultiPolygon)
 
 
+def test_a_ring_that_touches_itself_too_often_is_not_mended() -> None:
+    random = np.random.default_rng(3)
+    line = shapely.Polygon(np.stack([random.random(800), np.zeros(800)], axis=1))
+    turns = np.linspace(0, 2 * np.pi, 2_000, endpoint=False)
+    tips = np.stack([np.cos(turns), np.sin(turns)], axis=1)
+    petals = shapely.Polygon(np.insert(tips, np.arange(0, 2_000, 2), 0.0, axis=0))
+    for shape in (line, petals):
+        assert message_of(shape).endswith("50,000 contacts of its edges (MEND_CONTACTS_MAX)")
+    tiles = [square(i % 30, i // 30, 1) for i in range(500)]
+    assert isinstance(mend(shapely.MultiPolygon(tiles)), BaseGeometry)
+    spike = shapely.Polygon([(0, 0), (4, 0), (4, 4), (4, 8), (4, 4), (0, 4)])
+    assert isinstance(mend(spike), BaseGeometry)
+
+
 def test_parts_that_lie_in_each_other_too_often_are_not_mended() -> None:
     for step in (0, 1):
         parts = [square(step * i, step * i, 4000 - 2 * step * i) for i in range(1_000)]

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from shapely import GeometryCollection, Point
 from shapely.geometry.base import BaseGeometry
 
+from contrada.limits import MEND_PAIRS_MAX, OWN_CONTACTS_MAX, OWN_CROSSINGS_MAX
+from contrada.model.crossings import Meetings, count_meetings, rings_of
 from contrada.model.encodings import read_geojson, read_interface, read_wkb, read_wkt
 
 Geometries = NDArray[np.object_]
@@ -39,6 +41,9 @@ _MULTI: Mapping[str, Callable[[Sequence[Any]], BaseGeometry]] = {
     "MultiLineString": shapely.MultiLineString,
     "MultiPolygon": shapely.MultiPolygon,
 }
+_LOOSE_TYPES = (1, 5, _COLLECTION)  # lines may cross themselves, members of a collection each other
+_TANGLED_MIN = 200  # fewer coordinates cannot meet too often
+_TANGLE = Meetings(OWN_CROSSINGS_MAX, OWN_CONTACTS_MAX, MEND_PAIRS_MAX)
 _AREA_TYPES = np.isin(np.arange(-1, 8), (3, 6))
 
 
@@ -154,7 +159,7 @@ def _tidy_one(geometry: BaseGeometry) -> BaseGeometry:
     if geometry.geom_type != "GeometryCollection":
         parts = tidy(shapely.get_parts(geometry))
         return _MULTI[geometry.geom_type]([part for part in parts if not part.is_empty])
-    members = _members(geometry)
+    members = _without_equal_areas(_members(geometry))
     return members[0] if len(members) == 1 else GeometryCollection(members)
 
 
@@ -169,6 +174,15 @@ def _members(collection: BaseGeometry) -> list[BaseGeometry]:
         elif not part.is_empty:
             members.append(tidy(as_array([_without_repeats(part)]))[0])
     return members
+
+
+def _without_equal_areas(members: list[BaseGeometry]) -> list[BaseGeometry]:
+    """Keep one of equal areas: GEOS takes minutes for a few hundred of them on one heap."""
+    seen: dict[object, BaseGeometry] = {}
+    for member in members:
+        is_area = member.geom_type in {"Polygon", "MultiPolygon"}
+        seen.setdefault(shapely.to_wkb(member) if is_area else id(member), member)
+    return list(seen.values())
 
 
 def _without_repeats(part: BaseGeometry) -> BaseGeometry:
@@ -186,6 +200,23 @@ def find_faults(geometries: Geometries) -> dict[int, Fault]:
         faults = {int(i): Fault("invalid", _reason(geometries[i])) for i in invalid}
     for i in infinite:
         faults[int(i)] = Fault("non_finite", _non_finite(coordinates[owners == i]))
+    return {**_find_tangles(geometries), **faults}
+
+
+def _find_tangles(geometries: Geometries) -> dict[int, Fault]:
+    """Find lines that cross themselves, and collections whose members meet, beyond the limits."""
+    is_loose = np.isin(shapely.get_type_id(geometries), _LOOSE_TYPES)
+    large = is_loose & (shapely.get_num_coordinates(geometries) > _TANGLED_MIN)
+    faults: dict[int, Fault] = {}
+    for i in np.flatnonzero(large):
+        is_collection = shapely.get_type_id(geometries[i]) == _COLLECTION
+        found = count_meetings(rings_of(geometries[i]), _TANGLE)
+        if found.crossings > OWN_CROSSINGS_MAX:
+            what = f"{OWN_CROSSINGS_MAX:,} times (OWN_CROSSINGS_MAX)"
+            faults[int(i)] = Fault("tangled", f"its edges cross each other more than {what}")
+        elif is_collection and found.contacts > OWN_CONTACTS_MAX:
+            what = f"{OWN_CONTACTS_MAX:,} times (OWN_CONTACTS_MAX)"
+            faults[int(i)] = Fault("tangled", f"its members touch each other more than {what}")
     return faults
 
 

@@ -1,0 +1,122 @@
+"""How often the edges of a geometry meet each other, counted up to a limit.
+
+What GEOS does with a geometry takes the square of such meetings, or more: lines that cross each
+other a few hundred times each keep it busy for minutes, though they are a few kilobytes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+from shapely.geometry.base import BaseGeometry
+
+_QUERIES_AT_ONCE = 4_096
+_PAIRS_AT_ONCE = 2**20
+
+Edges = NDArray[np.float64]  # n × 4: x and y of both ends
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+def rings_of(geometry: BaseGeometry) -> NDArray[np.object_]:
+    """List the rings and lines of a geometry, which has been tidied and so is nested once."""
+    parts = shapely.get_parts(shapely.get_parts(geometry))
+    is_polygon = shapely.get_type_id(parts) == 3
+    return np.concatenate([shapely.get_rings(parts[is_polygon]), parts[~is_polygon]])
+
+
+@dataclass(frozen=True, slots=True)
+class Meetings:
+    """Pairs of edges: those that cross, those that have any contact, those whose boxes meet."""
+
+    crossings: int = 0
+    contacts: int = 0
+    pairs: int = 0
+
+    def exceed(self, most: "Meetings") -> bool:
+        """Tell whether one of the numbers is more than it may be."""
+        return (
+            self.crossings > most.crossings
+            or self.contacts > most.contacts
+            or self.pairs > most.pairs
+        )
+
+
+def count_meetings(rings: NDArray[np.object_], most: Meetings) -> Meetings:
+    """Count the pairs of edges that meet, until there are too many.
+
+    An edge crosses another in the inside of both. Neighbours in a ring have no contact where they
+    join, unless one goes back on the other.
+    """
+    edges, owners = _edges(rings)
+    found = Meetings()
+    for first, second in _near_pairs(edges):
+        sides = _compare(edges[first], edges[second])
+        touches = (sides <= 0) & ~_are_neighbours(edges, owners, first, second)
+        found = Meetings(
+            found.crossings + int((sides < 0).sum()),
+            found.contacts + int(touches.sum()),
+            found.pairs + len(first),
+        )
+        if found.exceed(most):
+            break
+    return found
+
+
+def _edges(rings: NDArray[np.object_]) -> tuple[Edges, NDArray[np.int64]]:
+    """Give the edges of all rings, and the ring of each; edges without length are left out."""
+    xy, owners = shapely.get_coordinates(rings, return_index=True)
+    edges = np.hstack([xy[:-1], xy[1:]])
+    is_edge = (owners[:-1] == owners[1:]) & (xy[:-1] != xy[1:]).any(axis=1)
+    return edges[is_edge], owners[:-1][is_edge]
+
+
+def _near_pairs(edges: Edges) -> Iterator[Pairs]:
+    """Give the pairs of edges whose boxes meet, each once, so many at a time as fit."""
+    if not len(edges):
+        return
+    lines = np.asarray(shapely.linestrings(edges.reshape(-1, 2, 2)), object)
+    tree = shapely.STRtree(lines)
+    start, step = 0, min(_QUERIES_AT_ONCE, max(1, _PAIRS_AT_ONCE // len(edges)))
+    while start < len(edges):
+        first, second = tree.query(lines[start : start + step])
+        each_once = first + start < second
+        yield first[each_once] + start, second[each_once]
+        start += step
+        few = len(first) < _PAIRS_AT_ONCE // 4
+        step = min(_QUERIES_AT_ONCE, 4 * step) if few else max(1, step // 4)
+
+
+def _are_neighbours(
+    edges: Edges, owners: NDArray[np.int64], first: NDArray[np.int64], second: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Tell which pairs follow each other in one ring and go on, not back, from where they join."""
+    a, b = edges[first], edges[second]
+    follows = (a[:, 2:] == b[:, :2]).all(axis=1)
+    precedes = (b[:, 2:] == a[:, :2]).all(axis=1)
+    along, onward = a[:, 2:] - a[:, :2], b[:, 2:] - b[:, :2]
+    with np.errstate(all="ignore"):
+        goes_back = (_cross(along, onward) == 0) & ((along * onward).sum(axis=1) < 0)
+    is_one_ring = owners[first] == owners[second]
+    return np.asarray(is_one_ring & (follows ^ precedes) & ~goes_back, bool)
+
+
+def _compare(left: Edges, right: Edges) -> NDArray[np.float64]:
+    """Give -1 where edges cross, 0 where they may touch, 1 where they do not meet.
+
+    As far as doubles tell, and for edges whose boxes meet.
+    """
+    with np.errstate(all="ignore"):  # products of huge coordinates are no numbers
+        return np.maximum(_sides(left, right), _sides(right, left))
+
+
+def _sides(edges: Edges, others: Edges) -> NDArray[np.float64]:
+    """Multiply the sides of an edge on which the ends of another lie: negative if they differ."""
+    start, along = edges[:, :2], edges[:, 2:] - edges[:, :2]
+    first, last = others[:, :2] - start, others[:, 2:] - start
+    return np.sign(_cross(along, first)) * np.sign(_cross(along, last))
+
+
+def _cross(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0], float)
