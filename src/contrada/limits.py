@@ -13,6 +13,7 @@ FILTERS_MAX = 1_024  # of one predicate in normal form
 CONSTRAINTS_MAX = 65_536  # of all filters of one predicate, counted once for each filter
 NORMAL_FORM_STEPS_MAX = 2_000_000  # filters joined on the way to the normal form
 PREDICATE_LENGTH_MAX = 64 * 2**20  # characters of a text, CQL2 or JSON
+PREDICATE_TOKENS_MAX = 1_000_000  # of a text: words, signs and the gaps between them
 PREDICATE_ATOMS_MAX = 100_000  # names, numbers, strings and geometries of one predicate
 NAME_LENGTH_MAX = 1_000  # characters of an attribute's name: each of its dots may begin a path
 LIKE_PATTERN_LENGTH_MAX = 1_000  # characters; a longer one in an event is unknown

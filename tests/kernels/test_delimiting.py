@@ -84,8 +84,8 @@ def tell(text: str, cells: int) -> Told:
             rows += 1
             if found != cells:
                 return Told(rows, OTHER_CELLS, number + 1, False, suspects)
-            enough = all(part.count(",") >= cells - 1 for part in row if part)
-            suspects += len(row) > 1 and enough
+            full = [part.count(",") >= cells - 1 for part in row if part]
+            suspects += len(row) > 1 and 2 * sum(full) > len(full)
         row = []
     fault, is_open, _ = parse("\n".join([*row, lines[-1]]))
     return Told(rows, TEXT_AFTER_QUOTE if fault else NO_FAULT, len(lines), is_open, suspects)

@@ -4,6 +4,7 @@ Each of these took minutes once, or all memory. None is timed: one that explodes
 the time limit of all tests.
 """
 
+import re
 import unicodedata
 from typing import Any
 
@@ -182,6 +183,11 @@ def test_a_predicate_of_too_many_atoms_is_refused() -> None:
     assert refusal(tree) == f"{what} at $"
 
 
+@pytest.mark.parametrize("sign", [",", ")", "a "])
+def test_a_text_of_nothing_but_signs_is_refused(sign: str) -> None:
+    assert re.search("PREDICATE_(TOKENS|ATOMS)_MAX|syntax error", refusal(sign * 1_100_000))
+
+
 def test_what_is_refused_may_be_deep_and_long() -> None:
     deep: Any = 1
     for _ in range(50_000):
@@ -207,8 +213,8 @@ def test_an_or_with_many_ands_is_brought_into_normal_form_or_refused() -> None:
     assert matcher.match({"a": 7, "b": -1}) == ["some"]
     assert matcher.match({"a": 7, "b": 199}) == []
     assert refusal(choice(1_000)) == (
-        "the predicate has more than 65,536 constraints in all filters (CONSTRAINTS_MAX) in "
-        "disjunctive normal form; split it into several subscriptions"
+        "the predicate has more than 65,536 constraints in disjunctive normal form "
+        "(CONSTRAINTS_MAX); split it into several subscriptions"
     )
 
 
@@ -217,7 +223,7 @@ def test_filters_that_join_to_few_by_many_steps_are_refused() -> None:
     few = " AND ".join([*pairs, *pairs, *pairs[:1] * 200])
     assert len(make_predicate(read(few)).filters) == 3**6
     many = " AND ".join([*pairs, *pairs, *pairs[:1] * 2_000])
-    assert "2,000,000 steps to go (NORMAL_FORM_STEPS_MAX)" in refusal(many)
+    assert "2,000,000 steps to its disjunctive normal form (NORMAL_FORM_STEPS_MAX)" in refusal(many)
 
 
 def test_thousands_of_ands_are_added() -> None:

@@ -337,7 +337,7 @@ def test_json_must_be_an_object(source: Any) -> None:
 def test_a_text_too_deep_is_refused_before_it_is_parsed(text: str, position: int | None) -> None:
     message = refusal(text)
     assert message.startswith(
-        f"more than {NESTING_MAX} open parentheses and operators at character"
+        f"more than {NESTING_MAX} open parentheses and operators (PREDICATE_NESTING_MAX) at char"
     )
     if position is not None:
         assert message.endswith(f" {position}")
@@ -348,7 +348,7 @@ def test_a_geometry_nested_too_deep_is_refused() -> None:
     position = 12 + 19 * DEPTH_MAX + 18
     assert (
         refusal(f"S_WITHIN(g, {deep})")
-        == f"more than {DEPTH_MAX} levels deep at character {position}"
+        == f"more than {DEPTH_MAX} levels deep (PREDICATE_DEPTH_MAX) at character {position}"
     )
 
 
@@ -357,7 +357,7 @@ def test_too_many_junctions_are_refused(word: str) -> None:
     most = f" {word} ".join(["a"] * (JOINS_MAX + 1))
     assert truth(read(most), Event({"a": True})) is True
     assert refusal(f"{most} {word} a") == (
-        f"more than {JOINS_MAX} ANDs and ORs at character {len(most) + 1}"
+        f"more than {JOINS_MAX} ANDs and ORs (PREDICATE_JOINS_MAX) at character {len(most) + 1}"
     )
 
 
@@ -372,11 +372,18 @@ def test_junctions_end_the_operators_before_them() -> None:
 def test_json_too_deep_is_refused(source: Any) -> None:
     deep = '{"op":"not","args":[' * 150 + "true" + "]}" * 150
     message = refusal(source(deep))
-    assert message == f"more than {DEPTH_MAX} levels deep at $" + ".args[0]" * (DEPTH_MAX + 1)
-    assert refusal('{"op":"not","args":[' * 10_000) == f"more than {DEPTH_MAX} levels deep at $"
+    assert (
+        message
+        == f"more than {DEPTH_MAX} levels deep (PREDICATE_DEPTH_MAX) at $"
+        + ".args[0]" * (DEPTH_MAX + 1)
+    )
+    assert (
+        refusal('{"op":"not","args":[' * 10_000)
+        == f"more than {DEPTH_MAX} levels deep (PREDICATE_DEPTH_MAX) at $"
+    )
     array = "[" * 10_000 + "]" * 10_000
     assert refusal('{"op":"a_equals","args":[[],' + array + "]}") == (
-        f"more than {DEPTH_MAX} levels deep at $"
+        f"more than {DEPTH_MAX} levels deep (PREDICATE_DEPTH_MAX) at $"
     )
 
 

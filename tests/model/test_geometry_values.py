@@ -376,3 +376,8 @@ def test_a_line_or_collection_that_meets_itself_without_end_is_a_fault() -> None
         [((x, 0), (x, 90)) for x in range(90)] + [((0, y), (90, y)) for y in range(90)]
     )
     assert not find_faults(as_array([net]))
+
+
+def test_an_infinite_vertex_of_a_member_is_named() -> None:
+    fault = fault_of("GEOMETRYCOLLECTION(POLYGON((0 Infinity, 1 0, 1 1, 0 Infinity)), POINT(1 1))")
+    assert fault == Fault("non_finite", "non-finite coordinate (0.0, inf) at vertex 0")

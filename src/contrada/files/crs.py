@@ -26,7 +26,7 @@ def spell_crs(stated: object, name: str) -> str | None:
     """
     if stated is None or (isinstance(stated, str) and not stated):
         return None
-    if isinstance(stated, int) and not isinstance(stated, bool):
+    if isinstance(stated, int) and not isinstance(stated, bool) and 0 < stated < 10**9:
         stated = f"EPSG:{stated}"
     if not isinstance(stated, str | dict):
         what = f'unknown coordinate system "{show(stated, 80)}"'
@@ -39,10 +39,10 @@ def spell_crs(stated: object, name: str) -> str | None:
     try:
         text = stated if isinstance(stated, str) else json.dumps(stated)
         _parse(text)
-    except (RecursionError, TypeError) as fault:
-        raise InvalidInput(f"{name}: its coordinate system cannot be read: {fault}") from fault
     except InvalidInput as fault:
         raise InvalidInput(f"{name}: {fault}") from fault
+    except (RecursionError, TypeError, ValueError) as fault:
+        raise InvalidInput(f"{name}: its coordinate system cannot be read: {fault}") from fault
     return text
 
 

@@ -45,7 +45,7 @@ GZIP_FAULTS = (EOFError, zlib.error, gzip.BadGzipFile)
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A row with a quoted cell over several lines, each of which might be a row of its own."""
+    """A row with a quoted cell over several lines, most of which might be rows of their own."""
 
     first_line: int
     quote_line: int

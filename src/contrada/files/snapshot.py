@@ -27,7 +27,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, brief
 from contrada.files.arrow import lay_out
 from contrada.files.arrow_types import check_names
 from contrada.files.output import Output
@@ -68,11 +68,23 @@ class Snapshot:
             raise InvalidInput(f"{self.name}: is no table of Arrow's: {fault}") from fault
 
 
+def _spell(path: Place) -> str:
+    """Give a path as text; what no file can be called is refused."""
+    try:
+        name = os.fsdecode(path)
+        os.fsencode(name)
+    except (TypeError, UnicodeError) as fault:
+        raise InvalidInput(f"{brief(path)} is not a path: {fault}") from fault
+    if "\0" in name:
+        raise InvalidInput(f"{brief(path)} is not a path: it holds a null character")
+    return name
+
+
 def write_snapshot(
     path: Place, schema: pa.Schema, settings: Mapping[str, Any], batches: Iterable[pa.RecordBatch]
 ) -> None:
     """Write rows and settings as a snapshot, whole or not at all."""
-    name = os.fsdecode(path)
+    name = _spell(path)
     try:
         stated = json.dumps(settings, sort_keys=True, default=_as_json)
     except (TypeError, ValueError) as fault:
@@ -87,7 +99,7 @@ def write_snapshot(
 
 def open_snapshot(path: Place) -> Snapshot:
     """Open a snapshot; one that is damaged, cut off or of another format is refused."""
-    name = os.fsdecode(path)
+    name = _spell(path)
     try:
         with Path(name).open("rb") as file:
             header = _Header.read(file, name)

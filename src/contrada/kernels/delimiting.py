@@ -16,13 +16,12 @@ Bytes = NDArray[np.uint8]
 
 # Places of the array
 MODE, AFTER_CR, LINE, ROWS, CELLS, ROW_BYTES, ROW_LINE, QUOTE_LINE, SUSPECTS = range(9)
-LINE_BYTES, LINE_DELIMITERS, FEWEST_DELIMITERS, FAULT = range(9, 13)
+LINE_BYTES, LINE_DELIMITERS, FULL_LINES, ROW_LINES, FAULT = range(9, 14)
 
 START, PLAIN, QUOTED, CLOSING = range(4)  # of a cell
 NO_FAULT, TEXT_AFTER_QUOTE, ROW_TOO_LONG, OTHER_CELLS, SUSPECT = range(5)
 
 _LF, _CR, _QUOTE = 10, 13, 34
-_MANY = 2**62
 _TEXT, _DELIMITER, _QUOTES, _LINE_END = range(4)  # kinds of bytes
 
 
@@ -30,7 +29,6 @@ def start_rows() -> Ints:
     """Give the array for the first block of a text."""
     state = np.zeros(FAULT + 1, np.int64)
     state[[LINE, ROW_LINE, CELLS]] = 1
-    state[FEWEST_DELIMITERS] = _MANY
     return state
 
 
@@ -51,7 +49,7 @@ def scan_rows(
 
     That is the end of the block, or, with the reason in `state[FAULT]`, a byte that must not stand
     there, or the end of a row of another number of cells or of more than `bytes_max` bytes. A row
-    over several lines, each of which has enough delimiters to be a row of its own, is a suspect:
+    over several lines, most of which have enough delimiters to be rows of their own, is a suspect:
     it is counted, and where `stops` is set the scan stops at its end, with that row's numbers.
     """
     if state[FAULT] == SUSPECT:
@@ -80,7 +78,7 @@ def scan_rows(
         else:
             if not is_second_half(block, at - 1, state[AFTER_CR]):
                 state[LINE] += 1
-                end_line(at - 1 - line_start, state)
+                end_line(at - 1 - line_start, cells, state)
                 if mode != QUOTED:
                     state[ROW_BYTES] = at - 1 - row_start
                     if end_row(cells, bytes_max, stops, state):
@@ -113,10 +111,11 @@ def is_second_half(block: Bytes, at: int, after_cr: int) -> bool:
 
 
 @kernel
-def end_line(length: int, state: Ints) -> None:
-    """Note how many delimiters the line has; a blank one could be no row."""
+def end_line(length: int, cells: int, state: Ints) -> None:
+    """Note whether the line has enough delimiters; a blank one could be no row."""
     if length:
-        state[FEWEST_DELIMITERS] = min(state[FEWEST_DELIMITERS], state[LINE_DELIMITERS])
+        state[ROW_LINES] += 1
+        state[FULL_LINES] += state[LINE_DELIMITERS] >= cells - 1
     state[LINE_DELIMITERS] = 0
 
 
@@ -133,7 +132,7 @@ def end_row(cells: int, bytes_max: int, stops: bool, state: Ints) -> bool:
         state[FAULT] = ROW_TOO_LONG
     elif state[CELLS] != cells:
         state[FAULT] = OTHER_CELLS
-    elif state[LINE] - state[ROW_LINE] > 1 and state[FEWEST_DELIMITERS] >= cells - 1:
+    elif state[LINE] - state[ROW_LINE] > 1 and 2 * state[FULL_LINES] > state[ROW_LINES]:
         state[SUSPECTS] += 1
         state[FAULT] = SUSPECT if stops else NO_FAULT
     if state[FAULT] != NO_FAULT:
@@ -149,4 +148,4 @@ def begin_row(state: Ints) -> None:
     state[CELLS] = 1
     state[ROW_BYTES] = 0
     state[ROW_LINE] = state[LINE]
-    state[FEWEST_DELIMITERS] = _MANY
+    state[FULL_LINES] = state[ROW_LINES] = 0

@@ -24,6 +24,7 @@ _DEGREE_M_MIN = 110_570.0  # … and no degree of latitude shorter than this
 _APART_M_MAX = 20_100_000.0  # no two places are farther apart than this
 _PIECE_M_MIN = 0.001
 _PAIRS_MAX = 250_000
+_CHUNK_PAIRS = 1_024
 _RADIUS_M_MIN = 6_335_000.0  # no curvature of the ellipsoid has a smaller radius
 # Up to how far two places are apart, and how much the distance bends, over the radius.
 _BENDS_M = np.array([15_000_000.0, 19_000_000.0, 19_700_000.0])
@@ -131,20 +132,19 @@ def _places_in_space(points: NDArray[np.float64]) -> NDArray[np.float64]:
 def _are_pairs_within(left: Pieces, right: Pieces, radius_m: float) -> bool:
     """Halve pairs of pieces until one is proved near enough, or all are proved too far.
 
-    Where an edge runs round a place at nearly the distance there is no end to that: after
-    `DISTANCE_PIECES_MAX` pairs the rest counts as too far.
+    Those that may be nearest come first. Where an edge runs round a place at nearly the distance
+    there is no end to that: after `DISTANCE_PIECES_MAX` pairs the rest counts as too far.
     """
     ends = (slice(0, 2), slice(2, 4))
     if any((_distances(left[:, i], right[:, j]) <= radius_m).any() for i in ends for j in ends):
         return True
-    pending = [(left, right)]
+    order = np.argsort(-_bounds(left, right)[1])  # the nearest last, where they are taken from
+    starts = range(0, len(order), _CHUNK_PAIRS)
+    chunks = (order[start : start + _CHUNK_PAIRS] for start in starts)
+    pending = [(left[chunk], right[chunk]) for chunk in chunks]
     looked_at = -len(left)
     while pending and looked_at <= DISTANCE_PIECES_MAX:
         left, right = pending.pop()
-        if len(left) > _PAIRS_MAX:
-            half = len(left) // 2
-            pending += [(left[:half], right[:half]), (left[half:], right[half:])]
-            continue
         looked_at += len(left)
         middle, least = _bounds(left, right)
         if (middle <= radius_m).any():

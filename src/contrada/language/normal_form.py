@@ -153,7 +153,8 @@ class _NormalForm:
         for part in sorted(parts, key=lambda part: len(part) > 1):  # what all have is joined first
             self._steps += len(joined) * len(part)
             if self._steps > NORMAL_FORM_STEPS_MAX:
-                self._refuse(f"{NORMAL_FORM_STEPS_MAX:,} steps to go (NORMAL_FORM_STEPS_MAX)", "")
+                what = f"{NORMAL_FORM_STEPS_MAX:,} steps to its disjunctive normal form"
+                self._refuse(f"{what} (NORMAL_FORM_STEPS_MAX)")
             found: dict[Terms, None] = {}
             for terms in joined:
                 found |= dict.fromkeys(terms | more for more in part)
@@ -164,14 +165,15 @@ class _NormalForm:
 
     def _check(self, filters: Mapping[Terms, None]) -> None:
         if len(filters) > self._filters_max:
-            self._refuse(f"{self._filters_max} filters", ", or raise filters_max")
+            what = f"{self._filters_max} filters in disjunctive normal form (FILTERS_MAX)"
+            self._refuse(what, ", or raise filters_max")
 
     def _check_size(self, filters: Mapping[Terms, None]) -> None:
         if sum(terms.bit_count() for terms in filters) > CONSTRAINTS_MAX:
-            self._refuse(f"{CONSTRAINTS_MAX:,} constraints in all filters (CONSTRAINTS_MAX)", "")
+            what = f"{CONSTRAINTS_MAX:,} constraints in disjunctive normal form (CONSTRAINTS_MAX)"
+            self._refuse(what)
 
-    def _refuse(self, what: str, more: str) -> NoReturn:
+    def _refuse(self, what: str, more: str = "") -> NoReturn:
         raise InvalidInput(
-            f"the predicate has more than {what} in disjunctive normal form; "
-            f"split it into several subscriptions{more}"
+            f"the predicate has more than {what}; split it into several subscriptions{more}"
         )

@@ -65,7 +65,9 @@ def read_json(source: str | Mapping[str, Any] | bool) -> Expression:
         except json.JSONDecodeError as error:
             raise InvalidInput(f"not JSON: {error.msg} at character {error.pos}") from None
         except RecursionError:
-            raise InvalidInput(f"more than {PREDICATE_DEPTH_MAX} levels deep at $") from None
+            raise InvalidInput(
+                f"more than {PREDICATE_DEPTH_MAX} levels deep (PREDICATE_DEPTH_MAX) at $"
+            ) from None
     if not isinstance(source, Mapping | bool):
         raise InvalidInput(f"a predicate is CQL2 text or a JSON object, not {brief(source)}")
     _check_size(source)
@@ -96,7 +98,7 @@ def read_predicate(place: Place) -> Expression:
 def read_node(place: Place, depth: int) -> Expression:
     """Read one node of the tree, of a text or of JSON."""
     if depth > PREDICATE_DEPTH_MAX:
-        place.refuse(f"more than {PREDICATE_DEPTH_MAX} levels deep")
+        place.refuse(f"more than {PREDICATE_DEPTH_MAX} levels deep (PREDICATE_DEPTH_MAX)")
     node = place.node
     if isinstance(node, Mapping) and "op" in node:
         return _read_operation(place, depth)

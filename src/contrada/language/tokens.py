@@ -17,6 +17,7 @@ from contrada.limits import (
     PREDICATE_JOINS_MAX,
     PREDICATE_LENGTH_MAX,
     PREDICATE_NESTING_MAX,
+    PREDICATE_TOKENS_MAX,
 )
 
 SIGN_AFTER_NOT = "0 + -"  # `cql2` takes no sign right after NOT; the 0 is taken out of its tree
@@ -109,10 +110,10 @@ class _Nesting:
         else:
             return
         if self._depth > PREDICATE_NESTING_MAX:
-            what = f"{PREDICATE_NESTING_MAX} open parentheses and operators"
+            what = f"{PREDICATE_NESTING_MAX} open parentheses and operators (PREDICATE_NESTING_MAX)"
             raise InvalidInput(f"more than {what} at character {position}")
         if self._joins > PREDICATE_JOINS_MAX:
-            what = f"{PREDICATE_JOINS_MAX} ANDs and ORs"
+            what = f"{PREDICATE_JOINS_MAX} ANDs and ORs (PREDICATE_JOINS_MAX)"
             raise InvalidInput(f"more than {what} at character {position}")
 
     def _close(self) -> None:
@@ -150,6 +151,9 @@ def mask(text: str) -> Masked:
     while position < len(text):
         piece, end = _next(text, position, atoms)
         nesting.add(piece, position)
+        if len(pieces) == PREDICATE_TOKENS_MAX:
+            what = f"{PREDICATE_TOKENS_MAX:,} words, signs and gaps (PREDICATE_TOKENS_MAX)"
+            raise InvalidInput(f"more than {what} at character {position}")
         if piece == "-" and last == "not":
             piece = SIGN_AFTER_NOT
         if piece.lower() == "in" and (before if last == "not" else last) in _BEFORE_VALUES:
@@ -208,9 +212,8 @@ def _geometry_end(text: str, origin: int, start: int) -> int:
         if depth == 0:
             return position + 1
         if depth > PREDICATE_DEPTH_MAX:
-            raise InvalidInput(
-                f"more than {PREDICATE_DEPTH_MAX} levels deep at character {position}"
-            )
+            what = f"{PREDICATE_DEPTH_MAX} levels deep (PREDICATE_DEPTH_MAX)"
+            raise InvalidInput(f"more than {what} at character {position}")
     raise InvalidInput(
         f'the geometry at character {origin} has no end, near "{text[origin : origin + 24]}"'
     )

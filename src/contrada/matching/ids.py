@@ -13,7 +13,7 @@ _INT_MAX = 2**63
 
 def read_id(value: Any, place: str) -> Id:
     """Read one id; anything but a string or a 64-bit integer is refused."""
-    if isinstance(value, np.integer):
+    if _is_numpy_integer(value):
         value = int(value)
     if isinstance(value, str):
         if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
@@ -30,10 +30,15 @@ def read_id(value: Any, place: str) -> Id:
 
 def as_key(value: Any) -> Id | None:
     """Give a value as the id that it could be; None where no id is equal to it."""
-    if isinstance(value, np.integer):
+    if _is_numpy_integer(value):
         return int(value)
     is_id = isinstance(value, str | int) and not isinstance(value, bool)
     return value if is_id else None
+
+
+def _is_numpy_integer(value: Any) -> bool:
+    """Tell whether a value is one of NumPy's integers, of which durations are a kind."""
+    return isinstance(value, np.integer) and not isinstance(value, np.timedelta64)
 
 
 def read_id_column(array: pa.Array, place: str) -> pa.Array:

@@ -25,6 +25,7 @@ _WITHOUT_MEMBERS = frozenset({_POINT, _LINE, _POLYGON})
 _WITH_MEMBERS = frozenset({4, 5, 6, 7})
 _CURVED = frozenset({8, 9, 10, 11, 12})
 _MEMBER_BYTES_MIN = 9  # a header, and a count of nothing
+_SHALLOW_BYTES_MAX = _MEMBER_BYTES_MIN * GEOMETRY_DEPTH_MAX  # too few to be nested too deep
 _OPENING, _CLOSING = ord("("), ord(")")
 
 
@@ -37,7 +38,7 @@ def read_wkb(wkb: bytes) -> BaseGeometry:
 def read_wkbs(values: NDArray[np.object_]) -> NDArray[np.object_]:
     """Read geometries from WKB; None stays None."""
     for wkb in values:
-        if wkb is not None:
+        if wkb is not None and len(wkb) > _SHALLOW_BYTES_MAX:
             _check_wkb(wkb)
     geometries: NDArray[np.object_] = shapely.from_wkb(values)
     return geometries

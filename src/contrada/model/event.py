@@ -185,8 +185,12 @@ def find_value(attributes: Mapping[str, Any], name: str) -> Any:
     if "." not in name:
         return attributes.get(name)
     pending: list[tuple[Mapping[str, Any], str]] = [(attributes, name)]
+    seen: set[tuple[int, int]] = set()  # one mapping may stand in many places
     while pending:
         outer, rest = pending.pop()
+        if (id(outer), len(rest)) in seen:
+            continue
+        seen.add((id(outer), len(rest)))
         value = outer.get(rest)
         if as_python(value) is not None:
             return value

@@ -188,7 +188,9 @@ def _without_equal_areas(members: list[BaseGeometry]) -> list[BaseGeometry]:
 def _without_repeats(part: BaseGeometry) -> BaseGeometry:
     """Drop repeated vertices of an area: GEOS fails on touching areas of a collection with them."""
     is_area = part.geom_type in {"Polygon", "MultiPolygon"}
-    return shapely.remove_repeated_points(part, 0.0) if is_area else part
+    if not is_area or not np.isfinite(shapely.get_coordinates(part)).all():
+        return part
+    return shapely.remove_repeated_points(part, 0.0)
 
 
 def find_faults(geometries: Geometries) -> dict[int, Fault]:

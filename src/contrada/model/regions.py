@@ -16,6 +16,7 @@ from contrada.model.relation import Relation, egenhofer
 BASES = tuple(Relation)
 UNCERTAIN = len(BASES)  # what stands in place of the number of a relation
 _MARGIN = 1e-9  # of the largest coordinate
+_COORDINATE_MAX = 1e100  # squares of larger ones are no numbers
 _PAIRS_MAX = 100_000  # beyond so many pairs whose boxes meet, regions are not looked at
 _NUMBER_OF = {relation: number for number, relation in enumerate(BASES)}
 
@@ -74,7 +75,9 @@ def _relate_pairs(regions: Geometries, first: Numbers, second: Numbers) -> Numbe
     codes[rest[is_same]] = _NUMBER_OF[Relation.EQUALS]
     margins = _MARGIN * np.abs(np.hstack([bounds[first[rest]], bounds[second[rest]]])).max(axis=1)
     edges = shapely.boundary(regions)
-    is_near = shapely.dwithin(edges[first[rest]], edges[second[rest]], margins)
+    with np.errstate(all="ignore"):
+        is_near = shapely.dwithin(edges[first[rest]], edges[second[rest]], margins)
+    is_near |= margins > _MARGIN * _COORDINATE_MAX
     apart = np.flatnonzero(~is_near)
     codes[rest[apart]] = _relate_by_matrix(a[apart], b[apart])
     return codes
