@@ -381,3 +381,8 @@ def test_a_line_or_collection_that_meets_itself_without_end_is_a_fault() -> None
 def test_an_infinite_vertex_of_a_member_is_named() -> None:
     fault = fault_of("GEOMETRYCOLLECTION(POLYGON((0 Infinity, 1 0, 1 1, 0 Infinity)), POINT(1 1))")
     assert fault == Fault("non_finite", "non-finite coordinate (0.0, inf) at vertex 0")
+
+
+def test_huge_coordinates_of_a_member_overflow_without_a_word() -> None:
+    huge = "GEOMETRYCOLLECTION(POLYGON((0 4, 1e308 0, 2 4, 0 4)), POINT(1 1))"
+    assert len(shapely.get_parts(read_well(huge))) == 2
