@@ -155,3 +155,16 @@ def test_a_header_of_too_many_columns_is_refused(tmp_path: Path) -> None:
     path.write_text(",".join(f"c{i}" for i in range(10_001)) + "\n")
     with pytest.raises(InvalidInput, match=r"10,001 columns in its header, at most 10,000"):
         read_rows(path)
+
+
+def test_a_list_of_objects_with_ever_new_names_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.ndjson"
+    path.write_text(json.dumps({"a": [{f"k{i}": 1} for i in range(2_000)]}))
+    with pytest.raises(InvalidInput) as caught:
+        read_rows(path)
+    assert str(caught.value).endswith(
+        'the objects of the list "a" in row 0 have too different names: more than 1,000,000 cells '
+        "as a table (LIST_CELLS_MAX), for 1,001 values"
+    )
+    path.write_text(json.dumps({"a": [{f"k{i % 50}": 1} for i in range(30_000)]}))
+    assert read_rows(path).count == 1

@@ -17,12 +17,13 @@ import pyarrow as pa
 from contrada.errors import InvalidInput
 from contrada.files.geojson_wkb import is_geometry
 from contrada.files.showing import show
-from contrada.limits import COLUMNS_MAX, JSON_DEPTH_MAX
+from contrada.limits import COLUMNS_MAX, JSON_DEPTH_MAX, LIST_CELLS_MAX
 
 # Null in one of these would mean another id, or a subscription to more than was asked for.
 STRICT = frozenset(("id", "filter", "where", "relation", "attribute", "subscriber"))
 PREDICATES = frozenset(("filter", "where"))
 GEOMETRY = "geometry"
+_SPARSE = 200  # so many times the cells of a table may outnumber the values that it is made of
 FLOAT_EXACT_MAX = 2**53
 SURROGATE = re.compile("[\ud800-\udfff]")
 NUMBER_TYPES = (pa.int64(), pa.uint64(), pa.float64())
@@ -83,6 +84,7 @@ class Kind:
     members: "dict[str, Kind]" = field(default_factory=dict)
     element: "Kind | None" = None
     total: ColumnCount | None = None
+    values: int = 0  # inside mappings
 
     @property
     def name(self) -> str:
@@ -110,6 +112,8 @@ class Kind:
                     refuse_surrogates(self.source, key, row)
                     self.members[key] = self._inside(f".{key}", row)
                 self.members[key].see(member, row)
+            self.values += len(value)
+            self._refuse_sparse(row)
 
     def arrow_type(self) -> pa.DataType:
         """Give the type that holds every value of the column's kind."""
@@ -189,6 +193,17 @@ class Kind:
         if self.total is not None:
             self.total.add(column, row)
         return Kind(self.source, column, self.depth + 1, total=self.total)
+
+    def _refuse_sparse(self, row: int) -> None:
+        """Refuse a list of objects that would have far more cells as a table than values."""
+        cells = self.counts["mapping"] * len(self.members)
+        is_sparse = cells > LIST_CELLS_MAX and cells > _SPARSE * self.values
+        if is_sparse and self.column.endswith("[]"):
+            raise InvalidInput(
+                f'{self.source}: the objects of the list "{show(self.column[:-2])}" in row {row} '
+                f"have too different names: more than {LIST_CELLS_MAX:,} cells as a table "
+                f"(LIST_CELLS_MAX), for {self.values:,} values"
+            )
 
     def _say(self, what: str, count: int) -> str:
         values = "value of another kind is" if count == 1 else "values of another kind are"
