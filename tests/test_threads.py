@@ -209,3 +209,40 @@ print(folder.exists(), folder)
     is_there, folder = done.stdout.split()
     assert is_there == "True"
     assert not Path(folder).exists()
+
+
+@pytest.mark.parametrize("delay_s", [0.001, 0.05, 0.2])
+def test_a_child_matches_though_a_thread_was_importing(delay_s: float) -> None:
+    """The first list of events makes NumPy and Arrow import, which holds locks of both."""
+    program = f"""
+import faulthandler, os, threading
+import contrada
+
+matcher = contrada.Matcher()
+matcher.add("x", "a = 1")
+is_over = threading.Event()
+
+def work():
+    while not is_over.is_set():
+        matcher.match_many([{{"a": 1}}] * 50)
+
+thread = threading.Thread(target=work)
+thread.start()
+is_over.wait({delay_s})
+child = os.fork()
+if child == 0:
+    faulthandler.dump_traceback_later({PATIENCE_S / 2}, exit=True)
+    os._exit(0 if matcher.match_many([{{"a": 1}}] * 20).num_rows == 20 else 3)
+status = os.waitpid(child, 0)[1]
+is_over.set()
+thread.join()
+print("status", status)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.stdout.split() == ["status", "0"], done.stderr

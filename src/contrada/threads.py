@@ -4,9 +4,12 @@ The lock of a thread that a fork left behind would never be opened in the child,
 counts for one process only.
 """
 
+import importlib
 import os
+import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, overload
@@ -70,6 +73,23 @@ class once(Generic[Value]):  # noqa: N801  used like `property`
                 instance.__dict__[self._name] = self._make(instance)
         finally:
             self._makings.pop(key).is_over.set()
+
+
+def _finish_imports() -> None:
+    """Wait for what other threads import: a child would wait for their locks for ever.
+
+    Packages import others when they are first used, such as pandas for an Arrow table.
+    """
+    for name, module in list(sys.modules.items()):
+        if getattr(getattr(module, "__spec__", None), "_initializing", False):
+            with suppress(Exception):
+                importlib.import_module(name)
+    if "pandas" in sys.modules and "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].array([0.5])  # waits where another thread makes Arrow know pandas
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_finish_imports)
 
 
 class ProcessLock:
