@@ -43,7 +43,8 @@ _MULTI: Mapping[str, Callable[[Sequence[Any]], BaseGeometry]] = {
 }
 _LOOSE_TYPES = (1, 5, _COLLECTION)  # lines may cross themselves, members of a collection each other
 _TANGLED_MIN = 200  # fewer coordinates cannot meet too often
-_TANGLE = Meetings(OWN_CROSSINGS_MAX, OWN_CONTACTS_MAX, MEND_PAIRS_MAX)
+_TANGLED_LINE = Meetings(OWN_CROSSINGS_MAX, MEND_PAIRS_MAX, MEND_PAIRS_MAX)  # may touch itself
+_TANGLED_COLLECTION = Meetings(OWN_CROSSINGS_MAX, OWN_CONTACTS_MAX, MEND_PAIRS_MAX)
 _AREA_TYPES = np.isin(np.arange(-1, 8), (3, 6))
 
 
@@ -213,7 +214,8 @@ def _find_tangles(geometries: Geometries) -> dict[int, Fault]:
     faults: dict[int, Fault] = {}
     for i in np.flatnonzero(large):
         is_collection = shapely.get_type_id(geometries[i]) == _COLLECTION
-        found = count_meetings(rings_of(geometries[i]), _TANGLE)
+        most = _TANGLED_COLLECTION if is_collection else _TANGLED_LINE
+        found = count_meetings(rings_of(geometries[i]), most)
         if found.crossings > OWN_CROSSINGS_MAX:
             what = f"{OWN_CROSSINGS_MAX:,} times (OWN_CROSSINGS_MAX)"
             faults[int(i)] = Fault("tangled", f"its edges cross each other more than {what}")
