@@ -3,27 +3,22 @@
 Only what a caller can act on is an error here; a broken invariant of our own is an assert.
 """
 
-import reprlib
 from typing import Any
 
-_REPR = reprlib.Repr()
-_REPR.maxstring = _REPR.maxother = 1_000
-_REPR.maxlist = _REPR.maxtuple = _REPR.maxset = _REPR.maxdict = 20
-_DIGITS_BITS_MAX = 4_096  # Python refuses to write an integer of many more
-
-
-def brief(value: Any, length: int = 80) -> str:
-    """Show a value in a message: cut to a length, however large, deep or hostile it is."""
-    if isinstance(value, int) and value.bit_length() > _DIGITS_BITS_MAX:
-        return f"an integer of {value.bit_length():,} bits"
-    try:
-        return _REPR.repr(value)[:length]
-    except Exception:
-        return f"a value of type {type(value).__name__}"
+_LENGTH_MAX, _TAIL = 4_000, 1_000  # characters of a message, and those after the gap
+_GAP = " … "
 
 
 class ContradaError(Exception):
-    """The root of all errors that Contrada raises on purpose."""
+    """The root of all errors that Contrada raises on purpose.
+
+    A message that a stranger's values have made very long loses its middle, and one with half a
+    surrogate pair, which no terminal or log could take, has it escaped.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        """Take the message first."""
+        super().__init__(*(_tame(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class InvalidInput(ContradaError, ValueError):
@@ -52,3 +47,11 @@ class RowsLost(ContradaError):
 
 class PeerError(ContradaError):
     """What a peer has sent, or would have to send, is no message: drop it, or the link."""
+
+
+def _tame(message: str) -> str:
+    message = message.encode("utf-8", "backslashreplace").decode()
+    if len(message) <= _LENGTH_MAX:
+        return message
+    head = _LENGTH_MAX - _TAIL - len(_GAP)
+    return f"{message[:head]}{_GAP}{message[-_TAIL:]}"

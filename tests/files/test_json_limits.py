@@ -4,11 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from contrada import Matcher
 from contrada.errors import InvalidInput
 from contrada.files import Rows, read_rows
+from contrada.files.json_rows import BATCH_CELLS
 from contrada.limits import JSON_DEPTH_MAX
+from contrada.matcher.run import narrow_to_read
 
 POINT = {"type": "Point", "coordinates": [1, 2]}
 FORMATS = [".geojson", ".ndjson"]
@@ -168,3 +172,46 @@ def test_a_list_of_objects_with_ever_new_names_is_refused(tmp_path: Path) -> Non
     )
     path.write_text(json.dumps({"a": [{f"k{i % 50}": 1} for i in range(30_000)]}))
     assert read_rows(path).count == 1
+
+
+def write_wide(path: Path, rows: int, *, is_inside: bool) -> None:
+    """One row of 9,000 members, and many of nearly none."""
+    wide = {f"k{i}": i for i in range(9_000)}
+    first = {"id": 0, "tags": wide} if is_inside else {"id": 0, **wide}
+    rest = [{"id": i, "tags": {}} if is_inside else {"id": i} for i in range(1, rows)]
+    path.write_text("\n".join(map(json.dumps, [first, *rest])))
+
+
+@pytest.mark.parametrize(("is_inside", "name"), [(False, "k7"), (True, "tags.k7")])
+def test_of_a_wide_and_sparse_file_only_what_is_read_costs(
+    tmp_path: Path, is_inside: bool, name: str
+) -> None:
+    path = tmp_path / "wide.ndjson"
+    write_wide(path, 20_000, is_inside=is_inside)
+    matcher = Matcher()
+    matcher.add("s", f'"{name}" = 7')
+    schema = narrow_to_read(read_rows(path), matcher.freeze(), "id").schema
+    tags = pa.field("tags", pa.struct([("k7", pa.int64())])) if is_inside else ("k7", pa.int64())
+    assert schema == pa.schema([("id", pa.int64()), tags])
+    assert matcher.match_many(path).to_pylist() == [{"event": 0, "subscription": "s"}]
+
+
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_a_wide_and_sparse_table_is_refused(tmp_path: Path, is_inside: bool) -> None:
+    path = tmp_path / "wide.ndjson"
+    write_wide(path, 12_000, is_inside=is_inside)
+    with pytest.raises(InvalidInput) as caught:
+        next(read_rows(path).batches())
+    assert str(caught.value).endswith(
+        "the 9,001 columns that are read, those inside others included, have 108,012,000 cells for "
+        f"{33_000 if is_inside else 21_000:,} values in 12,000 rows; at most 100,000,000 may be "
+        "nearly all empty (TABLE_CELLS_MAX)"
+    )
+
+
+def test_batches_of_many_columns_have_fewer_rows(tmp_path: Path) -> None:
+    path = tmp_path / "wide.ndjson"
+    write_wide(path, 4_000, is_inside=False)
+    batches = list(read_rows(path).batches())
+    assert max(batch.num_rows for batch in batches) == BATCH_CELLS // 9_001
+    assert sum(batch.num_rows for batch in batches) == 4_000

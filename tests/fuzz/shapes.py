@@ -85,10 +85,14 @@ def drop_empty(shape: BaseGeometry) -> BaseGeometry:
 
 
 def box(west: float, south: float, east: float, north: float) -> BaseGeometry:
-    """The rectangle of these bounds, or both parts of one across 180°."""
-    if west <= east:
+    """The rectangle of these bounds, or both parts of one across 180°; flat, a line or a point."""
+    if west > east:
+        return shapely.union_all([box(west, south, 180, north), box(-180, south, east, north)])
+    if west < east and south < north:
         return shapely.box(west, south, east, north)
-    return shapely.union_all([shapely.box(west, south, 180, north), box(-180, south, east, north)])
+    if (west, south) == (east, north):
+        return shapely.Point(west, south)
+    return shapely.LineString([(west, south), (east, north)])
 
 
 def dimension(shape: BaseGeometry) -> int:

@@ -12,7 +12,7 @@ import shapely
 from shapely import MultiPolygon, Point, Polygon, box
 
 from contrada import InvalidInput, Matcher
-from contrada.errors import brief
+from contrada.showing import brief
 
 NAN, INF = float("nan"), float("inf")
 SQUARE = box(0, 0, 4, 4)

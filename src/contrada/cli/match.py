@@ -31,6 +31,7 @@ from contrada.matcher.run import MatchedBatch
 from contrada.matching.engines import ENGINES
 from contrada.model.event import GEOMETRY, paths_of
 from contrada.model.subscription import Id
+from contrada.showing import listed
 
 
 def add_parser(commands: Any) -> None:
@@ -194,7 +195,7 @@ def _note_unknown(matcher: Matcher, rows: Rows, strict: bool) -> None:
     if unknown:
         message = (
             f"subscriptions speak of {', '.join(unknown)}, which no event has; "
-            f"{rows.name} has {', '.join(rows.schema.names)}"
+            f"{rows.name} has {listed(rows.schema.names)}"
         )
         if strict:
             raise InvalidInput(message)

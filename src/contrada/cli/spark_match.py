@@ -42,6 +42,7 @@ from contrada.files import Rows, read_rows
 from contrada.matcher import Matcher
 from contrada.matching.columns import read_geometries
 from contrada.matching.engines import DEFAULT_ENGINE
+from contrada.matching.subscribing import SUBSCRIPTION_COLUMNS
 from contrada.model.event import GEOMETRY, paths_of
 from contrada.model.subscription import Id
 
@@ -56,8 +57,6 @@ _ANSWER_ROWS, _ANSWER_ROWS_WITH_GEOMETRY = 65_536, 1_024
 
 def match_on_spark(options: argparse.Namespace) -> Report:
     """Match through `contrada.spark.match`; the answer goes to the same files as without Spark."""
-    from contrada.spark.frames import SUBSCRIPTION_COLUMNS
-
     if options.engine != DEFAULT_ENGINE:
         raise InvalidInput(f"--engine {options.engine} does not go with --spark")
     check_master("--spark", options.spark)

@@ -29,19 +29,19 @@ ROW = "__row"
 class Source:
     """A file as a DataFrame with the columns `id_column`, `geometry`, `ROW` and those wanted.
 
-    `rows` are the same rows for this process, with all columns.
+    `rows` are the same rows for this process.
     """
 
     def __init__(
         self, rows: Rows, path: str, id_column: str | None, wanted: Collection[str]
     ) -> None:
         """Take the ids from a column, or else number the rows."""
-        self.rows = rows
         self.id_column = choose_id_column(rows, id_column) or ROW
         self._path = Path(path)
         self._primary = primary_geometry(rows)
         needed = {self.id_column, self._primary, *wanted}
         self._needed = [field for field in rows.schema if field.name in needed]
+        self.rows = rows.narrowed([field.name for field in self._needed])
 
     def frame(self, spark: "SparkSession", copy: Path) -> "DataFrame":
         """Give the rows as a DataFrame; `copy` is where a copy may go."""

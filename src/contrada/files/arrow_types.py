@@ -3,6 +3,7 @@
 import pyarrow as pa
 
 from contrada.errors import InvalidInput
+from contrada.showing import brief
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -35,14 +36,14 @@ def check_names(schema: pa.Schema, name: str) -> None:
             column = field.name
         except UnicodeDecodeError as fault:
             raise InvalidInput(
-                f"{name}: column {index} has a name that is not UTF-8: {fault.object!r:.80}"
+                f"{name}: column {index} has a name that is not UTF-8: {brief(fault.object)}"
             ) from fault
         try:
             str(plain_type(field.type))
         except UnicodeDecodeError as fault:
             raise InvalidInput(
                 f'{name}: column "{column}" has a part whose name is not UTF-8: '
-                f"{fault.object!r:.80}"
+                f"{brief(fault.object)}"
             ) from fault
         except RecursionError as fault:
             raise InvalidInput(f'{name}: column "{column}" is nested too deep') from fault

@@ -14,7 +14,7 @@ from pyproj import CRS
 from pyproj.exceptions import CRSError
 
 from contrada.errors import InvalidInput
-from contrada.files.showing import show
+from contrada.showing import brief_text
 
 LONGITUDE_LATITUDE = "OGC:CRS84"
 
@@ -29,7 +29,7 @@ def spell_crs(stated: object, name: str) -> str | None:
     if isinstance(stated, int) and not isinstance(stated, bool) and 0 < stated < 10**9:
         stated = f"EPSG:{stated}"
     if not isinstance(stated, str | dict):
-        what = f'unknown coordinate system "{show(stated, 80)}"'
+        what = f'unknown coordinate system "{brief_text(stated, 80)}"'
         raise InvalidInput(f"{name}: {what}: a text or PROJJSON is expected")
     code = _find_code(stated)
     if code is not None:
@@ -62,8 +62,8 @@ def _parse(crs: str) -> CRS:
     try:
         return CRS.from_user_input(crs)
     except (CRSError, ValueError, TypeError, KeyError, RecursionError) as fault:
-        shown = f'unknown coordinate system "{show(crs, 80)}"'
-        raise InvalidInput(f"{shown}: {show(fault, 400)}") from fault
+        shown = f'unknown coordinate system "{brief_text(crs, 80)}"'
+        raise InvalidInput(f"{shown}: {brief_text(fault, 400)}") from fault
 
 
 def _find_code(stated: object) -> str | None:

@@ -10,7 +10,7 @@ from contrada.files.geojson_wkb import is_geometry
 from contrada.files.json_rows import Record, Survey, read_json_rows
 from contrada.files.json_window import JsonWindow
 from contrada.files.rows import Rows
-from contrada.files.showing import show
+from contrada.showing import brief_text
 
 SUFFIXES = (".geojson", ".json")
 
@@ -60,7 +60,7 @@ def _read_features(window: JsonWindow, members: dict[str, Any], name: str) -> It
     elif members.get("type") == "Feature" and not is_collection:
         yield members, length_all
     else:
-        shown = show(members.get("type"))
+        shown = brief_text(members.get("type"))
         raise InvalidInput(
             f'{name}: a FeatureCollection, a Feature or a geometry is expected, not type "{shown}"'
         )
@@ -90,4 +90,4 @@ def _find_crs(members: dict[str, Any], name: str) -> str | None:
             return spell_crs(crs["properties"]["name"], name)
     except (KeyError, TypeError):
         pass
-    raise InvalidInput(f"{name}: a crs that does not give a name: {show(crs, 80)}")
+    raise InvalidInput(f"{name}: a crs that does not give a name: {brief_text(crs, 80)}")

@@ -8,16 +8,18 @@ kind among fractions.
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from contrada.errors import InvalidInput
 from contrada.files.geojson_wkb import is_geometry
-from contrada.files.showing import show
 from contrada.limits import COLUMNS_MAX, JSON_DEPTH_MAX, LIST_CELLS_MAX
+from contrada.model.event import paths_of
+from contrada.showing import brief_text
 
 # Null in one of these would mean another id, or a subscription to more than was asked for.
 STRICT = frozenset(("id", "filter", "where", "relation", "attribute", "subscriber"))
@@ -62,7 +64,7 @@ class ColumnCount:
         if self.count > COLUMNS_MAX:
             raise InvalidInput(
                 f"{self.source}: more than {COLUMNS_MAX:,} columns, those inside others included "
-                f'(COLUMNS_MAX), with "{show(column)}" in row {row}'
+                f'(COLUMNS_MAX), with "{brief_text(column)}" in row {row}'
             )
 
 
@@ -143,7 +145,7 @@ class Kind:
             yield self._say(f"a {name} in row {self.rows[name]} but {shown}", count)
         if name == "number" and (lost := self.numbers.losses[self.numbers.best]):
             value, row = self.numbers.first_lost[self.numbers.best]
-            shown = f"{show(value)} in row {row}, which {self.arrow_type()} does not keep"
+            shown = f"{brief_text(value)} in row {row}, which {self.arrow_type()} does not keep"
             yield self._say(shown, lost)
         if name == "mapping":
             for kind in self.members.values():
@@ -151,10 +153,37 @@ class Kind:
         if name == "list" and self.element is not None:
             yield from self.element.misfits()
 
-    def refuse_misfits(self) -> None:
-        """Refuse a column whose values must all be of one kind."""
+    def check(self) -> None:
+        """Warn of values that the type does not hold, or refuse them where null would be wrong."""
         for misfit in self.misfits():
-            raise InvalidInput(f"{misfit.rpartition(';')[0]}; give it one kind")
+            if self.column in STRICT:
+                raise InvalidInput(f"{misfit.rpartition(';')[0]}; give it one kind")
+            warnings.warn(misfit, stacklevel=2)
+
+    def narrowed(self, attributes: Set[str]) -> "Kind":
+        """Give the kind with those members alone of which some attribute speaks."""
+        if self.name != "mapping" or self.column in attributes:
+            return self
+        begun = {path for name in attributes for path in paths_of(name)}
+        members = {
+            key: kind.narrowed(attributes)
+            for key, kind in self.members.items()
+            if kind.column in begun
+        }
+        return replace(self, members=members)
+
+    @property
+    def width(self) -> int:
+        """How many columns of plain values it makes, at least one."""
+        if self.name != "mapping":
+            return 1
+        return max(1, sum(kind.width for kind in self.members.values()))
+
+    @property
+    def value_count(self) -> int:
+        """How many values it has held, those inside mappings included."""
+        inside = self.members.values() if self.name == "mapping" else ()
+        return sum(self.counts.values()) + sum(kind.value_count for kind in inside)
 
     def fit(self, value: Any, *, is_pure: bool) -> Any:
         """Give a value as the column's type takes it; None where it is of another kind.
@@ -169,7 +198,7 @@ class Kind:
             is_kept = _HOLDS[self.numbers.best](value)
         if not is_kept:
             if is_pure:
-                raise ValueError(f"{show(value)!r} is no {name}: the file has changed")
+                raise ValueError(f"{brief_text(value)!r} is no {name}: the file has changed")
             return None
         match name:
             case "number":
@@ -186,8 +215,8 @@ class Kind:
     def _inside(self, step: str, row: int) -> "Kind":
         if self.depth == JSON_DEPTH_MAX:
             raise InvalidInput(
-                f'{self.source}: column "{show(self.column)}" in row {row} is nested deeper than '
-                f"{JSON_DEPTH_MAX} (JSON_DEPTH_MAX)"
+                f'{self.source}: column "{brief_text(self.column)}" in row {row} is nested '
+                f"deeper than {JSON_DEPTH_MAX} (JSON_DEPTH_MAX)"
             )
         column = f"{self.column}{step}"
         if self.total is not None:
@@ -197,11 +226,11 @@ class Kind:
     def _refuse_sparse(self, row: int) -> None:
         """Refuse a list of objects that would have far more cells as a table than values."""
         cells = self.counts["mapping"] * len(self.members)
-        is_sparse = cells > LIST_CELLS_MAX and cells > _SPARSE * self.values
-        if is_sparse and self.column.endswith("[]"):
+        if self.column.endswith("[]") and is_sparse(cells, self.values, LIST_CELLS_MAX):
+            name = brief_text(self.column[:-2])
             raise InvalidInput(
-                f'{self.source}: the objects of the list "{show(self.column[:-2])}" in row {row} '
-                f"have too different names: more than {LIST_CELLS_MAX:,} cells as a table "
+                f'{self.source}: the objects of the list "{name}" in row {row} have too '
+                f"different names: more than {LIST_CELLS_MAX:,} cells as a table "
                 f"(LIST_CELLS_MAX), for {self.values:,} values"
             )
 
@@ -223,6 +252,11 @@ class Kind:
         if self.column in PREDICATES and "op" in value:
             return "string"  # CQL2 in JSON, whose arguments are of all kinds: it is kept as text
         return GEOMETRY if is_geometry(value) else "mapping"
+
+
+def is_sparse(cells: int, values: int, cells_max: int) -> bool:
+    """Tell whether a table has too many cells, and far more than values."""
+    return cells > cells_max and cells > _SPARSE * values
 
 
 def refuse_surrogates(source: str, name: str, row: int) -> None:

@@ -7,8 +7,7 @@ the last row cannot surprise; at no time is more than one batch held.
 """
 
 import contextlib
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,12 +15,20 @@ import pyarrow as pa
 
 from contrada.errors import InvalidInput
 from contrada.files.geojson_wkb import encode_geojson, is_geometry
-from contrada.files.json_kinds import GEOMETRY, STRICT, ColumnCount, Kind, refuse_surrogates
+from contrada.files.json_kinds import (
+    GEOMETRY,
+    ColumnCount,
+    Kind,
+    is_sparse,
+    refuse_surrogates,
+)
 from contrada.files.rows import Rows, keep_columns
-from contrada.files.showing import show
+from contrada.limits import TABLE_CELLS_MAX
 from contrada.model.event import is_feature
+from contrada.showing import brief_text
 
 BATCH_CHARACTERS = 32 * 2**20
+BATCH_CELLS = 16 * 2**20
 BARE_GEOMETRY = {"type", "coordinates", "geometries", "bbox", "crs"}
 
 Record = tuple[Any, int]  # a JSON value, and how many characters it took
@@ -91,40 +98,56 @@ def read_json_rows(
     for value, _ in open_records():
         survey.see(_to_row(value, survey.count, name))
     kinds = survey.columns()
-    full = pa.schema([pa.field(column, kind.arrow_type()) for column, kind in kinds.items()])
-    schema = pa.schema([full.field(column) for column in keep_columns(full, columns, name)])
-    impure = _find_impure([kinds[column] for column in schema.names])
-    shapes = [column for column in schema.names if kinds[column].name == GEOMETRY]
-    is_wkt = GEOMETRY in schema.names and kinds[GEOMETRY].name == "string"
-    geometries = [GEOMETRY, *shapes] if is_wkt else shapes
-    geometries.sort(key=lambda column: column != GEOMETRY)
+    schema = _schema(kinds)
+    kinds = {column: kinds[column] for column in keep_columns(schema, columns, name)}
+    for kind in kinds.values():
+        kind.check()
+    crs = find_crs(survey)
 
-    def deliver() -> Iterator[pa.RecordBatch]:
-        start = 0
-        for rows in _gather(open_records(), shapes, name, batch_rows):
-            yield _to_batch(rows, schema, kinds, impure, start)
-            start += len(rows)
+    def select(kinds: dict[str, Kind]) -> Rows:
+        schema = _schema(kinds)
+        shapes = [column for column, kind in kinds.items() if kind.name == GEOMETRY]
+        impure = {column for column, kind in kinds.items() if any(kind.misfits())}
+        is_wkt = GEOMETRY in kinds and kinds[GEOMETRY].name == "string"
+        geometries = [GEOMETRY, *shapes] if is_wkt else shapes
+        geometries.sort(key=lambda column: column != GEOMETRY)
+        width = sum(kind.width for kind in kinds.values())
+        rows_max = min(batch_rows, BATCH_CELLS // width or 1)
 
-    return Rows(
-        name, schema, tuple(geometries), find_crs(survey), survey.count, batch_rows, deliver
-    )
+        def deliver() -> Iterator[pa.RecordBatch]:
+            _refuse_sparse(survey, kinds, width)
+            start = 0
+            for rows in _gather(open_records(), shapes, name, rows_max):
+                yield _to_batch(rows, schema, kinds, impure, start)
+                start += len(rows)
+
+        def narrow(columns: Sequence[str], attributes: Set[str]) -> Rows:
+            return select({column: kinds[column].narrowed(attributes) for column in columns})
+
+        return Rows(name, schema, tuple(geometries), crs, survey.count, rows_max, deliver, narrow)
+
+    return select(kinds)
 
 
-def _find_impure(kinds: list[Kind]) -> frozenset[str]:
-    """Name the columns that hold values of other kinds than their own, and warn of each."""
-    impure = set()
-    for kind in kinds:
-        if kind.column in STRICT:
-            kind.refuse_misfits()
-        for misfit in kind.misfits():
-            warnings.warn(misfit, stacklevel=2)
-            impure.add(kind.column)
-    return frozenset(impure)
+def _schema(kinds: dict[str, Kind]) -> pa.Schema:
+    return pa.schema([pa.field(column, kind.arrow_type()) for column, kind in kinds.items()])
+
+
+def _refuse_sparse(survey: Survey, kinds: dict[str, Kind], width: int) -> None:
+    """Refuse to read columns that would be nearly all null, and far more than the file holds."""
+    cells = survey.count * width
+    values = sum(kind.value_count for kind in kinds.values())
+    if is_sparse(cells, values, TABLE_CELLS_MAX):
+        raise InvalidInput(
+            f"{survey.name}: the {width:,} columns that are read, those inside others included, "
+            f"have {cells:,} cells for {values:,} values in {survey.count:,} rows; at most "
+            f"{TABLE_CELLS_MAX:,} may be nearly all empty (TABLE_CELLS_MAX)"
+        )
 
 
 def _to_row(value: Any, row: int, name: str) -> JsonRow:
     if not isinstance(value, dict):
-        raise InvalidInput(f"{name}: row {row} is not a JSON object: {show(value)}")
+        raise InvalidInput(f"{name}: row {row} is not a JSON object: {brief_text(value)}")
     if is_geometry(value) and value.keys() <= BARE_GEOMETRY:
         return JsonRow({"geometry": value}, is_feature=True)
     if value.get("type") == "FeatureCollection" and "features" in value:
@@ -133,7 +156,7 @@ def _to_row(value: Any, row: int, name: str) -> JsonRow:
         return JsonRow(value)
     properties = value.get("properties")
     if properties is not None and not isinstance(properties, dict):
-        shown = show(properties)
+        shown = brief_text(properties)
         raise InvalidInput(f"{name}: row {row} has properties that are no object: {shown}")
     columns = (properties or {}) | {GEOMETRY: value.get("geometry")}
     if value.get("id") is None:
@@ -169,7 +192,7 @@ def _to_batch(
     rows: list[JsonRow],
     schema: pa.Schema,
     kinds: dict[str, Kind],
-    impure: frozenset[str],
+    impure: Set[str],
     start: int,
 ) -> pa.RecordBatch:
     arrays = []

@@ -1,6 +1,6 @@
 """Parquet and GeoParquet: one file, or a folder of part files as Spark writes them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
@@ -45,7 +45,7 @@ def read_parquet(path: Path, name: str, *, batch_rows: int, columns: Sequence[st
             for batch in _read_part(part, wanted, batch_rows):
                 yield layout.arrange(_with_partition(batch, part, stated))
 
-    def narrow(names: Sequence[str]) -> Rows:
+    def narrow(names: Sequence[str], _: Set[str]) -> Rows:
         return read_parquet(path, name, batch_rows=batch_rows, columns=names)
 
     facts = (name, layout.schema, layout.geometry_columns, layout.crs, count)

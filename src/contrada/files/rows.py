@@ -4,12 +4,13 @@ Rows are counted from 0, as default ids are; lines of a text file from 1, as edi
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from contrada.errors import InvalidInput
+from contrada.showing import listed
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Rows:
     count: int | None
     _batch_rows: int = field(repr=False, compare=False)
     _open: Callable[[], Iterator[pa.RecordBatch]] = field(repr=False, compare=False)
-    _narrow: Callable[[Sequence[str]], "Rows"] | None = field(
+    _narrow: Callable[[Sequence[str], Set[str]], "Rows"] | None = field(
         default=None, repr=False, compare=False
     )
 
@@ -37,12 +38,16 @@ class Rows:
         """Give the rows from the start; what can be read only once refuses a second call."""
         return self._refuse_damage(_rechunk(self._open(), self._batch_rows))
 
-    def narrowed(self, columns: Sequence[str]) -> "Rows":
+    def narrowed(self, columns: Sequence[str], attributes: Set[str] | None = None) -> "Rows":
         """Give the same rows with only some columns, where the format reads them one by one.
 
-        At least one column stays, since rows without any could not be counted.
+        With `attributes`, dotted names, a column of mappings may lack the members of which none
+        of them speaks. At least one column stays, since rows without any could not be counted.
         """
-        return self if self._narrow is None else self._narrow(columns or self.schema.names[:1])
+        if self._narrow is None:
+            return self
+        names = set(columns) if attributes is None else attributes
+        return self._narrow(columns or self.schema.names[:1], names)
 
     def _refuse_damage(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         row = 0
@@ -64,7 +69,7 @@ def keep_columns(schema: pa.Schema, columns: Sequence[str] | None, name: str) ->
         return [column for column in known if not column.startswith("__index_level_")]
     for column in columns:
         if column not in known:
-            raise InvalidInput(f'{name}: no column "{column}"; there are: {", ".join(known)}')
+            raise InvalidInput(f'{name}: no column "{column}"; there are: {listed(known)}')
     return list(dict.fromkeys(columns))
 
 

@@ -20,19 +20,19 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
 
-from contrada.errors import InvalidInput, brief
+from contrada.errors import InvalidInput
 from contrada.files.arrow import lay_out
 from contrada.files.arrow_types import check_names
 from contrada.files.output import Output
 from contrada.files.rows import Rows
-from contrada.files.showing import show
+from contrada.showing import brief, brief_text
 
 SUFFIXES = (".contrada",)
 FORMAT = 1
@@ -112,9 +112,9 @@ def open_snapshot(path: Place) -> Snapshot:
         settings = json.loads((reader.schema.metadata or {})[_SETTINGS])
         count = sum(reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
     except (pa.ArrowException, OSError, ValueError, KeyError, RecursionError) as fault:
-        raise InvalidInput(f"{name}: is no snapshot inside: {fault!r:.400}") from fault
+        raise InvalidInput(f"{name}: is no snapshot inside: {brief(fault, 400)}") from fault
     if not isinstance(settings, dict):
-        raise InvalidInput(f"{name}: its settings are not a JSON object: {show(settings)}")
+        raise InvalidInput(f"{name}: its settings are not a JSON object: {brief_text(settings)}")
     check_names(reader.schema, name)
     return Snapshot(name, header.digest.hex(), reader.schema, settings, count, content)
 
@@ -134,7 +134,7 @@ def read_snapshot(path: Path, name: str, *, batch_rows: int, columns: Sequence[s
     snapshot = open_snapshot(path)
     layout = lay_out(snapshot.schema, columns, name)
 
-    def narrow(names: Sequence[str]) -> Rows:
+    def narrow(names: Sequence[str], _: Set[str]) -> Rows:
         return read_snapshot(path, name, batch_rows=batch_rows, columns=names)
 
     return Rows(
@@ -245,4 +245,4 @@ def _as_json(value: Any) -> Any:
     """Give a value of NumPy's as one that JSON has."""
     if hasattr(value, "tolist"):
         return value.tolist()
-    raise TypeError(f"{type(value).__name__} {value!r:.80} has no JSON")
+    raise TypeError(f"{type(value).__name__} {brief(value)} has no JSON")

@@ -10,7 +10,7 @@ from itertools import chain
 
 from shapely.geometry.base import BaseGeometry
 
-from contrada.errors import InvalidInput, brief
+from contrada.errors import InvalidInput
 from contrada.language.literals import OPEN_END
 from contrada.language.operators import (
     ARITHMETIC,
@@ -44,6 +44,7 @@ from contrada.model.expression import (
 from contrada.model.geometry import is_area
 from contrada.model.instant import Instant, Interval
 from contrada.model.relation import RELATIONS, Family, SpatialRelation, pattern_relation
+from contrada.showing import brief
 
 Arguments = tuple[Expression, ...]
 Places = tuple[Place, ...]

@@ -12,7 +12,7 @@ from typing import Any
 
 import cql2
 
-from contrada.errors import InvalidInput, brief
+from contrada.errors import InvalidInput
 from contrada.language.build import build
 from contrada.language.groups import FIRST, Run
 from contrada.language.literals import is_literal_node, read_end, read_literal
@@ -25,6 +25,7 @@ from contrada.limits import (
     PREDICATE_DEPTH_MAX,
 )
 from contrada.model.expression import Attribute, Expression, Literal
+from contrada.showing import brief, brief_text
 
 _POSITION = re.compile(r"-->\s*(\d+):(\d+)")
 
@@ -152,7 +153,7 @@ def _read_attribute(place: Place) -> str:
     if len(name) > NAME_LENGTH_MAX:
         place.refuse(
             f"the name of an attribute has {len(name):,} characters, more than "
-            f"{NAME_LENGTH_MAX:,} (NAME_LENGTH_MAX): {name:.40}…"
+            f"{NAME_LENGTH_MAX:,} (NAME_LENGTH_MAX): {brief_text(name)}"
         )
     return name
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import shapely
 
-from contrada.errors import brief
 from contrada.language import constraint_text, evaluate, make_predicate, to_json, to_text, truth
 from contrada.language.evaluate import geometry_of
 from contrada.matching.engine import MakeIndex
@@ -17,6 +16,7 @@ from contrada.matching.simplify import Removal, Rule, simplify
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Not, Spatial
 from contrada.model.subscription import Constraint, Filter, Id, Predicate, Subscription
+from contrada.showing import brief_text
 
 _TRUTH = {True: "true", False: "false", None: "unknown"}
 Truth = bool | None
@@ -87,7 +87,9 @@ class ConstraintTruth:
     def __str__(self) -> str:
         matrix = f"  DE-9IM {self.matrix}" if self.matrix else ""
         exactly = f"  (exactly: {_TRUTH[self.exact_value]})"
-        values = ", ".join(f"{name} = {_shown(value)}" for name, value in self.event_values.items())
+        values = ", ".join(
+            f"{name} = {brief_text(value, 60)}" for name, value in self.event_values.items()
+        )
         is_exact = self.value is self.exact_value
         return (
             f"{_TRUTH[self.value]:<8}{self.text}{matrix}{'' if is_exact else exactly}  [{values}]"
@@ -120,13 +122,6 @@ class Why:
             lines += [f"  {constraint}" for constraint in constraints]
         lines += [f"can never match: {reason}" for reason in self.impossible]
         return "\n".join(lines)
-
-
-def _shown(value: Any) -> str:
-    try:
-        return f"{value!s:.60}"
-    except Exception:
-        return brief(value, 60)
 
 
 def explain_predicate(predicate: Predicate, engine: str, describe: Describe) -> Explanation:

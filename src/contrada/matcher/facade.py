@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, Self, overload
 
 import pyarrow as pa
 
-from contrada.errors import InvalidInput, UnknownSubscription, brief
+from contrada.errors import InvalidInput, UnknownSubscription
 from contrada.files import Rows, is_same_crs, read_rows
 from contrada.files.crs import spell_crs
 from contrada.files.snapshot import open_snapshot
@@ -16,9 +16,9 @@ from contrada.matcher.run import (
     Counts,
     MatchRun,
     choose_id_column,
-    columns_read,
     judged,
     match_list,
+    narrow_to_read,
     read_column_name,
 )
 from contrada.matcher.saving import Settings, load_subscriptions, save_subscriptions
@@ -26,6 +26,7 @@ from contrada.matching.engines import DEFAULT_ENGINE, make_engine
 from contrada.matching.ids import as_key, read_id
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.subscribing import (
+    SUBSCRIPTION_COLUMNS,
     OnBad,
     PredicateReader,
     SubscriptionRows,
@@ -36,6 +37,7 @@ from contrada.matching.subscribing import (
 from contrada.model.event import GEOMETRY, Event, read_event
 from contrada.model.relation import Relation, find_relation
 from contrada.model.subscription import Id, Predicate, Subscription
+from contrada.showing import brief
 from contrada.threads import ProcessLock
 
 _DEFAULTS = ("intersects", GEOMETRY)  # of the arguments of `add` that go with a geometry
@@ -183,9 +185,11 @@ class Matcher:
         rows = read_rows(source)
         self._check_crs(rows.crs, rows.name)
         id_column = choose_id_column(rows, id)
+        wanted = {id_column, *SUBSCRIPTION_COLUMNS, *rows.geometry_columns[:1]}
+        narrow = rows.narrowed([column for column in rows.schema.names if column in wanted])
         found = SubscriptionRows()
         first_row = 0
-        for batch in rows.batches():
+        for batch in narrow.batches():
             read_subscriptions(
                 batch,
                 first_row,
@@ -312,7 +316,7 @@ class Matcher:
         subscriptions = self._subscriptions
         return MatchRun(
             subscriptions,
-            rows.narrowed(columns_read(rows, subscriptions, id_column)),
+            narrow_to_read(rows, subscriptions, id_column),
             id_column=id_column,
             repair=repair,
             quarantine=quarantine or repair,

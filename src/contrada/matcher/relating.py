@@ -5,9 +5,10 @@ from typing import Any
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from contrada.errors import InvalidInput, brief
+from contrada.errors import InvalidInput
 from contrada.model.geometry import Fault, as_array, find_faults, is_area, read_geometry
 from contrada.model.relation import Relation, egenhofer
+from contrada.showing import brief, brief_text
 
 
 def relate(a: Any, b: Any) -> Relation:
@@ -25,5 +26,7 @@ def _read_region(value: Any, name: str) -> BaseGeometry:
     if fault is not None:
         raise InvalidInput(f"{name}: {fault.message}")
     if region.is_empty or not is_area(region):
-        raise InvalidInput(f"{name} must be a region (polygon or multipolygon): {region!s:.80}")
+        raise InvalidInput(
+            f"{name} must be a region (polygon or multipolygon): {brief_text(region, 80)}"
+        )
     return region

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from contrada.errors import InvalidInput, brief
+from contrada.errors import InvalidInput
 from contrada.files import Rows as FileRows
 from contrada.matching.columns import Rows
 from contrada.matching.ids import id_type, read_id, read_id_column
@@ -21,6 +21,7 @@ from contrada.matching.table import Ids
 from contrada.model.event import GEOMETRY, Event, paths_of, read_event
 from contrada.model.geometry import as_array
 from contrada.model.subscription import Id
+from contrada.showing import brief, listed
 from contrada.threads import ProcessLock
 
 
@@ -319,7 +320,7 @@ def choose_id_column(rows: FileRows, wanted: str | None) -> str | None:
     read_column_name(wanted)
     if wanted is not None and wanted not in names:
         raise InvalidInput(
-            f"{rows.name}: there is no column {wanted!r} for the id; it has {', '.join(names)}"
+            f"{rows.name}: there is no column {wanted!r} for the id; it has {listed(names)}"
         )
     return wanted if wanted is not None else "id" if "id" in names else None
 
@@ -330,11 +331,12 @@ def read_column_name(wanted: str | None) -> None:
         raise InvalidInput(f"id names a column, which {brief(wanted)} does not")
 
 
-def columns_read(
+def narrow_to_read(
     rows: FileRows, subscriptions: SubscriptionSet, id_column: str | None
-) -> list[str]:
-    """List the columns to read: the id, what constraints name, and the geometry for the output."""
-    wanted = {id_column, GEOMETRY, *rows.geometry_columns[:1]}
-    for name in subscriptions.attributes:
-        wanted |= set(paths_of(name))
-    return [column for column in rows.schema.names if column in wanted]
+) -> FileRows:
+    """Leave of the rows the id, what constraints name, and the geometry for the output."""
+    attributes = {GEOMETRY, *rows.geometry_columns[:1], *subscriptions.attributes}
+    if id_column is not None:
+        attributes.add(id_column)
+    wanted = {path for name in attributes for path in paths_of(name)}
+    return rows.narrowed([name for name in rows.schema.names if name in wanted], attributes)

@@ -29,6 +29,7 @@ from contrada.model.expression import And, Attribute, Expression, Literal, Spati
 from contrada.model.geometry import Geometries, as_array
 from contrada.model.relation import find_relation
 from contrada.model.subscription import Id, Predicate, Subscription
+from contrada.showing import brief
 
 _ROWS_MAX = 65_536
 _BYTES_MAX = 16 * 2**20
@@ -67,7 +68,7 @@ class Settings:
         for name, (kinds, text) in _SETTINGS.items():
             if type(found[name]) not in kinds:
                 raise InvalidInput(
-                    f"{snapshot.name}: the setting {name!r} is not {text}: {found[name]!r:.80}"
+                    f"{snapshot.name}: the setting {name!r} is not {text}: {brief(found[name])}"
                 )
         return cls(**found)
 

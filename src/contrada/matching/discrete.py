@@ -13,7 +13,7 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
-from contrada.errors import InvalidInput, brief
+from contrada.errors import InvalidInput
 from contrada.kernels.discretising import find_relations
 from contrada.matching.grid import LONGITUDE_LATITUDE
 from contrada.matching.indexes.space import BASES, ExactEvaluator, ShapeSet
@@ -22,6 +22,7 @@ from contrada.matching.universe import Box, read_universe
 from contrada.model.calculus import base_relations
 from contrada.model.geometry import Fault, Geometries, are_areas, as_array, is_area
 from contrada.model.relation import Family, SpatialRelation
+from contrada.showing import brief, brief_text
 
 DENSITY = 2_000.0
 DENSITY_MAX = 1e9
@@ -54,7 +55,7 @@ class DiscreteEvaluator:
             raise InvalidInput(f"the discrete evaluator has no DE-9IM patterns: {relation.name}")
         fault = self.find_faults(as_array([geometry])).get(0)
         if fault is not None:
-            raise InvalidInput(f"{fault.message} (value {geometry!s:.60})")
+            raise InvalidInput(f"{fault.message} (value {brief_text(geometry, 60)})")
 
     def find_faults(self, geometries: Geometries) -> dict[int, Fault]:
         """Find the regions that Algorithm 1 cannot decide, or not soon, by position."""

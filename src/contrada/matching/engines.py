@@ -7,7 +7,7 @@ from typing import Any
 
 from shapely.geometry.base import BaseGeometry
 
-from contrada.errors import InvalidInput, NotBuilt, brief
+from contrada.errors import InvalidInput, NotBuilt
 from contrada.matching.crtree import SPLITS
 from contrada.matching.discrete import DiscreteEvaluator
 from contrada.matching.engine import FindFaults, Index, MakeIndex, find_no_faults
@@ -26,6 +26,7 @@ from contrada.matching.serving import (
 from contrada.matching.strtree import StrtreeIndex
 from contrada.model.expression import Literal, Spatial
 from contrada.model.subscription import Subscription
+from contrada.showing import brief
 
 DEFAULT_ENGINE = "strtree"
 _PLANNED = ("cells",)

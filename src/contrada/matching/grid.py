@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from shapely import Point
 from shapely.geometry.base import BaseGeometry
 
-from contrada.errors import InvalidInput, brief
+from contrada.errors import InvalidInput
 from contrada.kernels.cell_lists import code_points, list_points, make_lists, measure
 from contrada.kernels.cells import LEVEL_MAX
 from contrada.matching.paths import Paths, lay_out, lay_out_one
 from contrada.matching.table import Ids
 from contrada.matching.universe import read_universe
 from contrada.model.geometry import Fault, Geometries, as_array
+from contrada.showing import brief, brief_text
 
 LEVEL = 14
 LONGITUDE_LATITUDE = (-180.0, -90.0, 180.0, 90.0)
@@ -124,7 +125,7 @@ class Grid:
 
     def _check(self, geometries: Geometries) -> None:
         for i, fault in self.find_faults(geometries).items():
-            raise InvalidInput(f"{fault.message} (value {geometries[i]!s:.60})")
+            raise InvalidInput(f"{fault.message} (value {brief_text(geometries[i], 60)})")
 
     def find_faults(self, geometries: Geometries) -> dict[int, Fault]:
         """Find the geometries whose outline runs through too many cells, by position."""

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from contrada.errors import InvalidInput, brief
+from contrada.errors import InvalidInput
 from contrada.model.subscription import Id
+from contrada.showing import brief
 
 _INT_MAX = 2**63
 

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from shapely.geometry.base import BaseGeometry
 
-from contrada.errors import InvalidInput, brief
+from contrada.errors import InvalidInput
 from contrada.language import make_predicate, read
 from contrada.limits import FILTERS_MAX, NAME_LENGTH_MAX
 from contrada.matching.arrow_values import as_values
@@ -19,12 +19,14 @@ from contrada.model.expression import And, Attribute, Literal, Spatial
 from contrada.model.geometry import is_area
 from contrada.model.relation import Family, SpatialRelation, find_relation
 from contrada.model.subscription import Constraint, Filter, Id, Predicate, Subscription
+from contrada.showing import brief, brief_text
 
 _PARSED_MAX = 10_000
 
 OnBad = Callable[[int, Id | None, str], object]
 
 _OPTIONAL = ("filter", "relation", "where", "attribute", "subscriber")
+SUBSCRIPTION_COLUMNS = (*_OPTIONAL, GEOMETRY)  # what a row may say, besides its id
 
 
 class PredicateReader:
@@ -285,7 +287,7 @@ def read_attribute(value: Any, place: str) -> str:
     if len(value) > NAME_LENGTH_MAX:
         raise InvalidInput(
             f"{place}: the name of an attribute has {len(value):,} characters, more than "
-            f"{NAME_LENGTH_MAX:,} (NAME_LENGTH_MAX): {value:.40}…"
+            f"{NAME_LENGTH_MAX:,} (NAME_LENGTH_MAX): {brief_text(value)}"
         )
     return value
 
@@ -298,7 +300,7 @@ def is_empty_wkt(text: str) -> bool:
 def shown(value: Any) -> str:
     """Show a value at the end of a message, cut to a readable length."""
     if isinstance(value, bytes) and value[:1] not in (b"", b"\x00", b"\x01"):
-        return f" (value {value.decode(errors='replace')!r:.80})"
+        return f" (value {brief(value.decode(errors='replace'))})"
     if isinstance(value, bytes):
         cut = "…" if len(value) > 24 else ""
         return f" (value 0x{value[:24].hex()}{cut}, {len(value)} bytes)"

@@ -3,7 +3,8 @@
 from numbers import Real
 from typing import Any
 
-from contrada.errors import InvalidInput, brief
+from contrada.errors import InvalidInput
+from contrada.showing import brief
 
 SIDE_MIN, SIDE_MAX = 1e-100, 1e100  # beyond these, products of lengths are no numbers
 

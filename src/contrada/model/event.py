@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from shapely.geometry.base import BaseGeometry
 
-from contrada.errors import InvalidInput, brief
+from contrada.errors import InvalidInput
 from contrada.model.geometry import (
     Fault,
     as_array,
@@ -16,6 +16,7 @@ from contrada.model.geometry import (
     read_geometry,
 )
 from contrada.model.mending import mend
+from contrada.showing import brief
 
 GEOMETRY = "geometry"
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from contrada.errors import InvalidInput, brief
+from contrada.errors import InvalidInput
+from contrada.showing import brief
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ISO = re.compile(

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from functools import lru_cache
 
-from contrada.errors import InvalidInput, brief
+from contrada.errors import InvalidInput
+from contrada.showing import brief
 
 
 class Relation(StrEnum):

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from contrada.errors import InvalidInput
+from contrada.matching.subscribing import SUBSCRIPTION_COLUMNS
 from contrada.model.event import GEOMETRY, paths_of
 from contrada.spark.crs import column_of, state_crs, stated_crs
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
 
-SUBSCRIPTION_COLUMNS = ("filter", "geometry", "relation", "where", "attribute", "subscriber")
 FILE = "__file"  # the column of files that bad events come from; it never leaves `match`
 _DEFAULT_ID = "id"
 

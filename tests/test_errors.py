@@ -1,0 +1,46 @@
+"""Messages stay short and printable, whatever a stranger's values have put into them."""
+
+import pickle
+
+import pytest
+
+from contrada import Matcher
+from contrada.errors import InvalidInput, UnknownSubscription
+from contrada.showing import brief, brief_text, listed
+
+
+def test_a_message_loses_its_middle_not_its_ends() -> None:
+    message = str(InvalidInput(f"row 7: {'x' * 1_000_000} is too long"))
+    assert len(message) < 5_000
+    assert message.startswith("row 7: xxx")
+    assert message.endswith("xxx is too long")
+
+
+def test_half_a_character_in_a_message_can_be_printed() -> None:
+    message = str(InvalidInput("no column \ud800"))
+    assert message.encode() == rb"no column \ud800"
+
+
+def test_an_error_stays_as_it_is_through_pickle() -> None:
+    error = UnknownSubscription("\ud800" * 10_000)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+@pytest.mark.parametrize(
+    "given", [{"op": "x" * 1_000_000, "args": []}, "a = \ud800", "f" * 500_000 + "(a) = 1"]
+)
+def test_a_long_or_broken_predicate_is_refused_in_a_few_lines(given: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Matcher().add("s", given)
+    assert len(str(caught.value).encode()) < 8_000
+
+
+def test_what_is_cut_is_seen_to_be_cut() -> None:
+    assert brief("abc") == "'abc'"
+    assert brief("a" * 100, 10) == "'aaaaaaaa…"
+    assert brief_text("a" * 10, 10) == "a" * 10
+    assert brief_text("a" * 11, 10) == "aaaaaaaaa…"
+    assert brief(10**5_000) == "an integer of 16,610 bits"
+    assert brief_text(10**5_000) == "an integer of 16,610 bits"
+    assert listed(["a", "b"]) == "a, b"
+    assert listed(map(str, range(60))).endswith("48, 49 and 10 more")
