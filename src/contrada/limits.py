@@ -17,6 +17,7 @@ PREDICATE_TOKENS_MAX = 1_000_000  # of a text: words, signs and the gaps between
 PREDICATE_ATOMS_MAX = 100_000  # names, numbers, strings and geometries of one predicate
 NAME_LENGTH_MAX = 1_000  # characters of an attribute's name: each of its dots may begin a path
 LIKE_PATTERN_LENGTH_MAX = 1_000  # characters; a longer one in an event is unknown
+POWER_BITS_MAX = 1_024  # of an integer to the power of another; a larger one is a float
 
 # Values of events
 COLUMN_DEPTH_MAX = 64  # levels of the type of a column: its values are read level by level
@@ -32,6 +33,9 @@ MEND_CROSSINGS_MAX = 1_000  # of edges: GEOS takes the square of them
 MEND_CONTACTS_MAX = 50_000  # of edges, crossings and touches
 MEND_NESTINGS_MAX = 200_000  # pairs of rings whose boxes lie in each other
 MEND_PAIRS_MAX = 4_000_000  # of edges whose boxes meet
+OUTLINE_CELLS_MAX = 2**22  # of the grid, along one outline
+BOUNDARY_POINTS_MAX = 1_000_000  # of one boundary, for the discrete evaluator
+DENSITY_MAX = 1_000_000_000  # points on a unit of a boundary, for the discrete evaluator
 
 # Files
 ROW_BYTES_MAX = 64 * 2**20  # of one row in text: it must be in memory as a whole

@@ -24,7 +24,7 @@ UNDECIDED = [
     pytest.param(HOLED, "one part without holes, not a Polygon with 1 hole", id="hole"),
     pytest.param(TWO_PARTS, "one part without holes, not a MultiPolygon of 2 parts", id="parts"),
     pytest.param(FAR, "one part without holes", id="hole-far-from-everything"),
-    pytest.param(LONG, "14,814,820 points .* 1,000,000; .*universe.*density", id="long"),
+    pytest.param(LONG, "14,814,820 points .* 1,000,000 .*universe.*density", id="long"),
 ]
 
 
@@ -42,7 +42,11 @@ def watching(relation: str = "overlaps") -> Matcher:
 
 
 @pytest.mark.parametrize(
-    "density", [-1.0, 1e300, INF, -INF, NAN, 5e-324, 0.5, "2000", None, True, [2_000], 10**400]
+    "density",
+    [
+        *(-1.0, 1e300, INF, -INF, NAN, 5e-324, 0.5, "2000", None, True, [2_000], 10**400),
+        *(np.timedelta64(5, "s"), np.datetime64("2020-01-01"), np.float16(0.5)),
+    ],
 )
 def test_a_density_that_makes_no_sense_is_refused_with_its_value(density: Any) -> None:
     with pytest.raises(InvalidInput, match="density must be 0 or a number from 1 to") as refusal:

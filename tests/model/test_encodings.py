@@ -79,7 +79,9 @@ def test_coordinates_nested_without_end_are_refused() -> None:
     for _ in range(100_000):
         coordinates = [coordinates]
     shape = {"type": "MultiPolygon", "coordinates": coordinates}
-    assert message_of(shape) == "cannot read the geometry: a member is nested too deep"
+    assert message_of(shape) == (
+        "cannot read the geometry: its members are nested too deep: beyond 100 (GEOMETRY_DEPTH_MAX)"
+    )
 
 
 @pytest.mark.parametrize("code", [4, 5, 6, 7])

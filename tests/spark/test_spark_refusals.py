@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,8 @@ DIRTY: list[tuple[str | None, bytes | None, str]] = [
     ("curve", bytes.fromhex("010800000003000000" + "00" * 48), "six"),
     ("empty", shapely.to_wkb(shapely.from_wkt("POLYGON EMPTY")), "seven"),
     ("nowhere", None, "eight"),
+    ("deep", struct.pack("<BII", 1, 7, 1) * 30_000, "nine"),
+    ("deep areas", struct.pack("<BII", 1, 6, 1) * 30_000, "ten"),
 ]
 FAULTS = {
     "bow tie": ("invalid", "column 'geometry'", "self-intersection at (2, 2)"),
@@ -39,6 +42,8 @@ FAULTS = {
     "cut": ("undecodable", "column 'geometry'", "20 bytes"),
     None: ("null_id", "column 'id'", "the id is null"),
     "curve": ("curve", "column 'geometry'", "curves are not supported"),
+    "deep": ("undecodable", "column 'geometry'", "(GEOMETRY_DEPTH_MAX)"),
+    "deep areas": ("undecodable", "column 'geometry'", "270000 bytes"),
 }
 
 
@@ -256,7 +261,7 @@ def test_quarantine_gives_each_bad_event_back_once_and_leaves_the_others_alone(
     answer = contrada.spark.match(dirty, zone, quarantine=True, keep=["note"])
     assert answer.columns == ["event", "subscription", "subscriber", "version", "note", "error"]
     rows = answer.collect()
-    assert len(rows) == 6
+    assert len(rows) == len(FAULTS) + 1
     good = [row for row in rows if row.error is None]
     assert [(row.event, row.subscription, row.note) for row in good] == [("good", "all", "one")]
     notes = {id_: note for id_, _, note in DIRTY}

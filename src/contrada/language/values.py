@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from contrada.language.literals import OPEN_END
-from contrada.limits import LIKE_PATTERN_LENGTH_MAX
+from contrada.limits import LIKE_PATTERN_LENGTH_MAX, POWER_BITS_MAX
 from contrada.model.instant import Instant, Interval, read_instant
 
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -29,7 +29,6 @@ _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_POWER_BITS_MAX = 1024
 _DECIMAL_DIGITS_MAX = 400
 
 
@@ -142,7 +141,7 @@ def _remainder(a: int | float, b: int | float) -> int | float:
 
 def _power(a: int | float, b: int | float) -> Any:
     if isinstance(a, int) and isinstance(b, int):
-        small = b >= 0 and a.bit_length() * b <= _POWER_BITS_MAX
+        small = b >= 0 and a.bit_length() * b <= POWER_BITS_MAX
         return a**b if small else float(a) ** b
     return a**b
 

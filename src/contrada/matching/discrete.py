@@ -5,7 +5,7 @@ second part, would give a wrong relation, so both are refused. Points and lines 
 relations of theirs are decided exactly.
 """
 
-from numbers import Real
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,18 +15,17 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput
 from contrada.kernels.discretising import find_relations
+from contrada.limits import BOUNDARY_POINTS_MAX, DENSITY_MAX
 from contrada.matching.grid import LONGITUDE_LATITUDE
 from contrada.matching.indexes.space import BASES, ExactEvaluator, ShapeSet
 from contrada.matching.table import Ids
-from contrada.matching.universe import Box, read_universe
+from contrada.matching.universe import Box, read_real, read_universe
 from contrada.model.calculus import base_relations
 from contrada.model.geometry import Fault, Geometries, are_areas, as_array, is_area
 from contrada.model.relation import Family, SpatialRelation
 from contrada.showing import brief, brief_text
 
 DENSITY = 2_000.0
-DENSITY_MAX = 1e9
-POINTS_MAX = 1_000_000  # of one boundary: more would seem to hang
 _LENGTH_MAX = 1e150  # of one boundary: squares of longer ones are no numbers
 
 
@@ -68,7 +67,7 @@ class DiscreteEvaluator:
         with np.errstate(all="ignore"):
             lengths = shapely.length(regions)
             points = lengths * self._points_per_unit + shapely.get_num_coordinates(regions)
-        is_short = (lengths <= _LENGTH_MAX) & (points <= POINTS_MAX)
+        is_short = (lengths <= _LENGTH_MAX) & (points <= BOUNDARY_POINTS_MAX)
         return {
             int(at[i]): _explain(regions[i], int(parts[i]), int(holes[i]), lengths[i], points[i])
             for i in np.flatnonzero((parts > 1) | (holes > 0) | ~is_short)
@@ -100,11 +99,12 @@ class DiscreteEvaluator:
 
 
 def _read_density(density: Any) -> float:
-    is_number = isinstance(density, Real) and not isinstance(density, bool)
-    if is_number and (density == 0 or 1 <= density <= DENSITY_MAX):
-        return float(density)
+    with suppress(TypeError, ValueError, OverflowError):
+        number = read_real(density)
+        if number == 0 or 1 <= number <= DENSITY_MAX:
+            return number
     raise InvalidInput(
-        f"the density must be 0 or a number from 1 to {DENSITY_MAX:,.0f}, not {brief(density)}"
+        f"the density must be 0 or a number from 1 to {DENSITY_MAX:,}, not {brief(density)}"
     )
 
 
@@ -126,6 +126,6 @@ def _explain(region: BaseGeometry, parts: int, holes: int, length: float, points
     return Fault(
         "undecidable",
         f"the boundary has {round(points):,.15g} points at this density, and the discrete "
-        f"evaluator takes up to {POINTS_MAX:,}; choose the universe of your coordinates, or a "
-        "lower density",
+        f"evaluator takes up to {BOUNDARY_POINTS_MAX:,} (BOUNDARY_POINTS_MAX); choose the universe "
+        "of your coordinates, or a lower density",
     )

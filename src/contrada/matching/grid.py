@@ -18,6 +18,7 @@ from shapely.geometry.base import BaseGeometry
 from contrada.errors import InvalidInput
 from contrada.kernels.cell_lists import code_points, list_points, make_lists, measure
 from contrada.kernels.cells import LEVEL_MAX
+from contrada.limits import OUTLINE_CELLS_MAX
 from contrada.matching.paths import Paths, lay_out, lay_out_one
 from contrada.matching.table import Ids
 from contrada.matching.universe import read_universe
@@ -26,7 +27,6 @@ from contrada.showing import brief, brief_text
 
 LEVEL = 14
 LONGITUDE_LATITUDE = (-180.0, -90.0, 180.0, 90.0)
-RUN_MAX = 2**22  # so many cells the outline of a geometry may run through, or nearly
 
 Box = tuple[float, float, float, float]
 Prefix = tuple[int, int]  # where a cell starts on the curve, and its level
@@ -131,16 +131,16 @@ class Grid:
         """Find the geometries whose outline runs through too many cells, by position."""
         with np.errstate(over="ignore"):  # an infinite length is too long, too
             lengths = shapely.length(geometries) * self._scale[2:].max()
-        at = np.flatnonzero(lengths > RUN_MAX / 2).tolist()  # as the crow flies
+        at = np.flatnonzero(lengths > OUTLINE_CELLS_MAX / 2).tolist()  # as the crow flies
         runs = {i: self._run(geometries[i]) for i in at}
         return {
             i: Fault(
                 "too_fine",
                 f"the outline runs through some {run:,.0f} cells of level {self.level}, "
-                f"more than {RUN_MAX:,}; choose a lower level",
+                f"more than {OUTLINE_CELLS_MAX:,} (OUTLINE_CELLS_MAX); choose a lower level",
             )
             for i, run in runs.items()
-            if run > RUN_MAX
+            if run > OUTLINE_CELLS_MAX
         }
 
     def _run(self, geometry: BaseGeometry) -> float:

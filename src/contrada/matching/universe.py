@@ -28,7 +28,7 @@ def read_universe(universe: Any) -> Box:
 
 def _read_sides(universe: Any) -> Box:
     try:
-        west, south, east, north = (_read_number(side) for side in universe)
+        west, south, east, north = (read_real(side) for side in universe)
     except (TypeError, ValueError, OverflowError, NotImplementedError):
         raise InvalidInput(
             f"the universe must be west, south, east, north, not {brief(universe)}"
@@ -36,7 +36,8 @@ def _read_sides(universe: Any) -> Box:
     return west, south, east, north
 
 
-def _read_number(value: Any) -> float:
+def read_real(value: Any) -> float:
+    """Read a number; what is none, also NumPy's times, raises TypeError."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError
-    return float(value)
+    return float(value)  # a time in NumPy counts as an integer, until here

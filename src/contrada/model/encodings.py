@@ -72,7 +72,9 @@ def read_geojson(geometry: Mapping[str, Any]) -> BaseGeometry:
     try:
         text = json.dumps(geometry)
     except RecursionError:
-        raise ValueError("a member is nested too deep") from None
+        raise ValueError(
+            f"its members are nested too deep: beyond {GEOMETRY_DEPTH_MAX} (GEOMETRY_DEPTH_MAX)"
+        ) from None
     return shapely.from_geojson(text)
 
 
