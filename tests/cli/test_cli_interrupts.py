@@ -130,16 +130,7 @@ def has_java(group: int) -> bool:
 @pytest.mark.spark
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
 def test_an_interrupt_while_spark_starts_leaves_no_java_behind(tmp_path: Path) -> None:
-    pytest.importorskip("pyspark")
-    (tmp_path / "zones.csv").write_text('id,wkt\na,"POLYGON((0 0,4 0,4 4,0 4,0 0))"\n')
-    (tmp_path / "events.csv").write_text("id,lon,lat\n1,1,1\n")
-    files = [str(tmp_path / name) for name in ("zones.csv", "events.csv", "out.csv")]
-    with subprocess.Popen(
-        [*COMMAND, "match", *files[:2], "-o", files[2], "--spark", "local[1]"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    ) as process:
+    with match_on_spark(tmp_path, 1) as process:
         assert process.stderr is not None
         assert b"starting Spark on local[1]\n" in iter(process.stderr.readline, b"")
         while not has_java(process.pid):
@@ -149,3 +140,35 @@ def test_an_interrupt_while_spark_starts_leaves_no_java_behind(tmp_path: Path) -
     assert said == b"contrada: interrupted; nothing was written\n"
     assert process.returncode == 130
     assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.soak
+@pytest.mark.spark
+def test_an_interrupt_in_the_middle_of_a_job_on_spark_says_so(tmp_path: Path) -> None:
+    with match_on_spark(tmp_path, 200_000) as process:
+        assert process.stderr is not None
+        said = b""
+        while b"matching on Spark" not in said:
+            said += os.read(process.stderr.fileno(), 65_536)
+        os.killpg(process.pid, signal.SIGINT)
+        said = process.stderr.read()
+    assert said.split(b"\r")[-1].strip() == b"contrada: interrupted; nothing was written"
+    assert process.returncode == 130
+    assert not (tmp_path / "out.csv").exists()
+
+
+def match_on_spark(folder: Path, events: int) -> "subprocess.Popen[bytes]":
+    """Begin to match so many events against a thousand zones."""
+    pytest.importorskip("pyspark")
+    zone = '"POLYGON((0 0,4 0,4 4,0 4,0 0))"'
+    zones = "".join(f"{i},{zone}\n" for i in range(1_000))
+    points = "".join(f"{i},{i % 1_000 / 100},1\n" for i in range(events))
+    (folder / "zones.csv").write_text(f"id,wkt\n{zones}")
+    (folder / "events.csv").write_text(f"id,lon,lat\n{points}")
+    files = [str(folder / name) for name in ("zones.csv", "events.csv", "out.csv")]
+    return subprocess.Popen(
+        [*COMMAND, "match", *files[:2], "-o", files[2], "--spark", "local[1]"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )

@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -89,12 +89,25 @@ def without_copy(message: str) -> str:
 
 @contextmanager
 def our_log() -> Iterator[None]:
-    """Show what we log and nothing else: Py4J logs an interrupt with several tracebacks."""
+    """Show what we log and nothing else: Py4J and Java log an interrupt with their tracebacks."""
     handler = logging.StreamHandler()
     handler.setFormatter(VisibleFormatter("contrada: %(message)s"))
     handler.addFilter(logging.Filter("contrada"))
     logging.getLogger().addHandler(handler)
     try:
         yield
+    except KeyboardInterrupt:
+        _silence_java()
+        raise
     finally:
         logging.getLogger().removeHandler(handler)
+
+
+def _silence_java() -> None:
+    """Let Spark end without a word about the tasks that it leaves undone."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is not None:
+        with suppress(Exception):  # it may have gone already
+            context.setLogLevel("OFF")
