@@ -109,6 +109,8 @@ def _is_name_or_null(text: str) -> bool:
 
 def _count_levels(pieces: Sequence[Piece]) -> int:
     """Count how many parentheses are open at once, at most, those of calls aside."""
+    if (count := sum(piece.text == "(" for piece in pieces)) <= _LEVELS_MAX:
+        return count  # no need to look closer
     open_: list[bool] = []
     count = most = 0
     for piece, kind in zip(pieces, _kinds(pieces), strict=True):
