@@ -42,4 +42,5 @@ ROW_BYTES_MAX = 64 * 2**20  # of one row in text: it must be in memory as a whol
 COLUMNS_MAX = 10_000  # of one text file, those inside others too
 LIST_CELLS_MAX = 1_000_000  # of a list of objects as a table, if they are far more than its values
 TABLE_CELLS_MAX = 100_000_000  # of the columns read of a JSON file, if far more than its values
+DIGITS_MAX = 4_300  # of an integer in a JSON file: Python refuses more, as its time is the square
 JSON_DEPTH_MAX = 64  # objects and lists within each other: as many as Arrow's files hold

@@ -331,3 +331,10 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     rows = read_rows(path)
     for column in table.schema.names:
         assert column_of(rows, column) == table.column(column).to_pylist()
+
+
+def test_lines_that_end_with_cr_alone_are_refused_in_plain_words(tmp_path: Path) -> None:
+    path = tmp_path / "old.csv"
+    path.write_bytes(b"id,lon,lat\r1,2,3\r")
+    with pytest.raises(InvalidInput, match=r"old\.csv: .* CR alone; end them with LF or CR LF"):
+        read_rows(path)

@@ -215,3 +215,21 @@ def test_batches_of_many_columns_have_fewer_rows(tmp_path: Path) -> None:
     batches = list(read_rows(path).batches())
     assert max(batch.num_rows for batch in batches) == BATCH_CELLS // 9_001
     assert sum(batch.num_rows for batch in batches) == 4_000
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("[" * 100_000, "a value is nested deeper than 64 (JSON_DEPTH_MAX)"),
+        ("9" * 4_301, "a number has more than 4,300 digits (DIGITS_MAX)"),
+    ],
+    ids=["deep", "digits"],
+)
+def test_what_python_refuses_is_refused_in_our_words(
+    tmp_path: Path, suffix: str, value: str, reason: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read(tmp_path, suffix, feature(f'{{"a": {value}}}'))
+    assert reason in str(caught.value)
+    assert ": line 1" in str(caught.value)

@@ -8,6 +8,7 @@ from typing import IO
 from contrada.errors import InvalidInput
 from contrada.files.crs import LONGITUDE_LATITUDE
 from contrada.files.json_rows import Record, Survey, read_json_rows
+from contrada.files.json_window import describe_fault
 from contrada.files.rows import Rows
 from contrada.limits import ROW_BYTES_MAX
 
@@ -74,4 +75,4 @@ def _decode(text: bytes, line: int, name: str) -> object:
     except UnicodeDecodeError as fault:
         raise InvalidInput(f"{name}: line {line} is not UTF-8: {fault.reason}") from fault
     except (RecursionError, ValueError) as fault:
-        raise InvalidInput(f"{name}: line {line}: {fault}") from fault
+        raise InvalidInput(f"{name}: line {line}: {describe_fault(fault)}") from fault

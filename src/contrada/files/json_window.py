@@ -10,11 +10,18 @@ import re
 from typing import IO, Any
 
 from contrada.errors import InvalidInput
-from contrada.limits import ROW_BYTES_MAX
+from contrada.limits import DIGITS_MAX, JSON_DEPTH_MAX, ROW_BYTES_MAX
 
 CHUNK_BYTES = 2**20
 CUT_CHARACTERS = 16  # no literal, escape or number's beginning that a cut can spoil is longer
 BLANK = re.compile(r"[ \t\r\n]*")
+
+
+def describe_fault(fault: RecursionError | ValueError) -> str:
+    """Say why Python refuses JSON that is well-formed."""
+    if isinstance(fault, RecursionError):
+        return f"a value is nested deeper than {JSON_DEPTH_MAX} (JSON_DEPTH_MAX)"
+    return f"a number has more than {DIGITS_MAX:,} digits (DIGITS_MAX)"
 
 
 class JsonWindow:
@@ -58,7 +65,7 @@ class JsonWindow:
                     self._at = fault.pos
                     raise self.fault(fault.msg) from fault
             except (RecursionError, ValueError) as fault:
-                raise self.fault(str(fault)) from fault
+                raise self.fault(describe_fault(fault)) from fault
             else:
                 # A number at the very end may go on in what is not read yet.
                 if end < len(self._text) or self._is_last:

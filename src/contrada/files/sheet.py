@@ -106,7 +106,9 @@ def open_sheet(path: Path, name: str) -> Sheet:
     except UnicodeDecodeError as fault:
         raise InvalidInput(f"{name}: the header is not UTF-8: {fault.reason}") from fault
     except (csv.Error, *GZIP_FAULTS) as fault:
-        raise InvalidInput(f"{name}: the header cannot be read: {fault}") from fault
+        is_old = str(fault).startswith("new-line character seen")
+        reason = "lines end with CR alone; end them with LF or CR LF" if is_old else fault
+        raise InvalidInput(f"{name}: the header cannot be read: {reason}") from fault
     if not header:
         raise InvalidInput(f"{name}: the file is empty; a header is expected")
     if len(header) > COLUMNS_MAX:
