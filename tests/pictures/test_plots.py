@@ -70,3 +70,43 @@ def test_names_stand_at_their_places() -> None:
 def test_a_figure_is_saved_as_png(tmp_path: Path, count: int) -> None:
     draw_panels(tmp_path / "a.png", [Panel([ONE, TWO])] * count, title="t", y_label="ms")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_figure_with_quoted_points_says_which_are_whose() -> None:
+    quoted = Series("paper", [10], [5.0], line="none", is_quoted=True)
+    bound = Series("bound", [10, 20], [9.0, 9.0], marker="", is_quoted=True)
+    assert "Filled: ours; hollow: the paper's." in note_of(figure_of(Panel([ONE, quoted])))
+    assert "hollow" not in note_of(figure_of(Panel([ONE, TWO])))
+    assert "hollow" not in note_of(figure_of(Panel([ONE, bound])))
+
+
+def note_of(figure: Figure) -> str:
+    return " ".join(figure.texts[-1].get_text().split())
+
+
+@pytest.mark.parametrize(
+    ("scale", "far"), [("linear", 600.0), ("log", 60.0), ("log with zero", 0.0)]
+)
+def test_of_curves_that_coincide_the_earlier_shows_around_the_later(
+    scale: Scale, far: float
+) -> None:
+    other = Series("other", [10, 20], [far, 900.0])
+    same = Series("same", [10, 20], [5.001, 6.001])
+    apart, under, above = figure_of(Panel([other, ONE, same]), scale=scale).axes[0].lines
+    assert under.get_linewidth() > above.get_linewidth() == apart.get_linewidth()
+    assert under.get_markersize() > above.get_markersize() == apart.get_markersize()
+
+
+def test_curves_that_only_cross_in_a_point_keep_their_width() -> None:
+    crossing = Series("crossing", [10, 20], [5.0, 900.0])
+    under, above = figure_of(Panel([ONE, crossing])).axes[0].lines
+    assert under.get_linewidth() == above.get_linewidth()
+    assert under.get_markersize() > above.get_markersize()
+
+
+def test_a_long_note_is_broken_into_lines_that_fit() -> None:
+    figure = make_figure([Panel([ONE])], title="a title", note="word " * 100, y_label="ms")
+    figure.canvas.draw()
+    box = figure.texts[-1].get_window_extent()
+    assert box.x1 < figure.bbox.x1
+    assert box.height > 3 * 10

@@ -1,12 +1,15 @@
 """Plots of measurements: panels of lines and points or of bars, side by side, drawn to a PNG.
 
 What was measured is filled and what is quoted is hollow, so that a paper's word and ours can stand
-at one place. Every colour and width is given here and nothing is set globally.
+at one place; a figure that has both says so. Where curves coincide the earlier ones are drawn
+wider, and show around the later ones. Every colour and width is given here and nothing is set
+globally.
 """
 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
 
 COLOURS = ("#1b74b8", "#d9541e", "#5b8c2a", "#8a5aa8", "#b0892f", "#4a5a68")
 _GRID = "#dfe5ea"
+_HOLLOW = "Filled: ours; hollow: the paper's."
+_SAME = 0.015  # of the axis: points that are nearer to each other cannot be told apart
+_CHARACTERS_PER_IN = 12.5  # of a note
 _LINES = {"solid": "-", "dashed": "--", "dotted": ":", "none": ""}
 _PANEL_WIDTH_IN, _LEGEND_WIDTH_IN, _HEIGHT_IN, _DPI = 3.8, 2.2, 5.5, 130
 
@@ -102,16 +108,29 @@ def make_figure(
     figure = Figure(figsize=(width, _HEIGHT_IN), dpi=_DPI, layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     row = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    values = [y for panel in panels for y in _values(panel)]
     for axes, panel in zip(row, panels, strict=True):
-        _draw_bars(axes, panel) if isinstance(panel, Bars) else _draw(axes, panel)
+        if isinstance(panel, Bars):
+            _draw_bars(axes, panel)
+        else:
+            _draw(axes, panel, _count_covers(panel.series, values, scale))
         axes.set_title(panel.title, fontsize=10, color=LIGHT.ink)
         axes.spines[["top", "right"]].set_visible(False)
         axes.set_xlabel(x_label if panel.x_label is None else panel.x_label)
     row[0].set_ylabel(y_label)
-    _scale(row[0], [y for panel in panels for y in _values(panel)], scale)
-    _write_title(figure, title, note)
+    _scale(row[0], values, scale)
+    if _has_both(panels):
+        note = f"{note} {_HOLLOW}".strip()
+    _write_title(figure, title, textwrap.wrap(note, int(width * _CHARACTERS_PER_IN)))
     _add_legend(figure, row)
     return figure
+
+
+def _has_both(panels: Sequence[Panel | Bars]) -> bool:
+    """Tell whether a figure has measured points and quoted ones."""
+    series = [one for panel in panels if isinstance(panel, Panel) for one in panel.series]
+    with_marker = [one.is_quoted for one in series if one.marker]
+    return any(with_marker) and not all(with_marker)
 
 
 def _values(panel: Panel | Bars) -> list[float]:
@@ -130,21 +149,44 @@ def _draw_bars(axes: Axes, panel: Bars) -> None:
     axes.grid(color=_GRID, linewidth=0.6, axis="y", zorder=0)
 
 
-def _draw(axes: Axes, panel: Panel) -> None:
+def _count_covers(
+    series: Sequence[Series], values: Sequence[float], scale: Scale
+) -> list[tuple[int, int]]:
+    """Count for each series the later ones that cover some of its points, and some of its line."""
+    positive = [value for value in values if value > 0] or [1.0]
+    lowest = min(positive) / 10
+
+    def height(value: float) -> float:
+        return value if scale == "linear" else math.log10(max(value, lowest))
+
+    extent = max(map(height, values), default=1) - min(map(height, [*values, 0.0]), default=0)
+    places = [{x: height(y) for x, y in zip(one.x, one.y, strict=True)} for one in series]
+    covers = []
+    for number, own in enumerate(places):
+        shared = [
+            sum(abs(own[x] - later[x]) <= _SAME * extent for x in own.keys() & later.keys())
+            for later in places[number + 1 :]
+        ]
+        covers.append((sum(count > 0 for count in shared), sum(count > 1 for count in shared)))
+    return covers
+
+
+def _draw(axes: Axes, panel: Panel, covers: Sequence[tuple[int, int]]) -> None:
     from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
     for x, low, high in panel.links:
         axes.plot([x, x], [low, high], color=LIGHT.muted, linewidth=1, zorder=1)
-    for series in panel.series:
+    for series, (points_covered, lines_covered) in zip(panel.series, covers, strict=True):
+        size = (7 if series.is_quoted else 5) + (0 if series.is_quoted else 3 * points_covered)
         colour = COLOURS[series.colour % len(COLOURS)]
         axes.plot(
             series.x,
             series.y,
             linestyle=_LINES[series.line],
-            linewidth=1.6,
+            linewidth=1.6 + 2.2 * lines_covered,
             color=colour,
             marker=series.marker,
-            markersize=7 if series.is_quoted else 5,
+            markersize=size,
             markerfacecolor="white" if series.is_quoted else colour,
             markeredgewidth=1.5 if series.is_quoted else 0,
             label=series.name or "_unnamed",
@@ -185,16 +227,15 @@ def _write_number(value: float, _: int) -> str:
     return f"{value:,.10g}"
 
 
-def _write_title(figure: Figure, title: str, note: str) -> None:
-    """Write the title, and below it the note in the line that the title keeps free for it."""
-    head = figure.suptitle(
-        f"{title}\n" if note else title, x=0.01, ha="left", fontsize=12, color=LIGHT.ink
-    )
+def _write_title(figure: Figure, title: str, note: Sequence[str]) -> None:
+    """Write the title, and below it the note in the lines that the title keeps free for it."""
+    room = "\n" * len(note)
+    head = figure.suptitle(f"{title}{room}", x=0.01, ha="left", fontsize=12, color=LIGHT.ink)
     head.set_fontweight("bold")
     figure.text(
         0.01,
         0.99,
-        f"\n{note}",
+        "\n".join(["", *note]),
         ha="left",
         va="top",
         fontsize=10,

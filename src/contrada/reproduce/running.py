@@ -1,5 +1,6 @@
 """What every experiment of a paper is given; a plan says how much to measure, for each paper."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -7,6 +8,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.random import Generator
 
+from contrada.pictures.plots import Bars, Panel, Scale, draw_panels
 from contrada.reproduce.reporting import Reporter
 
 P = TypeVar("P")
@@ -25,3 +27,27 @@ class Run(Generic[P]):
     def generator(self, *numbers: int) -> Generator:
         """Give an experiment, or a part of it, random numbers that no other can shift."""
         return np.random.default_rng([self.seed, *numbers])
+
+    def draw(
+        self,
+        name: str,
+        panels: Sequence[Panel | Bars],
+        *,
+        title: str,
+        note: str = "",
+        seeds: int = 1,
+        x_label: str = "",
+        y_label: str,
+        scale: Scale = "linear",
+    ) -> None:
+        """Draw a figure into the folder; it says from how many seeds its values come."""
+        said = f"One seed: {self.seed}." if seeds == 1 else f"{seeds} seeds, from {self.seed} on."
+        draw_panels(
+            self.folder / name,
+            panels,
+            title=title,
+            note=f"{note} {said}".strip(),
+            x_label=x_label,
+            y_label=y_label,
+            scale=scale,
+        )

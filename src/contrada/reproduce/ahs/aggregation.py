@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from contrada.matching.cells import index_cells
 from contrada.matching.grid import Grid
 from contrada.model.geometry import Geometries, as_array
-from contrada.pictures.plots import Panel, Series, draw_panels
+from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.ahs.paper import LEVEL
 from contrada.reproduce.ahs.plan import Run
 from contrada.reproduce.ahs.shapes import CENTRE, make_city
@@ -130,8 +130,8 @@ def _draw(run: Run, savings: list[Saving]) -> None:
                 is_x_log=True,
             )
         )
-    draw_panels(
-        run.folder / "aggregation.png",
+    run.draw(
+        "aggregation.png",
         panels,
         title="Cells saved by the quadtree, by equal geometries, and by aggregation",
         note="Polygons the size of towns, in a country of 10° by 6°.",

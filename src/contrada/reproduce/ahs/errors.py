@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from contrada.model.relation import RELATIONS, Family
-from contrada.pictures.plots import COLOURS, Panel, Series, draw_panels
+from contrada.pictures.plots import COLOURS, Panel, Series
 from contrada.reproduce.ahs.paper import LEVEL
 from contrada.reproduce.ahs.plan import Run
 from contrada.reproduce.ahs_error import KINDS, ErrorRow, measure_errors, sum_errors
@@ -114,8 +114,8 @@ def _make_panel(rows: Sequence[ErrorRow], names: Sequence[str], key: Key, title:
 
 
 def _draw(run: Run, name: str, panels: Sequence[Panel], title: str) -> None:
-    draw_panels(
-        run.folder / name,
+    run.draw(
+        name,
         panels,
         title=title,
         note=_NOTE,

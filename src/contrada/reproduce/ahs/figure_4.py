@@ -18,7 +18,7 @@ from contrada.matching.grid import Grid
 from contrada.matching.table import Ids
 from contrada.model.geometry import Geometries, as_array
 from contrada.model.relation import RELATIONS
-from contrada.pictures.plots import Line, Panel, Series, draw_panels
+from contrada.pictures.plots import Line, Panel, Series
 from contrada.reproduce.ahs.paper import GROWTH_OF_POSTGIS, LEVEL
 from contrada.reproduce.ahs.plan import Run
 from contrada.reproduce.ahs.postgis import find_postgis, time_postgis
@@ -175,8 +175,8 @@ def _draw(run: Run, curves: Curves) -> None:
         Series(name, run.plan.copies, us, colours[name], lines.get(name, "solid"))
         for name, us in curves.items()
     ]
-    draw_panels(
-        run.folder / "figure-4.png",
+    run.draw(
+        "figure-4.png",
         [Panel(series, names=_round_names(run.plan.copies), is_x_log=True)],
         title="Figure 4: one point WITHIN many copies of one city",
         note=f"A city of {CITY_VERTICES} vertices. The paper's text states no times.",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import mean, median
 
-from contrada.pictures.plots import Panel, Series, draw_panels
+from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.ahs.paper import GAIN_OF_INDEXING, GAIN_OF_MATCHING, LEVEL
 from contrada.reproduce.ahs.plan import Run
 from contrada.reproduce.ahs.timing import write_us
@@ -146,8 +146,8 @@ def _draw(run: Run, subjects: Sequence[Subject], step: str, number: int, verb: s
                 is_x_log=True,
             )
         )
-    draw_panels(
-        run.folder / f"figure-{number}.png",
+    run.draw(
+        f"figure-{number}.png",
         panels,
         title=f"Figure {number}: {verb} one geometry with 1 to 256 workers, level {LEVEL}",
         note="The slowest of the workers, which run one after another.",

@@ -6,7 +6,7 @@ from statistics import mean
 
 from contrada.matching.grid import Grid
 from contrada.model.relation import RELATIONS
-from contrada.pictures.plots import Bars, draw_panels
+from contrada.pictures.plots import Bars
 from contrada.reproduce.ahs.pairs import KINDS, make_events, make_subscriptions
 from contrada.reproduce.ahs.paper import (
     LEVEL,
@@ -121,8 +121,8 @@ def _draw(run: Run, queries: Sequence[Query], kind: str) -> None:
             stage: [float(getattr(query.stages, stage)) for query in shown] for stage in STAGES
         }
         panels.append(Bars([query.relation for query in shown], parts, f"{other} as event"))
-    draw_panels(
-        run.folder / f"figure-{_FIGURES[kind]}.png",
+    run.draw(
+        f"figure-{_FIGURES[kind]}.png",
         panels,
         title=f"Figure {_FIGURES[kind]}: end to end, {kind} as subscription, level {LEVEL}",
         note="Two workers in one process, without a network; mean of ten.",

@@ -14,7 +14,7 @@ from numpy.random import Generator
 from contrada.matching.grid import LONGITUDE_LATITUDE, Grid
 from contrada.matching.lookup import Weights, loads, make_lookup_table, split, weigh
 from contrada.model.geometry import Geometries, as_array
-from contrada.pictures.plots import Panel, Series, draw_panels
+from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.ahs.plan import Run
 from contrada.reproduce.ahs.shapes import make_city
 from contrada.reproduce.reporting import Column, Table, say_prose, say_title
@@ -107,8 +107,8 @@ def _weigh(shapes: Geometries) -> Weights:
 
 def _draw(run: Run, found: list[Load]) -> None:
     thetas = [load.theta for load in found]
-    draw_panels(
-        run.folder / "load.png",
+    run.draw(
+        "load.png",
         [
             Panel(
                 [
@@ -138,6 +138,6 @@ def _draw(run: Run, found: list[Load]) -> None:
         ],
         title="The load of partitions by θ",
         note=f"{run.plan.loaded:,} towns, gathered around {_CITIES} cities of very different size.",
-        x_label="θ in fair shares of a partition",
+        x_label="θ: how heavy a prefix may be before it is divided, in fair shares of a partition",
         y_label="ratio",
     )

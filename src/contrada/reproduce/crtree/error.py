@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from contrada.matching.indexes.space import BASES
 from contrada.model.relation import egenhofer
-from contrada.pictures.plots import Panel, Series, draw_panels
+from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.crtree.measuring import Events, mean_ms
 from contrada.reproduce.crtree.paper import WRONG_PERCENT
 from contrada.reproduce.crtree.plan import Run
@@ -113,8 +113,8 @@ def _draw(run: Run, shares: Sequence[float]) -> None:
         line="none",
         is_quoted=True,
     )
-    draw_panels(
-        run.folder / "error.png",
+    run.draw(
+        "error.png",
         [Panel([Series("ours", run.plan.densities, shares), paper])],
         title="The error of Algorithm 1 by point density",
         note="0 % is none of the pairs looked at. At D = 0 only vertices are points.",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import shapely
 
 from contrada.matching.indexes.space import ExactEvaluator
-from contrada.pictures.plots import Line, Panel, Series, draw_panels
+from contrada.pictures.plots import Line, Panel, Series
 from contrada.reproduce.crtree.measuring import (
     Cost,
     CountingEvaluator,
@@ -73,8 +73,8 @@ def figure_4a(run: Run) -> dict[str, float]:
         Series(name, run.plan.sizes, [row[name] for row in rows], colour, line)
         for name, colour, line in zip(CURVES, _COLOURS, _LINES, strict=True)
     ]
-    draw_panels(
-        run.folder / "figure-4a.png",
+    run.draw(
+        "figure-4a.png",
         [Panel(series)],
         title="Figure 4a: matching time over the number of constraints, worst case",
         note=_DRAWN_ONLY,
@@ -180,8 +180,8 @@ def _draw_4b(run: Run, costs: dict[int, list[tuple[Cost, Cost]]]) -> None:
             ms = [pair[which].ms for pair in row]
             label = f"{count} predicates, {name}"
             series.append(Series(label, run.plan.sizes, ms, colour, line))
-    draw_panels(
-        run.folder / "figure-4b.png",
+    run.draw(
+        "figure-4b.png",
         [Panel(series)],
         title="Figure 4b: predicates of many filters, with and without the simplifier",
         note=_DRAWN_ONLY,

@@ -5,12 +5,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from contrada.pictures.plots import Panel, Series, draw_panels
+from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.crtree.paper import GAIN_EXAMPLE_DENSITY, GAIN_EXAMPLE_PERCENT
 from contrada.reproduce.crtree.plan import Run
 from contrada.reproduce.crtree.rings import RingSet
 from contrada.reproduce.reporting import Column, Table, compare, say_title
-from contrada.reproduce.workloads import KINDS, Regions, event_region
+from contrada.reproduce.workloads import KINDS, KINDS_NOTE, Regions, event_region
 
 _STEP = 10_000
 DENSITIES = (0, 10_000, 20_000, 30_000)
@@ -110,13 +110,13 @@ def _draw(run: Run, labels: list[str], gains: Gains, smallest: list[float]) -> N
         )
         for label in labels
     ]
-    draw_panels(
-        run.folder / "figure-5.png",
+    run.draw(
+        "figure-5.png",
         panels,
         title="Figure 5: matches that differ between D and D + 10,000",
         note="The paper draws nine curves; its text states one value, as an example. "
-        f"One match more or less is {_write_percents(smallest, 5)}.",
-        x_label="D",
+        f"One match more or less is {_write_percents(smallest, 5)}. {KINDS_NOTE}",
+        x_label="D: points on half of the universe's perimeter",
         y_label="% of constraints",
         scale="log with zero",
     )

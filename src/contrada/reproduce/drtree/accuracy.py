@@ -5,7 +5,7 @@ Two trees are asked twice, with their summaries ignored and used, which shows wh
 
 from collections.abc import Sequence
 
-from contrada.pictures.plots import Bars, Panel, Series, draw_panels
+from contrada.pictures.plots import Bars, Panel, Series
 from contrada.reproduce.drtree.gallery import (
     ALL,
     LINEAR,
@@ -155,10 +155,11 @@ def _draw(run: Run, found: Found) -> None:
                 names=dict(zip(places, map(_SHORT.__getitem__, VARIANTS), strict=True)),
             )
         )
-    draw_panels(
-        run.folder / "false-positives.png",
+    run.draw(
+        "false-positives.png",
         panels,
         title=f"False positives at N = {count:,}",
-        note=f"m = {settings.m}, M = {settings.M}; the same filters and events for all.",
+        note=f"A node has m = {settings.m} to M = {settings.M} children; the same "
+        "filters and events for all.",
         y_label="% of living peers × events",
     )

@@ -10,7 +10,7 @@ from numpy.random import Generator
 from contrada.overlay.boxes import Box, meets
 from contrada.overlay.messages import Event, PeerId
 from contrada.overlay.state import Settings
-from contrada.pictures.plots import Panel, Series, draw_panels
+from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.drtree.growing import Overlay, grow
 from contrada.reproduce.drtree.plan import Run
 from contrada.reproduce.reporting import Column, Table, say_prose, say_title
@@ -173,12 +173,12 @@ def _draw(run: Run, found: Mapping[str, Bias]) -> None:
             for colour, (variant, bias) in enumerate(found.items())
         ]
         panels.append(Panel(series, title))
-    draw_panels(
-        run.folder / "reorganisation.png",
+    run.draw(
+        "reorganisation.png",
         panels,
         title="Dynamic reorganisation: false positives under a biased workload",
-        note=f"N = {run.plan.bias_size:,}; events around {_PLACES} places; "
-        f"mean of {run.plan.bias_seeds} seeds.",
+        note=f"N = {run.plan.bias_size:,}; events around {_PLACES} places; mean of the seeds.",
+        seeds=run.plan.bias_seeds,
         x_label="round",
         y_label="% of living peers × events",
     )

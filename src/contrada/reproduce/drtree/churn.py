@@ -9,7 +9,7 @@ import numpy as np
 from numpy.random import Generator
 
 from contrada.overlay.state import Settings
-from contrada.pictures.plots import Panel, Series, draw_panels
+from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.drtree.growing import await_legal, choose, grow
 from contrada.reproduce.drtree.links import count_departures, list_links, share_in_largest
 from contrada.reproduce.drtree.paper import bound_connection
@@ -178,13 +178,13 @@ def _draw_lemma(run: Run, rows: Sequence[Disconnection]) -> None:
         cuts = [row.cuts[variant] for row in rows]
         series.append(Series(f"first cut, {variant}", ratios, cuts, colour, marker="os"[colour]))
     series.append(Series("N gone within Δ", ratios, [row.emptied for row in rows], 2, marker="^"))
-    draw_panels(
-        run.folder / "lemma-3.7.png",
+    run.draw(
+        "lemma-3.7.png",
         [Panel(series, names={ratio: f"{ratio:.1f}" for ratio in ratios})],
         title="Lemma 3.7: time before disconnection, without repair",
         note=f"N = {run.plan.churn_size}; mean of {run.plan.churn_trials:,} trials.",
-        x_label="Δλ / N",
-        y_label="time in Δ",
+        x_label="Δλ / N: the share of peers that leave within one time of repair, Δ",
+        y_label="time before disconnection, in Δ",
         scale="log",
     )
 
@@ -202,11 +202,12 @@ def _draw_churn(run: Run, churns: Sequence[Churn]) -> None:
             for colour, variant in enumerate(VARIANTS)
         ]
     )
-    draw_panels(
-        run.folder / "churn.png",
+    run.draw(
+        "churn.png",
         [panel],
         title="Under churn: peers in the largest tree",
         note=f"N = {run.plan.churn_size}; as many join as crash.",
+        seeds=run.plan.churn_seeds,
         x_label="% of the peers that crash in a round",
         y_label="% of the living",
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from contrada.overlay.boxes import Box, meets
 from contrada.overlay.messages import PeerId
-from contrada.pictures.plots import Panel, Series, draw_panels
+from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.drtree.accuracy import ACCURACY_COLUMNS, Found, list_cells
 from contrada.reproduce.drtree.gallery import ALL, QUADRATIC, Accuracy, Events, Gallery
 from contrada.reproduce.drtree.organisations import ContainmentTree, TreePerDimension, as_array
@@ -180,8 +180,8 @@ def _draw(run: Run, rows: Sequence[Organisation]) -> None:
             for i, name in enumerate(names)
         ]
         panels.append(Panel(series, title, names=dict(zip(places, WORKLOADS, strict=True))))
-    draw_panels(
-        run.folder / "section-3.1-organisations.png",
+    run.draw(
+        "section-3.1-organisations.png",
         panels,
         title="Section 3.1: the DR-tree and the organisations that it rejects",
         note=f"N = {run.plan.accuracy_sizes[0]:,}; the same filters and events for all.",

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from contrada.overlay.messages import PeerId
-from contrada.pictures.plots import Panel, Series, draw_panels
+from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.drtree.gallery import ALL, QUADRATIC, Gallery
 from contrada.reproduce.drtree.growing import Overlay
 from contrada.reproduce.drtree.organisations import as_array, find_containing
@@ -179,8 +179,8 @@ def _draw(run: Run, found: Found) -> None:
             for colour, (name, counts) in enumerate(shares.items())
         ]
         panels.append(Panel(series, variant, names=names))
-    draw_panels(
-        run.folder / "properties-3.1-3.2.png",
+    run.draw(
+        "properties-3.1-3.2.png",
         panels,
         title="Properties 3.1 and 3.2: pairs of containing filters for which they hold",
         note=f"N = {run.plan.accuracy_sizes[0]:,}; all pairs of unequal filters.",

@@ -9,7 +9,7 @@ from contrada.overlay.boxes import meets
 from contrada.overlay.deputies import SILENCE
 from contrada.overlay.messages import Event, PeerId
 from contrada.overlay.state import Settings
-from contrada.pictures.plots import Panel, Series, draw_panels
+from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.drtree.growing import Overlay, grow
 from contrada.reproduce.drtree.plan import Run
 from contrada.reproduce.drtree.stabilising import HARMS, MANY, PLAIN, ROOT_CRASHES, VARIANTS
@@ -140,12 +140,12 @@ def _draw(run: Run, found: Found) -> None:
         )
         for harm in CRASHES
     ]
-    draw_panels(
-        run.folder / "events-while-healing.png",
+    run.draw(
+        "events-while-healing.png",
         panels,
         title="Events while the overlay heals",
-        note=f"N = {run.plan.outage_size:,}; {run.plan.outage_events} events in each round; "
-        f"{run.plan.outage_seeds} seeds.",
+        note=f"N = {run.plan.outage_size:,}; {run.plan.outage_events} events in each round.",
+        seeds=run.plan.outage_seeds,
         x_label="rounds from the crash to the publication",
         y_label="% of receivers reached",
     )

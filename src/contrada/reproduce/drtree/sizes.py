@@ -8,7 +8,7 @@ from statistics import mean
 from numpy.random import Generator
 
 from contrada.overlay.state import Settings
-from contrada.pictures.plots import Panel, Series, draw_panels
+from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.drtree.growing import Overlay, choose, grow, plain
 from contrada.reproduce.drtree.memory import Memory, measure_memory
 from contrada.reproduce.drtree.paper import bound_entries, bound_height
@@ -247,11 +247,12 @@ def _draw_steps(run: Run, sizes: Sequence[Size]) -> None:
             is_x_log=True,
         ),
     ]
-    draw_panels(
-        run.folder / "lemmas-3.1-3.2-steps.png",
+    run.draw(
+        "lemmas-3.1-3.2-steps.png",
         panels,
         title="Lemmas 3.1 and 3.2: height, steps of a join and of an event",
-        note=f"m = {SETTINGS.m}, M = {SETTINGS.M}; uniform filters with sides of 0.02 to 0.1.",
+        note=f"A node has m = {SETTINGS.m} to M = {SETTINGS.M} children; uniform filters with "
+        "sides of 0.02 to 0.1.",
         x_label="peers N",
         y_label="levels, or messages one after another",
     )
@@ -282,15 +283,16 @@ def _draw_state(run: Run, sizes: Sequence[Size]) -> None:
     counts = [size.count for size in sizes if size.variant == PLAIN]
     bound = [bound_entries(count, SETTINGS.m, SETTINGS.M) for count in counts]
     entries.append(Series("M log_m N", counts, bound, 5, "dashed", marker=""))
-    draw_panels(
-        run.folder / "lemma-3.1-state.png",
+    run.draw(
+        "lemma-3.1-state.png",
         [
             Panel(entries, "entries", is_x_log=True),
             Panel(kilobytes, "kB", is_x_log=True),
             Panel(messages, "messages in a round, at rest", is_x_log=True),
         ],
         title="Lemma 3.1: what a peer remembers and says",
-        note="Bytes as Python holds them; a round is the time in which each peer checks all once.",
+        note=f"A node has m = {SETTINGS.m} to M = {SETTINGS.M} children. Bytes as Python "
+        "holds them; a round is the time in which each peer checks all once.",
         x_label="peers N",
         y_label="of one peer",
     )

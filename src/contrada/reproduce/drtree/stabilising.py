@@ -9,7 +9,7 @@ from numpy.random import Generator
 
 from contrada.overlay.messages import PeerId
 from contrada.overlay.state import Settings
-from contrada.pictures.plots import Panel, Series, draw_panels
+from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.drtree.growing import Overlay, await_legal, choose, grow, plain
 from contrada.reproduce.drtree.paper import bound_height
 from contrada.reproduce.drtree.plan import Run
@@ -169,11 +169,12 @@ def _draw(run: Run, found: Rounds) -> None:
             for colour, harm in enumerate(HARMS)
         ]
         panels.append(Panel([*series, levels], variant, names=names, is_x_log=True))
-    draw_panels(
-        run.folder / "lemmas-3.2-3.6-healing.png",
+    run.draw(
+        "lemmas-3.2-3.6-healing.png",
         panels,
         title="Lemmas 3.2 to 3.6: rounds until legal again",
-        note=f"Median of {run.plan.harm_seeds} seeds.",
+        note="Median of the seeds; m is the least number of a node's children.",
+        seeds=run.plan.harm_seeds,
         x_label="peers N",
         y_label="rounds",
     )
