@@ -383,6 +383,13 @@ def test_an_infinite_vertex_of_a_member_is_named() -> None:
     assert fault == Fault("non_finite", "non-finite coordinate (0.0, inf) at vertex 0")
 
 
+def test_tiny_coordinates_of_a_member_leave_it_as_it_is() -> None:
+    tiny = shapely.box(0, 0, 1e-200, 1e-200)
+    assert read_geometry(shapely.GeometryCollection([tiny, shapely.Point(5, 5)])) is not None
+    read = read_well(f"GEOMETRYCOLLECTION({tiny.wkt}, POINT(5 5))")
+    assert shapely.get_parts(read)[0].equals_exact(tiny, 0)
+
+
 def test_huge_coordinates_of_a_member_overflow_without_a_word() -> None:
     huge = "GEOMETRYCOLLECTION(POLYGON((0 4, 1e308 0, 2 4, 0 4)), POINT(1 1))"
     assert len(shapely.get_parts(read_well(huge))) == 2

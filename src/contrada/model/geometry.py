@@ -191,8 +191,11 @@ def _without_repeats(part: BaseGeometry) -> BaseGeometry:
     is_area = part.geom_type in {"Polygon", "MultiPolygon"}
     if not is_area or not np.isfinite(shapely.get_coordinates(part)).all():
         return part
-    with np.errstate(all="ignore"):  # squares of huge coordinates are no numbers
-        return shapely.remove_repeated_points(part, 0.0)
+    try:
+        with np.errstate(all="ignore"):  # squares of huge coordinates are no numbers
+            return shapely.remove_repeated_points(part, 0.0)
+    except shapely.GEOSException:  # squares of tiny ones are zero, and nothing would be left
+        return part
 
 
 def find_faults(geometries: Geometries) -> dict[int, Fault]:

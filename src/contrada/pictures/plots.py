@@ -177,13 +177,13 @@ def _draw(axes: Axes, panel: Panel, covers: Sequence[tuple[int, int]]) -> None:
     for x, low, high in panel.links:
         axes.plot([x, x], [low, high], color=LIGHT.muted, linewidth=1, zorder=1)
     for series, (points_covered, lines_covered) in zip(panel.series, covers, strict=True):
-        size = (7 if series.is_quoted else 5) + (0 if series.is_quoted else 3 * points_covered)
+        size = (7 if series.is_quoted else 5) + (0 if series.is_quoted else 2.5 * points_covered)
         colour = COLOURS[series.colour % len(COLOURS)]
         axes.plot(
             series.x,
             series.y,
             linestyle=_LINES[series.line],
-            linewidth=1.6 + 2.2 * lines_covered,
+            linewidth=1.6 + 1.3 * lines_covered,
             color=colour,
             marker=series.marker,
             markersize=size,
