@@ -27,6 +27,7 @@ COLOURS = ("#1b74b8", "#d9541e", "#5b8c2a", "#8a5aa8", "#b0892f", "#4a5a68")
 _GRID = "#dfe5ea"
 _HOLLOW = "Filled: ours; hollow: the paper's."
 _SAME = 0.015  # of the axis: points that are nearer to each other cannot be told apart
+_COVERS_MAX = 3  # a curve under more is drawn no wider
 _CHARACTERS_PER_IN = 12.5  # of a note
 _LINES = {"solid": "-", "dashed": "--", "dotted": ":", "none": ""}
 _PANEL_WIDTH_IN, _LEGEND_WIDTH_IN, _HEIGHT_IN, _DPI = 3.8, 2.2, 5.5, 130
@@ -149,10 +150,8 @@ def _draw_bars(axes: Axes, panel: Bars) -> None:
     axes.grid(color=_GRID, linewidth=0.6, axis="y", zorder=0)
 
 
-def _count_covers(
-    series: Sequence[Series], values: Sequence[float], scale: Scale
-) -> list[tuple[int, int]]:
-    """Count for each series the later ones that cover some of its points, and some of its line."""
+def _count_covers(series: Sequence[Series], values: Sequence[float], scale: Scale) -> list[int]:
+    """Count for each series the later ones that cover it, at half of its points or more."""
     positive = [value for value in values if value > 0] or [1.0]
     lowest = min(positive) / 10
 
@@ -167,23 +166,23 @@ def _count_covers(
             sum(abs(own[x] - later[x]) <= _SAME * extent for x in own.keys() & later.keys())
             for later in places[number + 1 :]
         ]
-        covers.append((sum(count > 0 for count in shared), sum(count > 1 for count in shared)))
+        covers.append(sum(2 * count >= max(len(own), 3) for count in shared))
     return covers
 
 
-def _draw(axes: Axes, panel: Panel, covers: Sequence[tuple[int, int]]) -> None:
+def _draw(axes: Axes, panel: Panel, covers: Sequence[int]) -> None:
     from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
     for x, low, high in panel.links:
         axes.plot([x, x], [low, high], color=LIGHT.muted, linewidth=1, zorder=1)
-    for series, (points_covered, lines_covered) in zip(panel.series, covers, strict=True):
-        size = (7 if series.is_quoted else 5) + (0 if series.is_quoted else 2.5 * points_covered)
+    for series, covered in zip(panel.series, covers, strict=True):
+        size = 7.0 if series.is_quoted else 5.0 + 3 * min(covered, _COVERS_MAX)
         colour = COLOURS[series.colour % len(COLOURS)]
         axes.plot(
             series.x,
             series.y,
             linestyle=_LINES[series.line],
-            linewidth=1.6 + 1.3 * lines_covered,
+            linewidth=1.6 + 1.8 * min(covered, _COVERS_MAX),
             color=colour,
             marker=series.marker,
             markersize=size,
