@@ -242,7 +242,7 @@ def relate_shapes(node: Node, event: Event) -> Truth:
         return None
     match node["op"]:
         case "relate":
-            return shapes.pattern_fits(node["args"][2], a, b)
+            return shapes.pattern_fits(node["args"][2].upper(), a, b)
         case "dwithin":
             metres = value_of(node["args"][2], event)
             if not numbers.is_number(metres) or not 0 <= metres < inf:

@@ -444,3 +444,12 @@ def test_groups_list_their_members_in_order(keys: list[int], wanted: list[int]) 
     assert found == [
         (i, member) for i, key in enumerate(wanted) for member, k in enumerate(keys) if k == key
     ]
+
+
+def test_a_curve_in_a_short_collection_is_a_curve_in_a_column_too() -> None:
+    curve = bytes.fromhex("0108000000030000000000000000000000000000000000000000000000")
+    curve += bytes(32)
+    wkb = bytes.fromhex("010700000001000000") + curve
+    column = read_geometries(pa.array([wkb, shapely.to_wkb(shapely.box(0, 0, 1, 1))]))
+    assert {row: fault.code for row, fault in column.faults.items()} == {0: "curve"}
+    assert column.one(1) == shapely.box(0, 0, 1, 1)

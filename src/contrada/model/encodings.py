@@ -20,7 +20,7 @@ from contrada.limits import GEOMETRY_DEPTH_MAX
 
 _UNSIGNED = (struct.Struct(">I"), struct.Struct("<I"))  # by the byte that states the order
 _HAS_SRID, _HAS_Z, _HAS_M = 0x20000000, 0x80000000, 0x40000000
-_POINT, _LINE, _POLYGON = 1, 2, 3
+_POINT, _LINE, _POLYGON, _COLLECTION = 1, 2, 3, 7
 _WITHOUT_MEMBERS = frozenset({_POINT, _LINE, _POLYGON})
 _WITH_MEMBERS = frozenset({4, 5, 6, 7})
 _CURVED = frozenset({8, 9, 10, 11, 12})
@@ -41,6 +41,8 @@ def read_wkbs(values: NDArray[np.object_]) -> NDArray[np.object_]:
         if wkb is not None and len(wkb) > _SHALLOW_BYTES_MAX:
             _check_wkb(wkb)
     geometries: NDArray[np.object_] = shapely.from_wkb(values)
+    for wkb in values[shapely.get_type_id(geometries) == _COLLECTION]:
+        _check_wkb(wkb)  # Shapely takes curves within one, and cannot take it apart then
     return geometries
 
 
