@@ -21,7 +21,8 @@ OPEN = ".."
 EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001  (all of this module is UTC)
 DAY = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
 MOMENT = re.compile(
-    r"(\d{4}-\d\d-\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d(?::?\d\d)?)?",
+    r"(\d{4}-\d\d-\d\d)[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?"
+    r"\s*(Z|z|[+-]\d\d(?::?\d\d)?)?",
     re.ASCII,
 )
 
@@ -44,6 +45,7 @@ Test: TypeAlias = "Callable[[float, float, float, float], bool]"
 
 def read_text(text: str) -> Moment | None:
     """The moment that a text of ISO 8601 names, if it does."""
+    text = text.strip(" \t\r\n")
     if DAY.fullmatch(text):
         return read_day(text)
     found = MOMENT.fullmatch(text)
@@ -51,7 +53,8 @@ def read_text(text: str) -> Moment | None:
         return None
     day, hours, minutes, seconds, fraction, zone = found.groups()
     midnight = read_day(day)
-    if midnight is None or int(hours) > 23 or int(minutes) > 59 or int(seconds) > 59:
+    seconds = seconds or "00"
+    if midnight is None or int(hours) > 23 or int(minutes) > 59 or int(seconds) > 60:
         return None
     since = (int(hours) * 60 + int(minutes)) * 60 + int(seconds) - offset_s(zone)
     return Moment(
@@ -71,7 +74,7 @@ def read_day(text: str) -> Moment | None:
 
 def offset_s(zone: str | None) -> int:
     """How far a zone is ahead of UTC."""
-    if zone is None or zone == "Z":
+    if zone in {None, "Z", "z"}:
         return 0
     digits = zone[1:].replace(":", "").ljust(4, "0")
     seconds = (int(digits[:2]) * 60 + int(digits[2:])) * 60

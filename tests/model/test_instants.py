@@ -187,3 +187,11 @@ def test_an_open_end_lies_infinitely_far_away() -> None:
     assert Interval(Instant(1), Instant(2)).bounds() == (1, 2)
     assert Interval(None, Instant(2)).bounds() == (-np.inf, 2)
     assert Interval(Instant(1), None).bounds() == (1, np.inf)
+
+
+def test_blanks_around_a_moment_are_dropped_and_control_characters_are_not() -> None:
+    assert parse_instant(" 2020-01-01\t\r\n") == parse_instant("2020-01-01")
+    with pytest.raises(InvalidInput, match="no ISO 8601"):
+        parse_instant("2020-01-01\x1e")
+    with pytest.raises(InvalidInput, match="no ISO 8601"):
+        parse_instant("2020-01-01T00:00:00.٣Z")

@@ -15,9 +15,11 @@ from contrada.errors import InvalidInput
 from contrada.showing import brief
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_BLANKS = " \t\r\n"
 _ISO = re.compile(
     r"(\d{4}-\d{2}-\d{2})"
-    r"(?:[T ](\d{2}:\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?\s*(Z|z|[+-]\d{2}(?::?\d{2})?)?)?"
+    r"(?:[T ](\d{2}:\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?\s*(Z|z|[+-]\d{2}(?::?\d{2})?)?)?",
+    re.ASCII,
 )
 SECOND_NS = 1_000_000_000
 _UNITS_NS = {
@@ -104,7 +106,7 @@ def _nanoseconds(value: np.datetime64) -> int:
 
 
 def _from_text(text: str) -> Instant | None:
-    found = _ISO.fullmatch(text.strip())
+    found = _ISO.fullmatch(text.strip(_BLANKS))
     if found is None:
         return None
     day, clock, second, fraction, zone = found.groups()
