@@ -70,7 +70,9 @@ def decode(value: Any) -> BaseGeometry | None:
     if isinstance(value, dict) and ("coordinates" in value or "geometries" in value):
         return shapely.from_geojson(json.dumps(value))
     if isinstance(value, dict) and "bbox" in value:
-        return box(*value["bbox"])
+        bounds = value["bbox"]  # of four numbers, or of six with heights
+        half = len(bounds) // 2
+        return box(*bounds[:2], *bounds[half : half + 2])
     return None
 
 

@@ -12,9 +12,11 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from contrada.model.crossings import are_entangled
 from contrada.model.geometry import Geometries, are_areas, as_array
 from contrada.model.relation import Family, SpatialRelation
 
+QUICK = frozenset({"intersects", "disjoint", "ehDisjoint"})  # one contact decides them
 _NAMED: Mapping[str, Callable[..., Any]] = {
     "intersects": shapely.intersects,
     "disjoint": shapely.disjoint,
@@ -30,7 +32,21 @@ _NAMED: Mapping[str, Callable[..., Any]] = {
 
 
 def related(relation: SpatialRelation, a: Geometries, b: Geometries) -> NDArray[np.bool_]:
-    """Tell for each pair whether it satisfies the relation; unknown counts as False."""
+    """Tell for each pair whether it satisfies the relation; unknown counts as False.
+
+    Where the two meet at too many places to be related only what is quick is decided.
+    """
+    if relation.name in QUICK:
+        return _related(relation, a, b)
+    entangled = are_entangled(a, b)
+    if not entangled.any():
+        return _related(relation, a, b)
+    result = np.zeros(len(a), bool)
+    result[~entangled] = _related(relation, a[~entangled], b[~entangled])
+    return result
+
+
+def _related(relation: SpatialRelation, a: Geometries, b: Geometries) -> NDArray[np.bool_]:
     if relation.family is Family.OGC:
         return np.asarray(_NAMED[relation.name](a, b), bool)
     known = are_known(relation, a) & are_known(relation, b)

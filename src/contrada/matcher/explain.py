@@ -7,14 +7,17 @@ from typing import Any
 
 import numpy as np
 import shapely
+from shapely.geometry.base import BaseGeometry
 
 from contrada.language import constraint_text, evaluate, make_predicate, to_json, to_text, truth
 from contrada.language.evaluate import geometry_of
 from contrada.matching.engine import MakeIndex
 from contrada.matching.serving import Describe
 from contrada.matching.simplify import Removal, Rule, simplify
+from contrada.model.crossings import are_entangled
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Not, Spatial
+from contrada.model.geometry import as_array
 from contrada.model.subscription import Constraint, Filter, Id, Predicate, Subscription
 from contrada.showing import brief_text
 
@@ -167,6 +170,11 @@ def _join(said: Predicate, filters: Sequence[Sequence[ConstraintTruth]], event: 
     return True if True in joined else None if None in joined else False
 
 
+def _find_matrix(a: BaseGeometry, b: BaseGeometry) -> str | None:
+    is_entangled = are_entangled(as_array([a]), as_array([b]))[0]
+    return None if is_entangled else str(shapely.relate(a, b))
+
+
 def _explain_truth(constraint: Constraint, event: Event, make_index: MakeIndex) -> ConstraintTruth:
     test = Not(constraint.test) if constraint.is_negated else constraint.test
     exact_value = truth(test, event)
@@ -177,6 +185,6 @@ def _explain_truth(constraint: Constraint, event: Event, make_index: MakeIndex) 
     if isinstance(constraint.test, Spatial | DistanceWithin):
         sides = [geometry_of(side, event) for side in (constraint.test.left, constraint.test.right)]
         if sides[0] is not None and sides[1] is not None:
-            matrix = str(shapely.relate(sides[0], sides[1]))
+            matrix = _find_matrix(sides[0], sides[1])
     values = {name: evaluate(Attribute(name), event) for name in constraint.attributes()}
     return ConstraintTruth(constraint_text(constraint), value, values, matrix, exact_value)

@@ -6,6 +6,8 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput
+from contrada.limits import PAIR_CONTACTS_MAX
+from contrada.model.crossings import are_entangled
 from contrada.model.geometry import Fault, as_array, find_faults, is_area, read_geometry
 from contrada.model.relation import Relation, egenhofer
 from contrada.showing import brief, brief_text
@@ -14,6 +16,11 @@ from contrada.showing import brief, brief_text
 def relate(a: Any, b: Any) -> Relation:
     """Give the Egenhofer relation of two regions: which one of the eight holds of a to b."""
     regions = [_read_region(value, name) for value, name in ((a, "a"), (b, "b"))]
+    if are_entangled(as_array(regions[:1]), as_array(regions[1:]))[0]:
+        raise InvalidInput(
+            "the edges of a and b meet too often to tell their relation, more than "
+            f"{PAIR_CONTACTS_MAX:,} times (PAIR_CONTACTS_MAX)"
+        )
     return egenhofer(str(shapely.relate(*regions)))
 
 

@@ -15,9 +15,12 @@ from shapely import STRtree
 from shapely.geometry.base import BaseGeometry
 
 from contrada.language.distance import is_within, point_distances_m, reach
+from contrada.language.space import QUICK
+from contrada.limits import PAIR_CONTACTS_MAX
 from contrada.matching.columns import GeometryColumn, Mask, Rows
 from contrada.matching.space import make_shapes, pairs_related
 from contrada.matching.table import Ids
+from contrada.model.crossings import are_entangled
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
 from contrada.model.geometry import Geometries, are_areas, as_array
 from contrada.model.relation import (
@@ -67,6 +70,7 @@ class _RelationTree:
         self.attribute, self._numbers = attribute, numbers
         self._relation = relation
         self._shapes = make_shapes(geometries)
+        self._size = int(shapely.get_num_coordinates(geometries).max(initial=0))
         self._tree = STRtree(self._shapes.geometries)
         self._tree.query(shapely.Point(0, 0))  # builds it now, before threads may share it
 
@@ -90,13 +94,19 @@ class _RelationTree:
         at = np.flatnonzero(~shapely.is_missing(column.shapes))
         if not at.size:
             return at, at
-        predicate = _TREE_PREDICATES.get(self._relation.name)
+        predicate = self._find_predicate(column.shapes[at])
         places, ids = self._tree.query(column.shapes[at], predicate=predicate)
         rows = at[places]
         if predicate is not None:
             return rows, ids
         holds, _ = pairs_related(self._relation, column, rows, self._shapes, ids)
         return rows[holds], ids[holds]
+
+    def _find_predicate(self, events: Geometries) -> Any:
+        """Name what the tree can decide itself, unless some pair may be too entangled for it."""
+        size = int(shapely.get_num_coordinates(events).max()) * self._size
+        is_safe = self._relation.name in QUICK or size <= PAIR_CONTACTS_MAX
+        return _TREE_PREDICATES.get(self._relation.name) if is_safe else None
 
 
 class _RegionTree:
@@ -122,6 +132,8 @@ class _RegionTree:
         at = np.flatnonzero(are_areas(column.shapes))
         places, ids = self._tree.query(column.shapes[at], predicate="intersects")
         rows = at[places]
+        entangled = are_entangled(column.shapes[rows], self._shapes.geometries[ids])
+        rows, ids = rows[~entangled], ids[~entangled]
         codes = _relate_regions(column.shapes[rows], self._shapes.geometries[ids])
         numbers = self._anchors[ids, codes]
         return rows[numbers >= 0], numbers[numbers >= 0]

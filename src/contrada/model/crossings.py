@@ -1,4 +1,4 @@
-"""How often the edges of a geometry meet each other, counted up to a limit.
+"""How often edges meet, those of one geometry or of two, counted up to a limit.
 
 What GEOS does with a geometry takes the square of such meetings, or more: lines that cross each
 other a few hundred times each keep it busy for minutes, though they are a few kilobytes.
@@ -12,9 +12,13 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from contrada.limits import PAIR_CONTACTS_MAX
+
+_CONTACTS_PER_VERTEX = 10  # are no trouble: the cost is in proportion to the size
 _QUERIES_AT_ONCE = 4_096
 _PAIRS_AT_ONCE = 2**20
 
+Geometries = NDArray[np.object_]
 Edges = NDArray[np.float64]  # n × 4: x and y of both ends
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -64,6 +68,42 @@ def count_meetings(rings: NDArray[np.object_], most: Meetings) -> Meetings:
     return found
 
 
+def are_entangled(a: Geometries, b: Geometries) -> NDArray[np.bool_]:
+    """Tell which pairs meet at so many places that GEOS would take minutes to relate them.
+
+    Two outlines of one coast meet at each of their vertices, and may.
+    """
+    vertices = [shapely.get_num_coordinates(side).astype(np.int64) for side in (a, b)]
+    found = np.zeros(len(a), bool)
+    for i in np.flatnonzero(vertices[0] * vertices[1] > PAIR_CONTACTS_MAX).tolist():
+        most = max(PAIR_CONTACTS_MAX, _CONTACTS_PER_VERTEX * int(vertices[0][i] + vertices[1][i]))
+        found[i] = _count_contacts(a[i], b[i], most) > most
+    return found
+
+
+def _count_contacts(a: BaseGeometry, b: BaseGeometry, most: int) -> int:
+    """Count the pairs of an edge of each that may have a contact, until there are too many."""
+    ours, theirs = _edges_in(a, b), _edges_in(b, a)
+    if len(ours) * len(theirs) <= most:
+        return 0
+    lines = [np.asarray(shapely.linestrings(e.reshape(-1, 2, 2)), object) for e in (ours, theirs)]
+    tree = shapely.STRtree(lines[1])
+    found = 0
+    for first, second in _query(tree, lines[0], len(theirs)):
+        found += int((_compare(ours[first], theirs[second]) <= 0).sum())
+        if found > most:
+            break
+    return found
+
+
+def _edges_in(geometry: BaseGeometry, other: BaseGeometry) -> Edges:
+    """Give the edges of a geometry whose boxes meet the box of another."""
+    edges, _ = _edges(rings_of(geometry))
+    west, south, east, north = shapely.bounds(other)
+    low, high = np.minimum(edges[:, :2], edges[:, 2:]), np.maximum(edges[:, :2], edges[:, 2:])
+    return edges[((low <= [east, north]) & (high >= [west, south])).all(axis=1)]
+
+
 def _edges(rings: NDArray[np.object_]) -> tuple[Edges, NDArray[np.int64]]:
     """Give the edges of all rings, and the ring of each; edges without length are left out."""
     xy, owners = shapely.get_coordinates(rings, return_index=True)
@@ -77,12 +117,17 @@ def _near_pairs(edges: Edges) -> Iterator[Pairs]:
     if not len(edges):
         return
     lines = np.asarray(shapely.linestrings(edges.reshape(-1, 2, 2)), object)
-    tree = shapely.STRtree(lines)
-    start, step = 0, min(_QUERIES_AT_ONCE, max(1, _PAIRS_AT_ONCE // len(edges)))
-    while start < len(edges):
+    for first, second in _query(shapely.STRtree(lines), lines, len(lines)):
+        each_once = first < second
+        yield first[each_once], second[each_once]
+
+
+def _query(tree: shapely.STRtree, lines: NDArray[np.object_], size: int) -> Iterator[Pairs]:
+    """Give the pairs of lines and members of a tree whose boxes meet, not too many at a time."""
+    start, step = 0, min(_QUERIES_AT_ONCE, max(1, _PAIRS_AT_ONCE // size))
+    while start < len(lines):
         first, second = tree.query(lines[start : start + step])
-        each_once = first + start < second
-        yield first[each_once] + start, second[each_once]
+        yield first + start, second
         start += step
         few = len(first) < _PAIRS_AT_ONCE // 4
         step = min(_QUERIES_AT_ONCE, 4 * step) if few else max(1, step // 4)

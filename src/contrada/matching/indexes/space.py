@@ -23,6 +23,7 @@ from contrada.matching.crtree import CRTree, box_needs, may_hold_apart
 from contrada.matching.space import locate, make_shapes, pairs_related
 from contrada.matching.table import Ids
 from contrada.model.calculus import base_relations
+from contrada.model.crossings import are_entangled
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
 from contrada.model.geometry import Fault, Geometries, as_array, is_area
@@ -42,6 +43,7 @@ BASES = (  # in the order of the columns of the CR-tree paper's Table 1
     Relation.COVERS,
     Relation.COVERED_BY,
 )
+NO_BASE = len(BASES)  # none is found: the regions are too entangled
 _AREAS = (2, 2)
 _AREA_TYPES = (3, 6)
 _EVENT_AROUND, _APART = "212FF1FF2", "FF2FF1212"  # areas whose boundaries do not meet
@@ -120,6 +122,9 @@ class ExactEvaluator:
         regions = shapes.shapes.geometries[items]
         found = np.full(len(items), BASES.index(Relation.DISJOINT), np.int64)
         meeting = np.flatnonzero(shapely.intersects(event, regions))
+        entangled = are_entangled(np.full(len(meeting), event, object), regions[meeting])
+        found[meeting[entangled]] = NO_BASE
+        meeting = meeting[~entangled]
         matrices = np.asarray(shapely.relate(event, regions[meeting]), object)
         for matrix in set(matrices.tolist()):
             found[meeting[matrices == matrix]] = BASES.index(egenhofer(matrix))
@@ -362,10 +367,11 @@ def _holds(kind: Kind, matrix: str) -> bool:
 
 
 def _base_row(kind: Kind) -> list[bool]:
-    """Tell for each of `BASES` whether it satisfies an Egenhofer constraint."""
+    """Tell for each of `BASES`, and of none, whether it satisfies an Egenhofer constraint."""
     if kind[0] is None or not _is_regional(kind):
-        return [False] * len(BASES)
-    return [base in base_relations(kind[0], kind[1]) for base in BASES]
+        return [False] * (len(BASES) + 1)
+    admitted = base_relations(kind[0], kind[1])
+    return [*(base in admitted for base in BASES), kind[1]]
 
 
 def _is_regional(kind: Kind) -> bool:

@@ -1,0 +1,88 @@
+"""Two geometries that meet at very many places are not related, by any engine; others are."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+import shapely
+from shapely import LineString, Polygon
+
+import contrada
+from contrada import InvalidInput, Matcher
+from contrada.limits import PAIR_CONTACTS_MAX
+from contrada.model.crossings import are_entangled
+from contrada.model.geometry import as_array
+
+ENGINES = ["scan", "strtree", "crtree"]
+SECONDS = 20  # the combs take minutes without a limit
+
+
+def comb(teeth: int, *, is_turned: bool = False) -> Polygon:
+    """A valid polygon with long teeth; two of them, one turned, cross at every tooth."""
+    sides = ((0, 0), (0, teeth + 1), (0.5, teeth + 1), (0.5, 0))
+    xy = [(x + step, y) for x in range(teeth) for step, y in sides]
+    outline = np.array([(-1, 0), *xy, (teeth, 0), (teeth, -1), (-1, -1)], float)
+    return Polygon(outline[:, ::-1] - 0.25 if is_turned else outline)
+
+
+def zigzag(vertices: int) -> LineString:
+    return LineString([(i % 2 * 10, 0) for i in range(vertices)])
+
+
+PAIRS = {
+    "combs": (comb(1_000), comb(1_000, is_turned=True)),
+    "zigzags": (zigzag(500), zigzag(501)),
+}
+
+
+def answers(engine: str, relation: str, one: Any, other: Any) -> list[list[Any]]:
+    """What is found of an event: alone, negated, in a table, and of two attributes."""
+    matcher = Matcher(engine)
+    matcher.add("plain", geometry=one, relation=relation.removeprefix("s_"))
+    literal = {"op": relation, "args": [{"property": "geometry"}, shapely.geometry.mapping(one)]}
+    matcher.add("not", {"op": "not", "args": [literal]})
+    matcher.add("two", {"op": relation, "args": [{"property": "a"}, {"property": "b"}]})
+    event = {"geometry": other, "a": other, "b": one}
+    table = matcher.match_many([event]).column("subscription").to_pylist()
+    return [matcher.match(event), table]
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_no_relation_of_an_entangled_pair_costs_much_or_differs(engine: str, pair: str) -> None:
+    one, other = PAIRS[pair]
+    names = {"combs": ["s_overlaps", "ehOverlap"], "zigzags": ["s_touches"]}
+    started = time.monotonic()
+    for relation in names[pair]:
+        assert answers(engine, relation, one, other) == [["not"], ["not"]]
+    assert answers(engine, "s_intersects", one, other) == [["plain", "two"]] * 2
+    assert time.monotonic() - started < SECONDS
+
+
+def test_why_and_relate_say_what_they_can() -> None:
+    one, other = PAIRS["combs"]
+    matcher = Matcher()
+    matcher.add("s", geometry=one, relation="overlaps")
+    assert "DE-9IM" not in str(matcher.why("s", {"geometry": other}))
+    with pytest.raises(InvalidInput, match=r"200,000 times \(PAIR_CONTACTS_MAX\)"):
+        contrada.relate(one, other)
+
+
+def test_two_outlines_of_one_coast_are_related() -> None:
+    angles = np.linspace(0, 2 * np.pi, 60_000, endpoint=False)
+    coast = Polygon(np.column_stack([np.cos(angles), np.sin(angles)]))
+    assert coast.area > 3
+    assert not are_entangled(as_array([coast]), as_array([coast]))[0]
+    assert contrada.relate(coast, Polygon(coast)) is contrada.Relation.EQUALS
+
+
+@pytest.mark.parametrize(("teeth", "is_too_much"), [(60, False), (400, True)])
+def test_what_counts_are_contacts(teeth: int, is_too_much: bool) -> None:
+    one, other = as_array([comb(teeth)]), as_array([comb(teeth, is_turned=True)])
+    assert are_entangled(one, other)[0] == is_too_much
+    apart = shapely.transform(other, lambda xy: xy + np.array([2.0 * teeth, 0]))
+    assert not are_entangled(one, apart)[0]
+    assert teeth**2 * 4 > PAIR_CONTACTS_MAX or not is_too_much
