@@ -2,7 +2,6 @@
 
 import argparse
 import time
-from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,16 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.cli.drawing import MapSketch
+from contrada.cli.keeping import Keeping, check_keep, read_wanted
 from contrada.cli.outputs import (
     STDOUT,
     BadRow,
     check_outputs,
+    open_answer,
     open_bad_rows,
-    open_pairs,
+    plain_schema,
     primary_geometry,
     wants_geometry,
-    with_geometry,
 )
 from contrada.cli.progress import bar, require_tqdm, saying
 from contrada.cli.report import Report
@@ -124,7 +124,7 @@ def run(options: argparse.Namespace) -> None:
 def _check_together(options: argparse.Namespace) -> None:
     """Refuse options that mean nothing beside the others."""
     if options.spark is None:
-        for name in ("plan", "evaluator", "keep", "counts", "explain", "conf"):
+        for name in ("plan", "evaluator", "counts", "explain", "conf"):
             if getattr(options, name):
                 raise InvalidInput(f"--{name} goes with --spark")
     elif options.threads is not None:
@@ -132,6 +132,8 @@ def _check_together(options: argparse.Namespace) -> None:
             f"--threads {options.threads} does not go with --spark; "
             f"try --spark 'local[{options.threads}]'"
         )
+    if options.keep and options.output is None:
+        raise InvalidInput(f"--keep {options.keep[0]} goes with -o, which names the output")
     if options.counts and options.map is not None:
         raise InvalidInput("--map does not go with --counts, which finds no pairs to draw")
 
@@ -146,16 +148,22 @@ def match_here(options: argparse.Namespace) -> Report:
         if not reason.startswith("mended: "):
             bad.append((row, None if id_ is None else str(id_), reason))
 
-    run_ = matcher.run(rows, options.event_id, options.repair, options.quarantine is not None, hear)
+    kept = read_wanted(options).events.values()
+    is_lenient = options.quarantine is not None
+    run_ = matcher.run(rows, options.event_id, options.repair, is_lenient, hear, kept)
+    keeping = Keeping(options, run_)
+    schema = keeping.schema(plain_schema(run_.schema))
     sketch = MapSketch(rows.count) if options.map else None
     matched_ids: set[Id] = set()
     with ExitStack() as stack:
-        write = open_pairs(stack, options.output, run_.schema, rows.crs or matcher.crs)
+        crs = rows.crs or matcher.crs
+        write = open_answer(stack, options.output, schema, crs, keeping.geometries)
         write_bad = open_bad_rows(stack, options.quarantine)
         with bar("matching", rows.count, "events") as progress:
             for matched in run_.matched(options.threads):
                 pairs = run_.as_pairs(matched)
-                for piece in _pieces(pairs, matched, rows, options.output):
+                events = keeping.events.beside(matched)
+                for piece in keeping.pieces(pairs, events, matched.ranks, schema):
                     write(piece)
                 write_bad(bad)
                 bad.clear()
@@ -181,6 +189,7 @@ def load(options: argparse.Namespace) -> tuple[Matcher, Rows]:
         raise InvalidInput(
             f"{options.output}: {rows.name} has no geometry to write there; write .parquet instead"
         )
+    check_keep(options, rows)
     with saying(f"reading subscriptions from {options.subscriptions}"):
         matcher.add_many(options.subscriptions, id=options.id, repair=options.repair)
     _note_unknown(matcher, rows, options.strict)
@@ -227,16 +236,6 @@ def draw(
     subscriptions = sorted(matcher.freeze(), key=lambda s: s.id)
     with saying(f"drawing {options.map}"):
         sketch.draw(options.map, title, subscriptions, matched_ids, report)
-
-
-def _pieces(
-    pairs: pa.RecordBatch, matched: MatchedBatch, rows: Rows, output: str | None
-) -> Iterable[pa.RecordBatch]:
-    if not wants_geometry(output):
-        return [pairs]
-    column = matched.events.batch.column(primary_geometry(rows))
-    assert column is not None, "refused by load"
-    return with_geometry(pairs, column, matched.rows)
 
 
 def _count(
