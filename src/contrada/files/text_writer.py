@@ -121,7 +121,8 @@ def _json_texts(column: pa.ChunkedArray) -> list[str]:
         return _json_texts(column.cast(kind.value_type))
     if pa.types.is_timestamp(kind):
         return _json_texts(_iso_times(column))
-    values = column.to_pylist(maps_as_pydicts="lossy")
+    as_objects = {"maps_as_pydicts": "lossy"} if pa.types.is_nested(kind) else {}
+    values = column.to_pylist(**as_objects)
     if pa.types.is_integer(kind):
         return ["null" if value is None else str(value) for value in values]
     write = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode

@@ -53,9 +53,11 @@ def match(
 ) -> "DataFrame":
     """Match a DataFrame of events against a DataFrame of subscriptions.
 
-    Gives `event, subscription, subscriber, version` and the `keep` columns of the event; with
-    `output="counts"` gives `event, n` for every event. A bad event row fails the job, or with
-    `quarantine` comes back once with `subscription` null and `error` (code, message, place).
+    Gives `event, subscription, subscriber, version` and the `keep` columns of the event, with
+    geometries as `repair` mended them; with `output="counts"` gives `event, n` for every event.
+    `version` names the version of a published set, and is null where subscriptions come as a
+    DataFrame, which has none. A bad event row fails the job, or with `quarantine` comes back once
+    with `subscription` null and `error` (code, message, place).
     `evaluator="area"` gives the approximate answer of the AHS model, which is that of a matcher
     with the engine "ahs". `repair` mends invalid geometries. A constraint on a column that the
     events lack is warned of, or with `strict` refused.
