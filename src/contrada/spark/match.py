@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from contrada.errors import InvalidInput, NotBuilt
+from contrada.showing import brief, listed
 from contrada.spark.answering import AnswerShape
 from contrada.spark.crs import refuse_two_systems
 from contrada.spark.evaluators import EXACT, Evaluator, make_evaluator
@@ -159,8 +160,10 @@ def _check_kept(events: "DataFrame", keep: Sequence[str], output: str) -> tuple[
     for name in keep:
         if name not in events.columns:
             raise InvalidInput(
-                f"events have no column {name!r} to keep; they have {', '.join(events.columns)}"
+                f"events have no column {brief(name)} to keep; they have {listed(events.columns)}"
             )
         if name in _OUTPUT_COLUMNS[output]:
-            raise InvalidInput(f"the column {name!r} cannot be kept: the answer has one itself")
+            raise InvalidInput(
+                f"the column {name!r} cannot be kept: the answer has one itself; rename it first"
+            )
     return tuple(dict.fromkeys(keep))
