@@ -44,7 +44,9 @@ RELATIONS = "ehDisjoint ehMeet ehOverlap ehEquals ehInside ehCoveredBy ehContain
 
 def main() -> int:
     """Run all workloads."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="small sizes")
     quick = parser.parse_args().quick
     print(describe_machine("numpy", "numba"))

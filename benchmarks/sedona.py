@@ -5,6 +5,7 @@
 starts it once, which fetches its jars, and says which versions it has.
 """
 
+import argparse
 import json
 import os
 import subprocess
@@ -74,6 +75,9 @@ def start_sedona() -> Iterator[Sedona | None]:
 
 def main() -> int:
     """Start the peer once."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     with start_sedona() as sedona:
         print(f"there is no {_PYTHON}: make sedona" if sedona is None else sedona.versions)
         return 1 if sedona is None else 0

@@ -12,6 +12,7 @@ told to, the job broadcasts the zones. They are decoded and cached before the fi
 timed; the index over them is built by each job, since Sedona cannot keep it.
 """
 
+import argparse
 import json
 import os
 import sys
@@ -48,6 +49,9 @@ QUERIES = {
 
 def main() -> None:
     """Start Spark, say so, and answer until no more lines come in."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     # Spark and Ivy print what they like: only answers may go where answers are read.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

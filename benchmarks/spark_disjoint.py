@@ -57,7 +57,9 @@ class Work:
 
 def main() -> int:
     """Run all jobs with both plans, first few events and then ten times as many."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="a tenth of the events")
     sizes = (100, 1_000) if parser.parse_args().quick else (1_000, 10_000)
     report = Report("spark_disjoint", "pyspark")

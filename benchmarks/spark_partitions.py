@@ -59,7 +59,9 @@ class Measured:
 
 def main() -> int:
     """Divide the layer, match, and look into the log."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="a tenth of the points")
     points = 100_000 if parser.parse_args().quick else 1_000_000
     report = Report("spark_partitions", "pyspark")

@@ -64,7 +64,9 @@ CONTENDERS = ("identity", "ours", "hand", "Sedona", "1 process")
 
 def main() -> int:
     """Run the workloads that can be run here."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="a tenth of the points, three runs")
     quick = parser.parse_args().quick
     report = Report("spark_pipeline", "pyarrow", "pyspark")

@@ -47,7 +47,9 @@ TARGET = 2.0
 
 def main() -> int:
     """Race over all three types of events."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="a tenth of polygons and events")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--events", type=int, default=1_000, help="of each type")

@@ -64,7 +64,9 @@ class Measured:
 
 def main() -> int:
     """Measure all sizes with both plans."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="100,000 points, three runs")
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     options = parser.parse_args()

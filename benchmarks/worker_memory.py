@@ -7,6 +7,7 @@ is resident is read before, between and after. Seed 1. Needs Linux.
     python benchmarks/worker_memory.py
 """
 
+import argparse
 import re
 import subprocess
 import sys
@@ -31,8 +32,14 @@ _POINTS = 65_536
 
 def main() -> None:
     """Make the subscriptions of each size, and let a process of its own open them."""
-    if len(sys.argv) > 1:
-        measure(Path(sys.argv[1]), int(sys.argv[2]))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--open", nargs=2, metavar=("SNAPSHOT", "COUNT"), help="measure only this")
+    options = parser.parse_args()
+    if options.open is not None:
+        path, count = options.open
+        measure(Path(path), int(count))
         return
     print(describe_machine())
     print("subscriptions, vertices: MB staged, resident before, opened, after matching")
@@ -40,7 +47,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "set.contrada"
             save(path, count, vertices)
-            command = [sys.executable, __file__, str(path), str(count)]
+            command = [sys.executable, __file__, "--open", str(path), str(count)]
             said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         print(f"{count:,}, {vertices}: {said.strip()}", flush=True)
 

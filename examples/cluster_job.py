@@ -5,19 +5,24 @@
 All three are paths or URIs that every machine reaches, and so is `spark.contrada.staging`.
 """
 
-import sys
+import argparse
 
 from pyspark.sql import SparkSession
 
 import contrada.spark
 
-subscriptions_path, events_path, matches_path = sys.argv[1:]
+parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+)
+for path in ("SUBSCRIPTIONS", "EVENTS", "MATCHES"):
+    parser.add_argument(path)
+paths = parser.parse_args()
 spark = SparkSession.builder.appName("contrada").getOrCreate()
-events = contrada.spark.read_geoparquet(spark, events_path)
-subscriptions = contrada.spark.read_geoparquet(spark, subscriptions_path)
+events = contrada.spark.read_geoparquet(spark, paths.EVENTS)
+subscriptions = contrada.spark.read_geoparquet(spark, paths.SUBSCRIPTIONS)
 print(contrada.spark.explain(events, subscriptions))
 
 answer = contrada.spark.match(events, subscriptions, keep=["geometry"])
-contrada.spark.write_geoparquet(answer, matches_path, mode="overwrite")
+contrada.spark.write_geoparquet(answer, paths.MATCHES, mode="overwrite")
 print(contrada.spark.counts(answer))
 spark.stop()

@@ -8,9 +8,14 @@ fails with NoSuchMethodError.
 Rows of a Delta table have no number, so events need a column of ids: `event_id=`.
 """
 
+import argparse
 import tempfile
 
 import contrada.spark
+
+argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+).parse_args()
 
 spark = contrada.spark.session(
     "local[2]",

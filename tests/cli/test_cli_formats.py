@@ -138,7 +138,7 @@ def test_geoparquet_has_null_where_an_event_matched_without_a_geometry(tmp_path:
 def test_large_events_with_many_matches_are_written_in_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("contrada.cli.outputs._GEOMETRY_BYTES_MAX", 5_000)
+    monkeypatch.setattr("contrada.matcher.keeping._PIECE_BYTES_MAX", 5_000)
     circle = shapely.Point(0, 0).buffer(1, quad_segs=16)  # some 1,000 bytes
     frame = geopandas.GeoDataFrame({"id": range(40)}, geometry=[circle] * 40, crs="EPSG:4326")
     frame.to_parquet(tmp_path / "circles.parquet")

@@ -376,3 +376,33 @@ def test_rows_of_another_type_are_refused(folder: Path) -> None:
     output = open_output(folder / "n.csv", pa.schema([("n", pa.int64())]))
     with pytest.raises(InvalidInput, match="cannot be written"), output:
         output.write(pa.table({"n": ["x"]}))
+
+
+def test_a_map_is_an_object_in_text_formats(folder: Path) -> None:
+    kind = pa.map_(pa.string(), pa.list_(pa.int64()))
+    speeds = pa.array([[("bus", [1, 2]), ("tram", None)], None, []], kind)
+    table = pa.table({"id": [1, 2, 3], "speeds": speeds})
+    write(folder / "x.jsonl", table)
+    objects = [{"bus": [1, 2], "tram": None}, None, {}]
+    lines = (folder / "x.jsonl").read_text().splitlines()
+    assert [json.loads(line)["speeds"] for line in lines] == objects
+    write(folder / "x.csv", table)
+    with (folder / "x.csv").open(newline="") as file:
+        cells = [row["speeds"] for row in csv.DictReader(file)]
+    assert [json.loads(cell or "null") for cell in cells] == objects
+
+
+def test_geoparquet_states_every_geometry_column(folder: Path) -> None:
+    path = folder / "two.geoparquet"
+    shapes = {"a": [shapely.Point(1, 2).wkb, None], "b": [None, shapely.box(0, 0, 1, 1).wkb]}
+    write(path, pa.table(shapes), geometry_column="b", more_geometries=["a"], crs="EPSG:2154")
+    found = geopandas.read_parquet(path)
+    assert found.geometry.name == "b"
+    assert found["a"].to_list() == [shapely.Point(1, 2), None]
+    assert found.set_geometry("a").crs == found.crs == "EPSG:2154"
+    geo = json.loads(pq.read_metadata(path).metadata[b"geo"])
+    assert {name: column["geometry_types"] for name, column in geo["columns"].items()} == {
+        "b": ["Polygon"],
+        "a": ["Point"],
+    }
+    assert geo["columns"]["a"]["bbox"] == [1, 2, 1, 2]

@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
+import argparse
 import resource
-import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -79,5 +79,9 @@ def main(progress: Path, first: int, count: int, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    place, first, count, *rest = sys.argv[1:]
-    main(Path(place), int(first), int(count), float(rest[0]) if rest else 1e9)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("progress", type=Path, help="the file that says which seed is tried")
+    parser.add_argument("first", type=int, help="the first seed")
+    parser.add_argument("count", type=int, help="how many seeds")
+    parser.add_argument("seconds", type=float, nargs="?", default=1e9, help="at most")
+    main(**vars(parser.parse_args()))

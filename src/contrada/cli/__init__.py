@@ -67,7 +67,9 @@ class _Parser(argparse.ArgumentParser):
 def make_parser() -> argparse.ArgumentParser:
     """Describe all commands."""
     parser = _Parser(
-        prog="contrada", description="Spatial publish/subscribe: who receives this event?"
+        prog="contrada",
+        description="Spatial publish/subscribe: who receives this event?",
+        epilog="`contrada COMMAND --help` has the options of a command, and examples.",
     )
     parser.add_argument("--version", action="version", version=f"contrada {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

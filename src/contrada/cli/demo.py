@@ -40,12 +40,17 @@ def add_parser(commands: Any) -> None:
         help="the main job on generated data",
         description="Match generated storms and vehicles against generated sites on a local "
         "Spark, and draw the result.",
+        epilog="example: contrada demo --folder /tmp/demo --master 'local[2]' --seed 7",
     )
     parser.add_argument("--folder", default="demo", help="where files go (default: demo)")
     parser.add_argument("--master", default="local[*]", help="Spark master (default: local[*])")
     add_conf(parser)
     parser.add_argument("--seed", type=int, default=1, help="of the generated data (default: 1)")
-    parser.add_argument("--json", action="store_true", help="end stdout with one JSON object")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="end stdout with one JSON object (default: show a table)",
+    )
     parser.set_defaults(run=run)
 
 

@@ -5,8 +5,17 @@ import json
 from typing import Any
 
 import contrada
+from contrada.cli.match import add_engine, describe_engines
 from contrada.cli.terminal import show
-from contrada.matching.engines import DEFAULT_ENGINE, ENGINES
+
+_EPILOG = """\
+engines:
+{engines}
+
+examples:
+  contrada explain "S_WITHIN(geometry, BBOX(5, 45, 7, 47)) AND NOT speed < 10"
+  contrada explain "kind = 'tug' OR (wind > 90 AND wind > 80)" --engine crtree
+"""
 
 
 def add_parser(commands: Any) -> None:
@@ -15,10 +24,14 @@ def add_parser(commands: Any) -> None:
         "explain",
         help="show how a predicate is understood",
         description="Show a predicate's normal form, and what serves each of its constraints.",
+        epilog=_EPILOG.format(engines=describe_engines()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("predicate", metavar="PREDICATE", help="CQL2 text or JSON")
-    parser.add_argument("--engine", default=DEFAULT_ENGINE, help=f"{', '.join(ENGINES)}")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_engine(parser)
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object (default: print a text)"
+    )
     parser.set_defaults(run=run)
 
 

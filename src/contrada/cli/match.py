@@ -2,7 +2,6 @@
 
 import argparse
 import time
-from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,16 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.cli.drawing import MapSketch
+from contrada.cli.keeping import Keeping, check_keep, read_wanted
 from contrada.cli.outputs import (
     STDOUT,
     BadRow,
     check_outputs,
+    open_answer,
     open_bad_rows,
-    open_pairs,
+    plain_schema,
     primary_geometry,
     wants_geometry,
-    with_geometry,
 )
 from contrada.cli.progress import bar, require_tqdm, saying
 from contrada.cli.report import Report
@@ -28,10 +28,33 @@ from contrada.errors import InvalidInput
 from contrada.files import Rows, read_rows
 from contrada.matcher import Matcher
 from contrada.matcher.run import MatchedBatch
-from contrada.matching.engines import ENGINES
+from contrada.matching.engines import DEFAULT_ENGINE, ENGINE_LINES, ENGINES
 from contrada.model.event import GEOMETRY, paths_of
 from contrada.model.subscription import Id
 from contrada.showing import listed
+
+_DESCRIPTION = """\
+Match each event of a file against the subscriptions of another. Files are
+GeoParquet, GeoJSON, newline-delimited GeoJSON, FlatGeobuf, GeoPackage or CSV.
+A subscription has an id, and a filter (CQL2) or a geometry with a relation.
+"""
+_EPILOG = """\
+engines:
+{engines}
+
+examples:
+  which counties have earthquakes: the figures alone
+    contrada match counties.parquet quakes.csv
+  the pairs, with the magnitude of each quake and the name of its county
+    contrada match counties.parquet quakes.csv -o pairs.csv \\
+        --keep magnitude --keep subscription.name
+  dirty data: mend what can be mended, set the rest aside, draw the result
+    contrada match zones.geojson storms.gpkg -o pairs.geoparquet \\
+        --repair --quarantine bad.csv --map map.html
+  on Spark, on all cores of this machine
+    contrada match zones.parquet storms.parquet -o pairs.parquet \\
+        --spark 'local[*]' --explain
+"""
 
 
 def add_parser(commands: Any) -> None:
@@ -39,8 +62,9 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "match",
         help="match events against subscriptions",
-        description="Match each event of a file against the subscriptions of another. Files are "
-        "GeoParquet, GeoJSON, newline-delimited GeoJSON, FlatGeobuf, GeoPackage or CSV.",
+        description=_DESCRIPTION,
+        epilog=_EPILOG.format(engines=describe_engines()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("subscriptions", metavar="SUBSCRIPTIONS", help="one subscription a row")
     parser.add_argument("events", metavar="EVENTS", help="one event a row")
@@ -49,43 +73,91 @@ def add_parser(commands: Any) -> None:
         "--output",
         metavar="OUT",
         help="where the pairs go: .parquet, .geoparquet (with the events' geometry), .csv, .jsonl, "
-        "or - for CSV on stdout",
+        "or - for CSV on stdout (default: nowhere, only figures are shown)",
     )
-    parser.add_argument("--engine", default="strtree", help=f"{', '.join(ENGINES)}")
-    parser.add_argument("--id", metavar="COLUMN", help="column of subscription ids (default: id)")
-    parser.add_argument("--event-id", metavar="COLUMN", help="column of event ids (default: id)")
-    parser.add_argument("--threads", type=int, metavar="N", help="default: one for each core")
-    parser.add_argument("--repair", action="store_true", help="mend invalid geometries")
     parser.add_argument(
-        "--strict", action="store_true", help="refuse constraints on columns that no event has"
+        "--keep",
+        action="append",
+        metavar="COLUMN",
+        help="write a column of the events beside the pairs, or as subscription.COLUMN one of the "
+        "subscriptions; may be given several times (default: none)",
     )
-    parser.add_argument("--quarantine", metavar="FILE", help="write bad event rows here and go on")
-    parser.add_argument("--map", metavar="FILE", help="draw the result: .html (offline) or .png")
-    parser.add_argument("--json", action="store_true", help="end stdout with one JSON object")
-    parser.add_argument("--spark", metavar="MASTER", help="run on Spark, e.g. 'local[*]'")
+    add_engine(parser)
+    parser.add_argument(
+        "--id", metavar="COLUMN", help="column of subscription ids (default: id, else row numbers)"
+    )
+    parser.add_argument(
+        "--event-id", metavar="COLUMN", help="column of event ids (default: id, else row numbers)"
+    )
+    parser.add_argument(
+        "--threads", type=int, metavar="N", help="how many threads (default: one for each core)"
+    )
+    parser.add_argument(
+        "--repair",
+        action="store_true",
+        help="mend invalid geometries, and leave out what cannot be mended (default: refuse them)",
+    )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse constraints on columns that no event has (default: say so and go on)",
+    )
+    parser.add_argument(
+        "--quarantine",
+        metavar="FILE",
+        help="write bad event rows to .parquet, .csv or .jsonl and go on (default: refuse them)",
+    )
+    parser.add_argument(
+        "--map", metavar="FILE", help="draw the result: .html (offline) or .png (default: no map)"
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="end stdout with the figures as one JSON object (default: show a table)",
+    )
+    parser.add_argument(
+        "--spark",
+        metavar="MASTER",
+        help="run on Spark, e.g. 'local[*]' (default: in this process)",
+    )
     _add_spark_options(parser.add_argument_group("with --spark"))
     parser.set_defaults(run=run)
+
+
+def add_engine(parser: Any) -> None:
+    """Let the user choose an engine."""
+    parser.add_argument(
+        "--engine",
+        default=DEFAULT_ENGINE,
+        help=f"{', '.join(ENGINES)} (default: {DEFAULT_ENGINE})",
+    )
+
+
+def describe_engines() -> str:
+    """Say of each engine in a line what it is."""
+    return "\n".join(f"  {name:<8} {line}" for name, line in ENGINE_LINES.items())
 
 
 def _add_spark_options(group: Any) -> None:
     group.add_argument(
         "--plan",
         choices=("auto", "broadcast", "partitioned"),
-        help="subscriptions to every worker, or to their part of the map",
+        help="subscriptions to every worker (broadcast), or to their part of the map "
+        "(partitioned); auto decides by their size (default: auto)",
     )
     group.add_argument(
-        "--evaluator", choices=("exact", "area"), help="area: the AHS paper's approximate answer"
+        "--evaluator",
+        choices=("exact", "area"),
+        help="area: the AHS paper's approximate answer (default: exact)",
     )
     group.add_argument(
-        "--keep",
-        action="append",
-        metavar="COLUMN",
-        help="a column of the events to write beside the pairs; may be given several times",
+        "--counts",
+        action="store_true",
+        help="write each event with its number of matches, n (default: write pairs)",
     )
     group.add_argument(
-        "--counts", action="store_true", help="write each event with its number of matches, n"
+        "--explain", action="store_true", help="say which plan is taken and why (default: do not)"
     )
-    group.add_argument("--explain", action="store_true", help="say which plan is taken and why")
     add_conf(group)
 
 
@@ -96,7 +168,7 @@ def add_conf(parser: Any) -> None:
         action="append",
         metavar="KEY=VALUE",
         help="a setting of Spark, e.g. spark.contrada.staging=file:///shared; may be given "
-        "several times",
+        "several times (default: none)",
     )
 
 
@@ -124,7 +196,7 @@ def run(options: argparse.Namespace) -> None:
 def _check_together(options: argparse.Namespace) -> None:
     """Refuse options that mean nothing beside the others."""
     if options.spark is None:
-        for name in ("plan", "evaluator", "keep", "counts", "explain", "conf"):
+        for name in ("plan", "evaluator", "counts", "explain", "conf"):
             if getattr(options, name):
                 raise InvalidInput(f"--{name} goes with --spark")
     elif options.threads is not None:
@@ -132,6 +204,8 @@ def _check_together(options: argparse.Namespace) -> None:
             f"--threads {options.threads} does not go with --spark; "
             f"try --spark 'local[{options.threads}]'"
         )
+    if options.keep and options.output is None:
+        raise InvalidInput(f"--keep {options.keep[0]} goes with -o, which names the output")
     if options.counts and options.map is not None:
         raise InvalidInput("--map does not go with --counts, which finds no pairs to draw")
 
@@ -146,16 +220,22 @@ def match_here(options: argparse.Namespace) -> Report:
         if not reason.startswith("mended: "):
             bad.append((row, None if id_ is None else str(id_), reason))
 
-    run_ = matcher.run(rows, options.event_id, options.repair, options.quarantine is not None, hear)
+    kept = read_wanted(options).events.values()
+    is_lenient = options.quarantine is not None
+    run_ = matcher.run(rows, options.event_id, options.repair, is_lenient, hear, kept)
+    keeping = Keeping(options, run_)
+    schema = keeping.schema(plain_schema(run_.schema))
     sketch = MapSketch(rows.count) if options.map else None
     matched_ids: set[Id] = set()
     with ExitStack() as stack:
-        write = open_pairs(stack, options.output, run_.schema, rows.crs or matcher.crs)
+        crs = rows.crs or matcher.crs
+        write = open_answer(stack, options.output, schema, crs, keeping.geometries)
         write_bad = open_bad_rows(stack, options.quarantine)
         with bar("matching", rows.count, "events") as progress:
             for matched in run_.matched(options.threads):
                 pairs = run_.as_pairs(matched)
-                for piece in _pieces(pairs, matched, rows, options.output):
+                events = keeping.events.beside(matched)
+                for piece in keeping.pieces(pairs, events, matched.ranks, schema):
                     write(piece)
                 write_bad(bad)
                 bad.clear()
@@ -181,6 +261,7 @@ def load(options: argparse.Namespace) -> tuple[Matcher, Rows]:
         raise InvalidInput(
             f"{options.output}: {rows.name} has no geometry to write there; write .parquet instead"
         )
+    check_keep(options, rows)
     with saying(f"reading subscriptions from {options.subscriptions}"):
         matcher.add_many(options.subscriptions, id=options.id, repair=options.repair)
     _note_unknown(matcher, rows, options.strict)
@@ -227,16 +308,6 @@ def draw(
     subscriptions = sorted(matcher.freeze(), key=lambda s: s.id)
     with saying(f"drawing {options.map}"):
         sketch.draw(options.map, title, subscriptions, matched_ids, report)
-
-
-def _pieces(
-    pairs: pa.RecordBatch, matched: MatchedBatch, rows: Rows, output: str | None
-) -> Iterable[pa.RecordBatch]:
-    if not wants_geometry(output):
-        return [pairs]
-    column = matched.events.batch.column(primary_geometry(rows))
-    assert column is not None, "refused by load"
-    return with_geometry(pairs, column, matched.rows)
 
 
 def _count(

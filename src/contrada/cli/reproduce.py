@@ -93,15 +93,22 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         ),
     )
     parser.add_argument("paper", choices=list(PAPERS), help="which paper")
-    parser.add_argument("--quick", action="store_true", help="small sizes, within two minutes")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="small sizes, within two minutes (default: the full ones)",
+    )
     parser.add_argument(
         "--data",
         metavar="FOLDER",
-        help="real layers instead of generated ones: a folder with the files named below",
+        help="real layers instead of generated ones: a folder with the files named below "
+        "(default: generated)",
     )
     parser.add_argument("--folder", help="where figures go (default: reproduce-PAPER)")
     parser.add_argument(
-        "--spark", metavar="MASTER", help="ahs: also measure what Spark costs, e.g. on 'local[2]'"
+        "--spark",
+        metavar="MASTER",
+        help="ahs: also measure what Spark costs, e.g. on 'local[2]' (default: do not)",
     )
     parser.add_argument("--seed", type=int, default=1, help="of the workloads (default: 1)")
     parser.set_defaults(run=run)

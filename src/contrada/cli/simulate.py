@@ -71,11 +71,19 @@ def add_parser(commands: Any) -> None:
     _add(parser, "partition", "cut the network in two for the rounds of trouble", is_flag=True)
     _add(parser, "plain", "the paper's tree: no summaries, no deputies, nobody moves", is_flag=True)
     parser.set_defaults(**{field.name: getattr(defaults, field.name) for field in fields(Plan)})
-    parser.add_argument("--dump", metavar="FILE", help="write states and events as JSON")
     parser.add_argument(
-        "--animate", metavar="FILE", help="show the run: a page to play (.html) or a plate (.png)"
+        "--dump", metavar="FILE", help="write states and events as JSON (default: nowhere)"
     )
-    parser.add_argument("--json", action="store_true", help="end stdout with one JSON object")
+    parser.add_argument(
+        "--animate",
+        metavar="FILE",
+        help="show the run: a page to play (.html) or a plate (.png) (default: nothing)",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="end stdout with one JSON object (default: show a table)",
+    )
     parser.set_defaults(run=run)
 
 

@@ -3,7 +3,7 @@
 import argparse
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from contrada.cli.drawing import MapSketch
+from contrada.cli.keeping import Keeping, read_wanted
 from contrada.cli.match import draw, fill, load
 from contrada.cli.outputs import (
     BadRow,
@@ -21,12 +22,10 @@ from contrada.cli.outputs import (
     open_bad_rows,
     plain_schema,
     primary_geometry,
-    wants_geometry,
-    with_geometry,
 )
 from contrada.cli.progress import spark_jobs
 from contrada.cli.report import Report
-from contrada.cli.spark_source import ROW, Source
+from contrada.cli.spark_source import ROW, Source, restore
 from contrada.cli.spark_start import (
     check_master,
     our_errors,
@@ -40,10 +39,13 @@ from contrada.cli.terminal import say
 from contrada.errors import InvalidInput
 from contrada.files import Rows, read_rows
 from contrada.matcher import Matcher
+from contrada.matcher.keeping import Side
+from contrada.matcher.run import MatchRun
 from contrada.matching.columns import read_geometries
 from contrada.matching.engines import DEFAULT_ENGINE
 from contrada.matching.subscribing import SUBSCRIPTION_COLUMNS
-from contrada.model.event import GEOMETRY, paths_of
+from contrada.matching.writing import as_wkb
+from contrada.model.event import paths_of
 from contrada.model.subscription import Id
 
 if TYPE_CHECKING:
@@ -52,7 +54,8 @@ if TYPE_CHECKING:
     from contrada.spark import EventCounts
 
 _MATCHES = "matches"
-_ANSWER_ROWS, _ANSWER_ROWS_WITH_GEOMETRY = 65_536, 1_024
+_ANSWER_ROWS, _ANSWER_ROWS_IF_WIDE = 65_536, 1_024
+_N = pa.field("n", pa.int64())
 
 
 def match_on_spark(options: argparse.Namespace) -> Report:
@@ -62,9 +65,11 @@ def match_on_spark(options: argparse.Namespace) -> Report:
     check_master("--spark", options.spark)
     config = read_conf(options.conf)
     matcher, events = load(options)
-    schema = _plan_answer(matcher, events, options)
+    run = _plan_run(matcher, events, options)
+    keeping = Keeping(options, run)
     read = {path for name in matcher.freeze().attributes for path in paths_of(name)}
-    source = Source(events, options.events, options.event_id, read | set(options.keep or ()))
+    kept = list(dict.fromkeys(keeping.events.columns.values()))
+    source = Source(events, options.events, options.event_id, read, kept)
     subscriptions = read_rows(options.subscriptions)
     rows = Source(subscriptions, options.subscriptions, options.id, SUBSCRIPTION_COLUMNS)
     with our_errors(), our_log():
@@ -77,7 +82,7 @@ def match_on_spark(options: argparse.Namespace) -> Report:
                 events_left_out=counts.set_aside,
                 events_mended=None if options.repair else 0,
             )
-            _collect(options, matcher, source, Path(folder) / _MATCHES, schema, report)
+            _collect(options, matcher, source, Path(folder) / _MATCHES, run, keeping, report)
     return report
 
 
@@ -100,7 +105,7 @@ def _run(
         "repair": options.repair,
         "plan": options.plan or "auto",
         "evaluator": options.evaluator or "exact",
-        "keep": _kept(options),
+        "keep": [*dict.fromkeys(source.carried.values()), *_kept(options)],
         "output": "counts" if options.counts else "pairs",
         "event_id": source.id_column,
         "subscription_id": rows.id_column,
@@ -118,23 +123,18 @@ def _run(
     return contrada.spark.counts(answer)
 
 
-def _plan_answer(matcher: Matcher, events: Rows, options: argparse.Namespace) -> pa.Schema:
-    """Give the schema of the pairs; refuse events whose id or reference system will not do.
+def _plan_run(matcher: Matcher, events: Rows, options: argparse.Namespace) -> MatchRun:
+    """Plan a run in this process, which is as strict as Spark's, and does not start.
 
-    It plans a run in this process, which is as strict as Spark's, and does not start it.
+    It refuses events whose id or reference system will not do.
     """
-    for name in options.keep or ():
-        if name not in events.schema.names:
-            raise InvalidInput(f"--keep {name}: {events.name} has {', '.join(events.schema.names)}")
-    return plain_schema(matcher.run(events, options.event_id).schema)
+    kept = read_wanted(options).events.values()
+    return matcher.run(events, options.event_id, options.repair, kept=kept)
 
 
 def _kept(options: argparse.Namespace) -> list[str]:
-    """Name the columns of events that Spark carries along, each once."""
-    kept = list(options.keep or ())
-    kept += [GEOMETRY] if wants_geometry(options.output) else []
-    kept += [] if options.quarantine is None else [ROW]
-    return list(dict.fromkeys(kept))
+    """Name what Spark carries along besides the columns that are written."""
+    return [] if options.quarantine is None else [ROW]
 
 
 def _collect(
@@ -142,22 +142,25 @@ def _collect(
     matcher: Matcher,
     source: Source,
     matches: Path,
-    schema: pa.Schema,
+    run: MatchRun,
+    keeping: Keeping,
     report: Report,
 ) -> None:
     """Write the answer of Spark to the files that were asked for, and count it."""
     sketch = _sketch(options, source) if options.map else None
-    schema = _written_schema(options, matches, schema)
-    is_counted = "n" in schema.names
+    is_counted = bool(options.counts)
+    pairs = plain_schema(run.schema)
+    schema = keeping.schema([pairs.field(0), _N if is_counted else pairs.field(1)])
     matched_ids: set[Id] = set()
     matched_events = []
     with ExitStack() as stack:
-        write = open_answer(stack, options.output, schema, source.rows.crs or matcher.crs)
+        crs = source.rows.crs or matcher.crs
+        write = open_answer(stack, options.output, schema, crs, keeping.geometries)
         write_bad = open_bad_rows(stack, options.quarantine)
-        for batch in _read_answer(matches, wants_geometry(options.output)):
+        for batch in _read_answer(matches, not keeping.is_slim):
             is_good = batch.column(schema.names[1]).is_valid()
             good, bad = batch.filter(is_good), batch.filter(pc.invert(is_good))
-            for piece in _pieces(good, schema.names, options.output):
+            for piece in _pieces(good, source, keeping, schema, options.repair):
                 write(piece)
             if options.quarantine is not None:
                 write_bad([_describe(row) for row in bad.to_pylist()])
@@ -178,30 +181,38 @@ def _collect(
             draw(sketch, matcher, matched_ids, report, options)
 
 
-def _written_schema(options: argparse.Namespace, matches: Path, pairs: pa.Schema) -> pa.Schema:
-    """Give the schema of what is written: pairs or counts, and what is kept, as Spark has it."""
-    found = pyarrow.parquet.read_schema(min(matches.glob("*.parquet")))
-    added = {GEOMETRY} if wants_geometry(options.output) else set()
-    names = [name for name in dict.fromkeys(options.keep or ()) if name not in added]
-    first = [pairs.field("event"), found.field("n") if options.counts else pairs.field(1)]
-    return pa.schema([*first, *(found.field(name).remove_metadata() for name in names)])
-
-
-def _read_answer(matches: Path, with_geometry: bool) -> Iterator[pa.RecordBatch]:
+def _read_answer(matches: Path, is_wide: bool) -> Iterator[pa.RecordBatch]:
     """Read what Spark wrote, a bounded piece at a time."""
-    rows_max = _ANSWER_ROWS_WITH_GEOMETRY if with_geometry else _ANSWER_ROWS
+    rows_max = _ANSWER_ROWS_IF_WIDE if is_wide else _ANSWER_ROWS
     for part in sorted(matches.glob("*.parquet")):
-        with pyarrow.parquet.ParquetFile(part, pre_buffer=False) as file:
+        with pyarrow.parquet.ParquetFile(
+            part, pre_buffer=False, coerce_int96_timestamp_unit="us"
+        ) as file:
             yield from file.iter_batches(rows_max)
 
 
 def _pieces(
-    answer: pa.RecordBatch, names: list[str], output: str | None
-) -> Iterable[pa.RecordBatch]:
-    plain = answer.select(names)
-    if not wants_geometry(output):
-        return [plain]
-    return with_geometry(plain, answer.column(GEOMETRY), np.arange(len(answer)))
+    answer: pa.RecordBatch, source: Source, keeping: Keeping, schema: pa.Schema, repair: bool
+) -> Iterator[pa.RecordBatch]:
+    """Put beside the pairs, or counts, of an answer what is kept."""
+    columns = {}
+    for name, own in keeping.events.columns.items():
+        array = answer.column(source.carried[own])
+        if name in keeping.events.geometries:
+            columns[name] = _as_distinct_wkb(array, repair)
+        else:
+            columns[name] = restore(array, schema.field(name).type)
+    pairs = answer.select(schema.names[:2])
+    ranks = np.zeros(0, np.int64) if schema.names[1] == "n" else keeping.ranks_of(pairs.column(1))
+    return keeping.pieces(pairs, (Side(columns), np.arange(len(pairs))), ranks, schema)
+
+
+def _as_distinct_wkb(array: pa.Array, repair: bool) -> pa.Array:
+    """Give geometries as WKB, each decoded once: an event with many matches is there as often."""
+    if pa.types.is_struct(array.type):
+        return as_wkb(array, repair=repair)
+    encoded = array.dictionary_encode()
+    return as_wkb(encoded.dictionary, repair=repair).take(encoded.indices)
 
 
 def _describe(row: dict[str, Any]) -> BadRow:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ROW = "__row"
+# Spark tells no case of letters apart, and its answer has columns that ours has not.
+_ANSWER_COLUMNS = frozenset({"event", "subscription", "subscriber", "version", "n", "error"})
 
 
 class Source:
@@ -33,7 +35,12 @@ class Source:
     """
 
     def __init__(
-        self, rows: Rows, path: str, id_column: str | None, wanted: Collection[str]
+        self,
+        rows: Rows,
+        path: str,
+        id_column: str | None,
+        wanted: Collection[str],
+        kept: Collection[str] = (),
     ) -> None:
         """Take the ids from a column, or else number the rows."""
         self.id_column = choose_id_column(rows, id_column) or ROW
@@ -41,17 +48,29 @@ class Source:
         self._primary = primary_geometry(rows)
         needed = {self.id_column, self._primary, *wanted}
         self._needed = [field for field in rows.schema if field.name in needed]
-        self.rows = rows.narrowed([field.name for field in self._needed])
+        self.rows = rows.narrowed([n for n in rows.schema.names if n in {*needed, *kept}])
+        self._hidden = {
+            f"__kept{i}": name
+            for i, name in enumerate(kept)
+            if name not in needed or not _travels_openly(rows.schema.field(name))
+        }
+        hidden = {name: alias for alias, name in self._hidden.items()}
+        self.carried = {name: hidden.get(name, name) for name in kept}
+        for name in self._hidden.values():
+            self._carried_type(name)
 
     def frame(self, spark: "SparkSession", copy: Path) -> "DataFrame":
         """Give the rows as a DataFrame; `copy` is where a copy may go."""
         from pyspark.sql import functions
 
+        from contrada.spark.crs import column_of
+
         if is_one_machine(spark) and self._is_plain_parquet():
             # Spark reads a path as a pattern, and not every name; a link has a plain one.
             copy.symlink_to(self._path.resolve())
             frame = spark.read.parquet(str(copy))
-            return frame.withColumn(ROW, functions.col("_metadata.row_index"))
+            frame = frame.withColumn(ROW, functions.col("_metadata.row_index"))
+            return frame.withColumns({a: column_of(name) for a, name in self._hidden.items()})
         self._write_copy(copy)
         return spark.read.parquet(str(copy))
 
@@ -67,6 +86,9 @@ class Source:
         # Spark has no integers of 64 bits without a sign.
         if self.id_column in schema.names and pa.types.is_uint64(schema.field(self.id_column).type):
             return False
+        for name in self.carried:
+            if not schema.field(name).type == self._carried_type(name) == self._type_of(name):
+                return False
         has_own_names = len({name.lower() for name in schema.names}) == len(schema.names)
         return has_own_names and all(_spark_type(field.type) == field.type for field in schema)
 
@@ -82,6 +104,8 @@ class Source:
                     columns[self.id_column] = read_id_column(columns[self.id_column], place)
                 if self._primary in columns:
                     columns[GEOMETRY] = columns[self._primary]
+                for alias, name in self._hidden.items():
+                    columns[alias] = batch.column(name).cast(self._carried_type(name), safe=False)
                 columns[ROW] = pa.array(range(first_row, first_row + batch.num_rows))
                 table = pa.table([columns[name] for name in schema.names], names=schema.names)
                 writer.write_table(table.cast(schema, safe=False))
@@ -103,7 +127,45 @@ class Source:
                     f"{self.rows.name}: column {name!r} is of type {kind}, which Spark cannot read"
                 )
             fields.append(pa.field(name, known))
+        fields += [pa.field(a, self._carried_type(name)) for a, name in self._hidden.items()]
         return pa.schema([*fields, pa.field(ROW, pa.int64())])
+
+    def _type_of(self, name: str) -> pa.DataType:
+        return self.rows.schema.field(name).type
+
+    def _carried_type(self, name: str) -> pa.DataType:
+        """Give the type as which Spark carries a kept column and gives it back as it was."""
+        kind = self._type_of(name)
+        known = _carried_type(kind)
+        if known is None:
+            raise InvalidInput(
+                f"--keep {name}: {self.rows.name} has it as {kind}, which Spark cannot carry along"
+            )
+        return known
+
+
+def restore(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Give a kept column that comes from Spark the type that it had."""
+    return pa.nulls(len(array), kind) if pa.types.is_null(kind) else array.cast(kind)
+
+
+def _travels_openly(field: pa.Field) -> bool:
+    """Tell whether a column that Spark has anyway can be kept under its own name."""
+    is_taken = field.name.lower() in _ANSWER_COLUMNS
+    return not is_taken and _carried_type(field.type) == field.type
+
+
+def _carried_type(kind: pa.DataType) -> pa.DataType | None:
+    types = pa.types
+    if (
+        types.is_time64(kind)
+        or types.is_duration(kind)
+        or (types.is_timestamp(kind) and kind.unit == "ns")
+    ):
+        return pa.int64()
+    if types.is_time32(kind):
+        return pa.int32()
+    return pa.string() if types.is_decimal256(kind) or types.is_null(kind) else _spark_type(kind)
 
 
 def _spark_type(kind: pa.DataType) -> pa.DataType | None:

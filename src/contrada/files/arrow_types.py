@@ -88,3 +88,18 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_run_end_encoded(kind):
         return plain_type(kind.value_type)
     return kind
+
+
+def decoded_type(kind: pa.DataType) -> pa.DataType:
+    """Give the type without dictionaries, inside lists and structs too."""
+    if pa.types.is_dictionary(kind):
+        return decoded_type(kind.value_type)
+    if pa.types.is_list(kind):
+        return pa.list_(decoded_type(kind.value_type))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(decoded_type(kind.value_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(decoded_type(kind.value_type), kind.list_size)
+    if pa.types.is_struct(kind):
+        return pa.struct([member.with_type(decoded_type(member.type)) for member in kind])
+    return kind

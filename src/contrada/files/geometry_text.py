@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from contrada.errors import InvalidInput
 from contrada.files.arrow_types import is_text
-from contrada.model.encodings import read_wkbs, read_wkts
-
-WKT_DECIMALS = 30  # more than any double needs where WKT writes it without an exponent
+from contrada.model.encodings import WKT_DECIMALS, read_wkbs, read_wkts
 
 Geometries = NDArray[np.object_]
 _UNREADABLE = (shapely.errors.ShapelyError, TypeError, ValueError, NotImplementedError)

@@ -7,7 +7,7 @@ written. On any failure it is removed and what was at the path stays as it was.
 import contextlib
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Protocol, Self
@@ -110,16 +110,18 @@ def open_output(
     schema: pa.Schema,
     *,
     geometry_column: str | None = None,
+    more_geometries: Sequence[str] = (),
     crs: str | None = None,
 ) -> Output:
     """Open a file for rows of `schema`, in the format of its suffix.
 
-    `geometry_column` holds WKB or WKT; GeoParquet and JSON lines and CSV write it in their own
-    way. Nothing is touched until the context is entered, but what can be refused is refused here.
+    `geometry_column`, the primary one, and `more_geometries` hold WKB or WKT; GeoParquet and JSON
+    lines and CSV write them in their own way. Nothing is touched until the context is entered, but
+    what can be refused is refused here.
     """
     name = os.fspath(path)
     final = Path(os.path.realpath(name))
-    make_writer = _find_writer(name, schema, geometry_column, spell_crs(crs, name))
+    make_writer = find_writer(name, schema, geometry_column, more_geometries, spell_crs(crs, name))
     if not final.parent.is_dir():
         raise InvalidInput(f"{name}: there is no folder {final.parent}")
     if os.path.isdir(final):  # noqa: PTH112 - Path.is_dir raises where the name is too long
@@ -129,21 +131,26 @@ def open_output(
     return Output(final, schema, make_writer)
 
 
-def _find_writer(
-    name: str, schema: pa.Schema, geometry: str | None, crs: str | None
+def find_writer(
+    name: str, schema: pa.Schema, primary: str | None, others: Sequence[str], crs: str | None
 ) -> Callable[[IO[bytes]], Writer]:
+    """Find the format of a suffix; give the function that makes a writer for a file."""
+    geometries = [*([] if primary is None else [primary]), *others]
     writers: dict[str, Callable[[IO[bytes]], Writer]] = {
         ".parquet": lambda file: PlainParquetWriter(file, schema),
-        ".geoparquet": lambda file: GeoParquetWriter(file, schema, geometry or "", crs, name),
-        ".csv": lambda file: CsvWriter(file, schema, geometry, name),
-        ".jsonl": lambda file: JsonLinesWriter(file, geometry, name),
-        ".ndjson": lambda file: JsonLinesWriter(file, geometry, name),
+        ".geoparquet": lambda file: GeoParquetWriter(
+            file, schema, primary or "", crs, name, others
+        ),
+        ".csv": lambda file: CsvWriter(file, schema, geometries, name),
+        ".jsonl": lambda file: JsonLinesWriter(file, geometries, name),
+        ".ndjson": lambda file: JsonLinesWriter(file, geometries, name),
     }
     suffix = Path(name).suffix.lower()
     if suffix not in writers:
         raise InvalidInput(f"{name}: unknown suffix; known are: {', '.join(writers)}")
-    if geometry is not None and geometry not in schema.names:
-        raise InvalidInput(f'{name}: no column "{geometry}" to take geometries from')
-    if suffix == ".geoparquet" and geometry is None:
+    for geometry in geometries:
+        if geometry not in schema.names:
+            raise InvalidInput(f'{name}: no column "{geometry}" to take geometries from')
+    if suffix == ".geoparquet" and primary is None:
         raise InvalidInput(f"{name}: GeoParquet needs a geometry column; write .parquet instead")
     return writers[suffix]

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from collections.abc import Sequence
 from typing import IO, Any
 
 import numpy as np
@@ -64,27 +65,36 @@ class PlainParquetWriter:
 
 
 class GeoParquetWriter(PlainParquetWriter):
-    """GeoParquet 1.1 with one geometry column; its types and box are known at the end."""
+    """GeoParquet 1.1; the types and boxes of its geometry columns are known at the end."""
 
     def __init__(
-        self, file: IO[bytes], schema: pa.Schema, geometry: str, crs: str | None, name: str
+        self,
+        file: IO[bytes],
+        schema: pa.Schema,
+        primary: str,
+        crs: str | None,
+        name: str,
+        others: Sequence[str] = (),
     ) -> None:
-        self._index = schema.get_field_index(geometry)
-        self._field = pa.field(geometry, pa.large_binary())
+        self._columns = {column: _Seen() for column in (primary, *others)}
+        self._primary = primary
         self._crs = crs
         self._name = name
         self._rows = 0
-        self._types: set[str] = set()
-        self._boxes = np.empty((0, 4))
+        for column in self._columns:
+            schema = schema.set(schema.get_field_index(column), _as_wkb_field(column))
         # Who reads a folder sees this of its first file; what is known at the end takes its place.
-        super().__init__(file, schema.set(self._index, self._field), self._key_values())
+        super().__init__(file, schema, self._key_values())
 
     def write(self, table: pa.Table) -> None:
         """Hold rows with their geometries as ISO WKB."""
-        geometries = decode_geometries(table.column(self._index), self._rows, self._name)
+        for column, seen in self._columns.items():
+            geometries = decode_geometries(table.column(column), self._rows, self._name)
+            seen.add(geometries)
+            at = table.schema.get_field_index(column)
+            table = table.set_column(at, _as_wkb_field(column), to_iso_wkb(geometries))
         self._rows += table.num_rows
-        self._note(geometries)
-        super().write(table.set_column(self._index, self._field, to_iso_wkb(geometries)))
+        super().write(table)
 
     def finish(self) -> None:
         """Write the last row group, the `geo` metadata and the footer."""
@@ -92,26 +102,40 @@ class GeoParquetWriter(PlainParquetWriter):
         self._parquet.add_key_value_metadata(self._key_values())
         super().finish()
 
-    def _note(self, geometries: Geometries) -> None:
-        present = geometries[~shapely.is_missing(geometries)]
-        if not len(present):
-            return
-        kinds = np.column_stack([shapely.get_type_id(present), shapely.has_z(present)])
-        for type_id, has_z in np.unique(kinds, axis=0):
-            self._types.add(TYPE_NAMES[shapely.GeometryType(type_id)] + (" Z" if has_z else ""))
-        self._boxes = np.vstack([self._boxes, shapely.total_bounds(present)])
-
     def _key_values(self) -> dict[str, str]:
-        return {"geo": json.dumps(self._metadata())}
+        columns = {name: self._describe(seen) for name, seen in self._columns.items()}
+        geo = {"version": "1.1.0", "primary_column": self._primary, "columns": columns}
+        return {"geo": json.dumps(geo)}
 
-    def _metadata(self) -> dict[str, Any]:
-        column: dict[str, Any] = {"encoding": "WKB", "geometry_types": sorted(self._types)}
-        boxes = self._boxes[~np.isnan(self._boxes).any(axis=1)]
+    def _describe(self, seen: "_Seen") -> dict[str, Any]:
+        column: dict[str, Any] = {"encoding": "WKB", "geometry_types": sorted(seen.types)}
+        boxes = seen.boxes[~np.isnan(seen.boxes).any(axis=1)]
         if len(boxes) and np.isfinite(boxes).all():  # JSON has no other numbers
             column["bbox"] = [*boxes[:, :2].min(axis=0), *boxes[:, 2:].max(axis=0)]
         if self._crs is None:
             column["crs"] = None
         elif not is_same_crs(self._crs, LONGITUDE_LATITUDE):
             column["crs"] = to_projjson(self._crs)
-        columns = {self._field.name: column}
-        return {"version": "1.1.0", "primary_column": self._field.name, "columns": columns}
+        return column
+
+
+class _Seen:
+    """The types of the geometries of a column so far, and their boxes."""
+
+    def __init__(self) -> None:
+        self.types: set[str] = set()
+        self.boxes = np.empty((0, 4))
+
+    def add(self, geometries: Geometries) -> None:
+        """Take in some geometries."""
+        present = geometries[~shapely.is_missing(geometries)]
+        if not len(present):
+            return
+        kinds = np.column_stack([shapely.get_type_id(present), shapely.has_z(present)])
+        for type_id, has_z in np.unique(kinds, axis=0):
+            self.types.add(TYPE_NAMES[shapely.GeometryType(type_id)] + (" Z" if has_z else ""))
+        self.boxes = np.vstack([self.boxes, shapely.total_bounds(present)])
+
+
+def _as_wkb_field(name: str) -> pa.Field:
+    return pa.field(name, pa.large_binary())

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+from collections.abc import Collection
 from decimal import Decimal
 from typing import IO, Any
 
@@ -18,9 +19,11 @@ from contrada.files.geometry_text import decode_geometries, to_geojson, to_wkt
 class CsvWriter:
     """UTF-8 CSV with a header; null is empty, geometries are WKT, lists and structs are JSON."""
 
-    def __init__(self, file: IO[bytes], schema: pa.Schema, geometry: str | None, name: str) -> None:
+    def __init__(
+        self, file: IO[bytes], schema: pa.Schema, geometries: Collection[str], name: str
+    ) -> None:
         self._file = file
-        self._geometry = geometry
+        self._geometries = geometries
         self._name = name
         self._rows = 0
         header = io.StringIO()
@@ -31,7 +34,7 @@ class CsvWriter:
         """Write rows."""
         columns = []
         for field, column in zip(table.schema, table.columns, strict=True):
-            if field.name == self._geometry:
+            if field.name in self._geometries:
                 columns.append(to_wkt(decode_geometries(column, self._rows, self._name)))
             else:
                 columns.append(_csv_column(column))
@@ -48,9 +51,9 @@ class CsvWriter:
 class JsonLinesWriter:
     """One JSON object per line; integers are exact, numbers that are not finite are null."""
 
-    def __init__(self, file: IO[bytes], geometry: str | None, name: str) -> None:
+    def __init__(self, file: IO[bytes], geometries: Collection[str], name: str) -> None:
         self._file = file
-        self._geometry = geometry
+        self._geometries = geometries
         self._name = name
         self._rows = 0
 
@@ -58,7 +61,7 @@ class JsonLinesWriter:
         """Write rows."""
         columns = []
         for field, column in zip(table.schema, table.columns, strict=True):
-            if field.name == self._geometry:
+            if field.name in self._geometries:
                 texts = to_geojson(decode_geometries(column, self._rows, self._name))
             else:
                 texts = _json_texts(column)
@@ -118,7 +121,8 @@ def _json_texts(column: pa.ChunkedArray) -> list[str]:
         return _json_texts(column.cast(kind.value_type))
     if pa.types.is_timestamp(kind):
         return _json_texts(_iso_times(column))
-    values = column.to_pylist()
+    as_objects = {"maps_as_pydicts": "lossy"} if pa.types.is_nested(kind) else {}
+    values = column.to_pylist(**as_objects)
     if pa.types.is_integer(kind):
         return ["null" if value is None else str(value) for value in values]
     write = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode

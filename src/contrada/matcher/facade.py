@@ -1,7 +1,7 @@
 """The façade: a set of subscriptions that events are matched against, in one process."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self, overload
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from contrada.files.crs import spell_crs
 from contrada.files.snapshot import open_snapshot
 from contrada.limits import FILTERS_MAX
 from contrada.matcher.explain import Explanation, Why, explain_predicate, explain_why
+from contrada.matcher.keeping import AttributeKeeping, EventKeeping, check_kept, read_kept
 from contrada.matcher.run import (
     Counts,
     MatchRun,
@@ -251,6 +252,7 @@ class Matcher:
         repair: bool = False,
         quarantine: bool = False,
         on_bad: OnBad | None = None,
+        keep: Sequence[str] = (),
     ) -> pa.Table: ...
 
     @overload
@@ -264,6 +266,7 @@ class Matcher:
         repair: bool = False,
         quarantine: bool = False,
         on_bad: OnBad | None = None,
+        keep: Sequence[str] = (),
     ) -> Iterator[pa.RecordBatch]: ...
 
     def match_many(
@@ -276,10 +279,13 @@ class Matcher:
         repair: bool = False,
         quarantine: bool = False,
         on_bad: OnBad | None = None,
+        keep: Sequence[str] = (),
     ) -> pa.Table | Iterator[pa.RecordBatch]:
         """Match each row of a table or file, or each event of a list.
 
-        The answer is a table of `event` and `subscription`.
+        The answer is a table of `event` and `subscription`, and of the columns of the events that
+        `keep` names (of events in a list, attributes). A geometry that is kept is WKB, and the
+        mended one where it was mended.
 
         Rows come in the events' order, then in the order of subscription ids. `threads` is the
         number of threads (None: one for each core). `batches=True` gives an iterator of record
@@ -287,20 +293,41 @@ class Matcher:
         with `quarantine` left out; `on_bad` hears of each with row, id and reason.
         """
         if isinstance(events, list | tuple):
-            read_column_name(id)
-            table = match_list(
-                self._subscriptions,
-                events,
-                id_attribute=id,
-                repair=repair,
-                quarantine=quarantine or repair,
-                on_bad=on_bad,
-                counts=self._counts,
-            )
+            table = self._match_list(events, id, repair, quarantine, on_bad, read_kept(keep))
             return iter(table.to_batches()) if batches else table
-        run = self.run(read_rows(events), id, repair, quarantine, on_bad)
-        found = run.batches(threads)
-        return found if batches else pa.Table.from_batches(found, run.schema)
+        rows = read_rows(events)
+        kept = check_kept(keep, rows)
+        run = self.run(rows, id, repair, quarantine, on_bad, kept)
+        schema, found = run.schema, run.batches(threads)
+        if kept:
+            keeping = EventKeeping({name: name for name in kept}, run)
+            schema = pa.schema([*schema, *keeping.fields])
+            found = keeping.batches(threads, schema)
+        return found if batches else pa.Table.from_batches(found, schema)
+
+    def _match_list(
+        self,
+        events: Sequence[Any],
+        id: str | None,
+        repair: bool,
+        quarantine: bool,
+        on_bad: OnBad | None,
+        kept: Sequence[str],
+    ) -> pa.Table:
+        read_column_name(id)
+        subscriptions = self._subscriptions
+        keeping = AttributeKeeping(kept, subscriptions.geometry_attributes, repair)
+        table = match_list(
+            subscriptions,
+            events,
+            id_attribute=id,
+            repair=repair,
+            quarantine=quarantine or repair,
+            on_bad=on_bad,
+            counts=self._counts,
+            on_matched=keeping.take,
+        )
+        return keeping.beside(table)
 
     def run(
         self,
@@ -309,14 +336,18 @@ class Matcher:
         repair: bool = False,
         quarantine: bool = False,
         on_bad: OnBad | None = None,
+        kept: Collection[str] = (),
     ) -> MatchRun:
-        """Set out to match rows against the subscriptions as they are now."""
+        """Set out to match rows against the subscriptions as they are now.
+
+        `kept` are columns to read besides those that constraints name.
+        """
         id_column = choose_id_column(rows, id)
         self._check_crs(rows.crs, rows.name)
         subscriptions = self._subscriptions
         return MatchRun(
             subscriptions,
-            narrow_to_read(rows, subscriptions, id_column),
+            narrow_to_read(rows, subscriptions, id_column, kept),
             id_column=id_column,
             repair=repair,
             quarantine=quarantine or repair,

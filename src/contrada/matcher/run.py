@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -53,6 +53,8 @@ class Counts:
 
 _PAIRS_MAX, _ROWS_MIN = 4_000_000, 64
 
+OnMatched = Callable[[Event, bool, int], object]
+
 
 @dataclass(frozen=True, slots=True)
 class MatchedBatch:
@@ -82,10 +84,10 @@ class MatchRun:
         on_done: Callable[[], object],
     ) -> None:
         """Fix what is matched against what, and how bad rows are treated."""
-        self._subscriptions = subscriptions
-        self._rows = rows
+        self.subscriptions = subscriptions
+        self.rows = rows
         self._id_column = id_column
-        self._repair, self._quarantine, self._on_bad = repair, quarantine, on_bad
+        self.repair, self._quarantine, self._on_bad = repair, quarantine, on_bad
         self._counts = counts
         self._on_done = on_done
         self._ids = pa.array(subscriptions.ids, id_type(subscriptions.ids))
@@ -121,9 +123,9 @@ class MatchRun:
 
     def _receive_all(self) -> Iterator[tuple[pa.RecordBatch, int]]:
         """Cut batches so small that even events which match everything give a bounded answer."""
-        rows_max = count_rows_at_once(self._subscriptions)
+        rows_max = count_rows_at_once(self.subscriptions)
         first_row = 0
-        for batch in self._rows.batches():
+        for batch in self.rows.batches():
             for start in range(0, batch.num_rows, rows_max):
                 yield batch.slice(start, rows_max), first_row + start
             first_row += batch.num_rows
@@ -131,8 +133,8 @@ class MatchRun:
     def _event_type(self) -> pa.DataType:
         if self._id_column is None:
             return pa.int64()
-        field = self._rows.schema.field(self._id_column)
-        place = f"{self._rows.name}, column {self._id_column!r}"
+        field = self.rows.schema.field(self._id_column)
+        place = f"{self.rows.name}, column {self._id_column!r}"
         return read_id_column(pa.array([], field.type), place).type
 
     def as_pairs(self, matched: MatchedBatch) -> pa.RecordBatch:
@@ -144,16 +146,16 @@ class MatchRun:
 
     def _match(self, batch: pa.RecordBatch, first_row: int) -> MatchedBatch:
         matched = match_record_batch(
-            self._subscriptions,
+            self.subscriptions,
             batch,
             first_row,
-            geometry_columns=self._rows.geometry_columns,
+            geometry_columns=self.rows.geometry_columns,
             id_column=self._id_column,
-            name=self._rows.name,
-            repair=self._repair,
+            name=self.rows.name,
+            repair=self.repair,
         )
         if not self._quarantine:
-            refuse_bad(matched.events, self._rows.name)
+            refuse_bad(matched.events, self.rows.name)
         return matched
 
     def _finish(self, matched: MatchedBatch) -> MatchedBatch:
@@ -246,8 +248,12 @@ def match_list(
     quarantine: bool,
     on_bad: OnBad | None,
     counts: Counts,
+    on_matched: OnMatched | None = None,
 ) -> pa.Table:
-    """Match events that come as a list of what `match` takes."""
+    """Match events that come as a list of what `match` takes.
+
+    `on_matched` is called with each event, whether it was mended, and the number of its matches.
+    """
     ids: list[Id] = []
     found: list[Id] = []
     mended = left_out = 0
@@ -276,6 +282,8 @@ def match_list(
                 f"one has the number of its row: {key!r}"
             )
         kind = id_type([key])
+        if on_matched is not None:
+            on_matched(event, reason is not None, len(matched))
         ids += [key] * len(matched)
         found += matched
     counts.add(events=len(events), events_mended=mended, events_left_out=left_out)
@@ -332,10 +340,13 @@ def read_column_name(wanted: str | None) -> None:
 
 
 def narrow_to_read(
-    rows: FileRows, subscriptions: SubscriptionSet, id_column: str | None
+    rows: FileRows,
+    subscriptions: SubscriptionSet,
+    id_column: str | None,
+    kept: Collection[str] = (),
 ) -> FileRows:
-    """Leave of the rows the id, what constraints name, and the geometry for the output."""
-    attributes = {GEOMETRY, *rows.geometry_columns[:1], *subscriptions.attributes}
+    """Leave of the rows the id, what constraints name, what is kept, and the primary geometry."""
+    attributes = {GEOMETRY, *rows.geometry_columns[:1], *subscriptions.attributes, *kept}
     if id_column is not None:
         attributes.add(id_column)
     wanted = {path for name in attributes for path in paths_of(name)}

@@ -242,6 +242,16 @@ class EventBatch:
             return self.geometry(name)
         return read_geometries(column, repair=repair)
 
+    def judged(self, name: str) -> GeometryColumn | None:
+        """Find a column of its own as it was decoded; None where no subscription reads it."""
+        column = self.own_column(name)
+        read = (g for n, g in self._geometries.items() if self.own_column(n) is column)
+        return None if column is None else next(read, None)
+
+    def own_column(self, name: str) -> pa.Array | None:
+        """Find the column of just this name: a dot in it leads nowhere."""
+        return self._columns.get(name)
+
     def column(self, name: str) -> pa.Array | None:
         """Find an attribute as one column; None where it is read row by row, or no row has it."""
         return find_column(self._columns, name)

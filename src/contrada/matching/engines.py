@@ -29,6 +29,12 @@ from contrada.model.subscription import Subscription
 from contrada.showing import brief
 
 DEFAULT_ENGINE = "strtree"
+ENGINE_LINES: Mapping[str, str] = {
+    "strtree": "exact and fast: trees of boxes, then Shapely's prepared geometries",
+    "crtree": "exact: the CR-tree paper's forwarding table and indexes",
+    "ahs": "approximate: the AHS paper's quadtree cells",
+    "scan": "exact and slow: every subscription is asked about every event",
+}
 _PLANNED = ("cells",)
 _EVALUATORS: Mapping[str, Callable[..., Evaluator]] = {
     "exact": ExactEvaluator,

@@ -18,6 +18,8 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.limits import GEOMETRY_DEPTH_MAX
 
+WKT_DECIMALS = 30  # more than any double needs where WKT writes it without an exponent
+
 _UNSIGNED = (struct.Struct(">I"), struct.Struct("<I"))  # by the byte that states the order
 _HAS_SRID, _HAS_Z, _HAS_M = 0x20000000, 0x80000000, 0x40000000
 _POINT, _LINE, _POLYGON, _COLLECTION = 1, 2, 3, 7

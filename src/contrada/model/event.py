@@ -62,6 +62,11 @@ class Event:
         self.id = id
         self.place = place
 
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """All attributes as they came."""
+        return self._attributes
+
     def value(self, name: str) -> Any:
         """Give an attribute's value; None where it is absent or null."""
         return as_python(find_value(self._attributes, name))

@@ -11,6 +11,7 @@ are rarely more than disjoint or overlapping:
 - *same*: equal if they are of one kind, else free
 """
 
+import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -201,5 +202,20 @@ def _make_part(
     return Polygon(middle + radii[:, None] * np.column_stack([np.cos(angles), np.sin(angles)]))
 
 
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m contrada.reproduce.ahs_error",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    levels = [10, 12, 14, 16]
+    parser.add_argument("--levels", type=int, nargs="+", default=levels, help=f"default: {levels}")
+    parser.add_argument("--count", type=int, default=400, help="pairs of two kinds (default: 400)")
+    parser.add_argument("--seed", type=int, default=1, help="of the pairs (default: 1)")
+    options = parser.parse_args()
+    print_table(measure_errors(options.seed, options.levels, options.count), print)
+
+
 if __name__ == "__main__":
-    print_table(measure_errors(seed=1, levels=(10, 12, 14, 16), count=400), print)
+    main()

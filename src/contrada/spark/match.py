@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from contrada.errors import InvalidInput, NotBuilt
+from contrada.showing import brief, listed
 from contrada.spark.answering import AnswerShape
 from contrada.spark.crs import refuse_two_systems
 from contrada.spark.evaluators import EXACT, Evaluator, make_evaluator
@@ -53,9 +54,11 @@ def match(
 ) -> "DataFrame":
     """Match a DataFrame of events against a DataFrame of subscriptions.
 
-    Gives `event, subscription, subscriber, version` and the `keep` columns of the event; with
-    `output="counts"` gives `event, n` for every event. A bad event row fails the job, or with
-    `quarantine` comes back once with `subscription` null and `error` (code, message, place).
+    Gives `event, subscription, subscriber, version` and the `keep` columns of the event, with
+    geometries as `repair` mended them; with `output="counts"` gives `event, n` for every event.
+    `version` names the version of a published set, and is null where subscriptions come as a
+    DataFrame, which has none. A bad event row fails the job, or with `quarantine` comes back once
+    with `subscription` null and `error` (code, message, place).
     `evaluator="area"` gives the approximate answer of the AHS model, which is that of a matcher
     with the engine "ahs". `repair` mends invalid geometries. A constraint on a column that the
     events lack is warned of, or with `strict` refused.
@@ -157,8 +160,10 @@ def _check_kept(events: "DataFrame", keep: Sequence[str], output: str) -> tuple[
     for name in keep:
         if name not in events.columns:
             raise InvalidInput(
-                f"events have no column {name!r} to keep; they have {', '.join(events.columns)}"
+                f"events have no column {brief(name)} to keep; they have {listed(events.columns)}"
             )
         if name in _OUTPUT_COLUMNS[output]:
-            raise InvalidInput(f"the column {name!r} cannot be kept: the answer has one itself")
+            raise InvalidInput(
+                f"the column {name!r} cannot be kept: the answer has one itself; rename it first"
+            )
     return tuple(dict.fromkeys(keep))

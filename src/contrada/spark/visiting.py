@@ -11,6 +11,7 @@ from contrada.matcher.run import MatchedBatch, count_rows_at_once, match_receive
 from contrada.matching.lookup import LookupTable, PrefixLists
 from contrada.matching.receiving import ReceivedEvents
 from contrada.matching.segments import SubscriptionSet
+from contrada.matching.writing import with_mended
 from contrada.spark.answering import ROWS_MAX, AnswerShape
 from contrada.spark.routing import ROUTE, Router, draw_lots
 from contrada.spark.segments import prefixes_of
@@ -80,6 +81,7 @@ class Visit:
         task = self.task
         events = task.events.receive(batch.select(list(task.events.names)))
         refuse_bad(events, task.shape.quarantine)
+        batch = with_mended(batch, events.batch, task.shape.keep)
         kinds = [pa.field("event", events.ids.type), *batch.schema]
         self.kept_schema = pa.schema({field.name: field for field in kinds}.values())
         staged = task.segments[self.partition]

@@ -15,6 +15,7 @@ from contrada.matcher.run import count_rows_at_once, match_received
 from contrada.matcher.saving import load_subscriptions
 from contrada.matching.receiving import ReceivedEvents, receive
 from contrada.matching.segments import SubscriptionSet
+from contrada.matching.writing import with_mended
 from contrada.model.geometry import Fault
 from contrada.spark.answering import ROWS_MAX, AnswerShape
 from contrada.spark.evaluators import EXACT, Evaluator
@@ -77,15 +78,16 @@ class MatchTask:
             events = self.events.receive(batch)
             refuse_bad(events, self.shape.quarantine)
             matched = match_received(events, subscriptions)
-            yield from self.shape.answer(batch, matched, names)
+            kept = with_mended(batch, events.batch, self.shape.keep)
+            yield from self.shape.answer(kept, matched, names)
             bad = np.array(sorted(events.bad), np.int64)
-            yield from self.shape.bad(batch, matched, bad)
+            yield from self.shape.bad(kept, matched, bad)
             evaluated += batch.num_rows - len(bad)
             set_aside += len(bad)
             schema, event_type = batch.schema, events.ids.type
         if schema is not None:
-            kept = [schema.field(name).type for name in self.shape.keep]
-            yield self.shape.tally(event_type, kept, evaluated, set_aside)
+            kinds = [schema.field(name).type for name in self.shape.keep]
+            yield self.shape.tally(event_type, kinds, evaluated, set_aside)
 
 
 def open_set(staged: StagedSet) -> SubscriptionSet:
