@@ -22,6 +22,7 @@ from contrada.matcher.run import (
     read_column_name,
 )
 from contrada.matcher.saving import Settings, load_subscriptions, save_subscriptions
+from contrada.matcher.shown import ShownSubscription, Stats
 from contrada.matching.engines import DEFAULT_ENGINE, make_engine
 from contrada.matching.ids import as_key, read_id
 from contrada.matching.segments import SubscriptionSet
@@ -111,7 +112,13 @@ class Matcher:
         return iter(sorted(s.id for s in self._subscriptions))
 
     def __repr__(self) -> str:
-        return f"<Matcher engine={self.engine!r} subscriptions={len(self)}>"
+        crs = "" if self.crs is None else f" crs={brief(self.crs, 40)}"
+        return f"<Matcher engine={self.engine!r} subscriptions={len(self)}{crs}>"
+
+    def __dir__(self) -> list[str]:
+        """List what is public; `run` and `freeze` are for the other rooms."""
+        names = [name for name in super().__dir__() if not name.startswith("_")]
+        return sorted({*names} - {"freeze", "run"})
 
     def add(
         self,
@@ -216,9 +223,10 @@ class Matcher:
             found = self._find(id)
             self._state = _State(self._subscriptions.changed([found.id], []), self.crs)
 
-    def get(self, id: Id) -> Subscription:
+    def get(self, id: Id) -> ShownSubscription:
         """Give a subscription by its id."""
-        return self._find(id)
+        found = self._find(id)
+        return ShownSubscription(found.id, found.predicate, found.subscriber)
 
     def _find(self, id: Id) -> Subscription:
         key = as_key(id)
@@ -367,13 +375,17 @@ class Matcher:
         The values are those that the engine gives; where it is approximate, the exact ones are
         shown as well.
         """
-        subscriptions, subscription = self._subscriptions, self.get(id)
+        subscriptions, subscription = self._subscriptions, self._find(id)
         asked = judged(read_event(event, repair=repair), subscriptions)
         return explain_why(subscription, asked, self._engine.make_index)
 
-    def stats(self) -> dict[str, Any]:
-        """Count subscriptions, what the index holds, and rows mended and left out so far."""
-        return {"engine": self.engine, **self._subscriptions.stats(), **self._counts.as_dict()}
+    def stats(self) -> Stats:
+        """Count subscriptions, what the index holds, and rows mended and left out so far.
+
+        The figures are a dictionary, which a notebook shows as a table.
+        """
+        counts = self._counts.as_dict()
+        return Stats({"engine": self.engine, **self._subscriptions.stats(), **counts})
 
     def _change(
         self,

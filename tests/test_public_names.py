@@ -1,0 +1,21 @@
+"""What Tab shows: everything public, and nothing else."""
+
+import types
+
+import contrada
+import contrada.spark
+
+
+def test_tab_on_the_package_shows_public_names_and_no_rooms() -> None:
+    assert set(dir(contrada)) == {*contrada.__all__, "__version__"}
+
+
+def test_tab_on_contrada_spark_shows_public_names_and_no_modules() -> None:
+    assert dir(contrada.spark) == sorted(contrada.spark.__all__)
+    for name in dir(contrada.spark):
+        assert not isinstance(getattr(contrada.spark, name), types.ModuleType)
+
+
+def test_tab_on_a_matcher_shows_what_is_documented_and_no_internals() -> None:
+    calls = "add add_many get match match_many open remove save stats subscribers why"
+    assert dir(contrada.Matcher()) == sorted(f"{calls} crs engine simplify".split())
