@@ -1,6 +1,10 @@
 """What Tab shows: everything public, and nothing else."""
 
 import types
+import typing
+from collections.abc import Iterator
+
+import pyarrow as pa
 
 import contrada
 import contrada.spark
@@ -17,5 +21,16 @@ def test_tab_on_contrada_spark_shows_public_names_and_no_modules() -> None:
 
 
 def test_tab_on_a_matcher_shows_what_is_documented_and_no_internals() -> None:
-    calls = "add add_many get match match_many open remove save stats subscribers why"
+    calls = "add add_many get match match_frame match_many open remove save stats subscribers why"
     assert dir(contrada.Matcher()) == sorted(f"{calls} crs engine simplify".split())
+
+
+def test_type_checkers_know_what_match_many_gives() -> None:
+    hints = [
+        typing.get_type_hints(form) for form in typing.get_overloads(contrada.Matcher.match_many)
+    ]
+    given = {str(hint["batches"]): hint["return"] for hint in hints}
+    assert given == {
+        "typing.Literal[False]": pa.Table,
+        "typing.Literal[True]": Iterator[pa.RecordBatch],
+    }

@@ -1,7 +1,7 @@
 """Explanations for people: how a predicate is understood, and why it did or did not match."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -10,9 +10,12 @@ import shapely
 
 from contrada.language import constraint_text, evaluate, make_predicate, to_json, to_text, truth
 from contrada.language.evaluate import geometry_of
+from contrada.limits import FILTERS_MAX
 from contrada.matching.engine import MakeIndex
+from contrada.matching.engines import DEFAULT_ENGINE, make_engine
 from contrada.matching.serving import Describe
 from contrada.matching.simplify import Removal, Rule, simplify
+from contrada.matching.subscribing import PredicateReader
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Not, Spatial
 from contrada.model.subscription import Constraint, Filter, Id, Predicate, Subscription
@@ -184,7 +187,25 @@ def _rows(filters: Sequence[Sequence[Part]], cells: Callable[[Part], list[str]])
     return rows
 
 
-def explain_predicate(predicate: Predicate, engine: str, describe: Describe) -> Explanation:
+def explain(
+    predicate: str | Mapping[str, Any] | bool | Subscription,
+    *,
+    engine: str = DEFAULT_ENGINE,
+    filters_max: int = FILTERS_MAX,
+) -> Explanation:
+    """Show how a predicate is understood: its normal form, and what serves each constraint.
+
+    Takes CQL2 text or JSON, or a subscription as `Matcher.get` gives it, for which `engine` should
+    be the matcher's.
+    """
+    chosen = make_engine(engine, {})
+    if isinstance(predicate, Subscription):
+        return _explain_predicate(predicate.predicate, engine, chosen.describe)
+    reader = PredicateReader(filters_max, chosen.is_simplified)
+    return _explain_predicate(reader.parse(predicate), engine, chosen.describe)
+
+
+def _explain_predicate(predicate: Predicate, engine: str, describe: Describe) -> Explanation:
     """Explain a predicate as it is indexed, and what the simplifier had taken out of it."""
     _, removals = _as_said(predicate)
     filters = tuple(

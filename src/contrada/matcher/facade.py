@@ -1,8 +1,8 @@
 """The façade: a set of subscriptions that events are matched against, in one process."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple, Self, overload
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
 
 import pyarrow as pa
 
@@ -11,7 +11,8 @@ from contrada.files import Rows, is_same_crs, read_rows
 from contrada.files.crs import spell_crs
 from contrada.files.snapshot import open_snapshot
 from contrada.limits import FILTERS_MAX
-from contrada.matcher.explain import Explanation, Why, explain_predicate, explain_why
+from contrada.matcher.explain import Why, explain_why
+from contrada.matcher.geoframe import find_in_list, find_in_rows, require_geopandas
 from contrada.matcher.run import (
     Counts,
     MatchRun,
@@ -40,6 +41,9 @@ from contrada.model.relation import Relation, find_relation
 from contrada.model.subscription import Id, Predicate, Subscription
 from contrada.showing import brief
 from contrada.threads import ProcessLock
+
+if TYPE_CHECKING:
+    import geopandas
 
 _DEFAULTS = ("intersects", GEOMETRY)  # of the arguments of `add` that go with a geometry
 
@@ -295,20 +299,62 @@ class Matcher:
         with `quarantine` left out; `on_bad` hears of each with row, id and reason.
         """
         if isinstance(events, list | tuple):
-            read_column_name(id)
-            table = match_list(
-                self._subscriptions,
-                events,
-                id_attribute=id,
-                repair=repair,
-                quarantine=quarantine or repair,
-                on_bad=on_bad,
-                counts=self._counts,
-            )
+            table = self._match_list(events, id, repair, quarantine, on_bad)
             return iter(table.to_batches()) if batches else table
         run = self.run(read_rows(events), id, repair, quarantine, on_bad)
         found = run.batches(threads)
         return found if batches else pa.Table.from_batches(found, run.schema)
+
+    def match_frame(
+        self,
+        events: Any,
+        *,
+        id: str | None = None,
+        threads: int | None = None,
+        repair: bool = False,
+        quarantine: bool = False,
+        on_bad: OnBad | None = None,
+    ) -> "geopandas.GeoDataFrame":
+        """Match as `match_many` does; give a GeoDataFrame of the answer and the events.
+
+        It has a row for each pair, in the same order: `event`, `subscription` and the columns of
+        the event, with geometries as they were matched (flat, and mended with `repair`). The index
+        is the row of the event. A column of the events that is itself called `event` or
+        `subscription` becomes `event_of_event` or `subscription_of_event`.
+        """
+        require_geopandas()
+        read_as_geometry = self._subscriptions.geometry_attributes
+        if isinstance(events, list | tuple):
+            rows_found: list[int] = []
+            pairs = self._match_list(events, id, repair, quarantine, on_bad, rows_found)
+            found = find_in_list(pairs, rows_found, events, id, read_as_geometry, repair=repair)
+            return found.as_frame(self.crs)
+        rows = read_rows(events).whole()
+        run = self.run(rows, id, repair, quarantine, on_bad)
+        id_column = choose_id_column(rows, id)
+        found = find_in_rows(run, rows, id_column, read_as_geometry, threads)
+        return found.as_frame(rows.crs or self.crs)
+
+    def _match_list(
+        self,
+        events: Sequence[Any],
+        id: str | None,
+        repair: bool,
+        quarantine: bool,
+        on_bad: OnBad | None,
+        rows: list[int] | None = None,
+    ) -> pa.Table:
+        read_column_name(id)
+        return match_list(
+            self._subscriptions,
+            events,
+            id_attribute=id,
+            repair=repair,
+            quarantine=quarantine or repair,
+            on_bad=on_bad,
+            counts=self._counts,
+            rows=rows,
+        )
 
     def run(
         self,
@@ -440,24 +486,6 @@ class Matcher:
             raise InvalidInput(
                 f"{name} is in {crs:.60}, the matcher in {own:.60}; bring it there first"
             )
-
-
-def explain(
-    predicate: str | Mapping[str, Any] | bool | Subscription,
-    *,
-    engine: str = DEFAULT_ENGINE,
-    filters_max: int = FILTERS_MAX,
-) -> Explanation:
-    """Show how a predicate is understood: its normal form, and what serves each constraint.
-
-    Takes CQL2 text or JSON, or a subscription as `Matcher.get` gives it, for which `engine` should
-    be the matcher's.
-    """
-    chosen = make_engine(engine, {})
-    if isinstance(predicate, Subscription):
-        return explain_predicate(predicate.predicate, engine, chosen.describe)
-    reader = PredicateReader(filters_max, chosen.is_simplified)
-    return explain_predicate(reader.parse(predicate), engine, chosen.describe)
 
 
 def _check_kind(

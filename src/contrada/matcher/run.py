@@ -246,8 +246,12 @@ def match_list(
     quarantine: bool,
     on_bad: OnBad | None,
     counts: Counts,
+    rows: list[int] | None = None,
 ) -> pa.Table:
-    """Match events that come as a list of what `match` takes."""
+    """Match events that come as a list of what `match` takes.
+
+    The row of each pair's event is appended to `rows`, if that is given.
+    """
     ids: list[Id] = []
     found: list[Id] = []
     mended = left_out = 0
@@ -278,6 +282,8 @@ def match_list(
         kind = id_type([key])
         ids += [key] * len(matched)
         found += matched
+        if rows is not None:
+            rows += [row] * len(matched)
     counts.add(events=len(events), events_mended=mended, events_left_out=left_out)
     schema = _answer_schema(kind or pa.int64(), id_type(subscriptions.ids))
     return pa.table({"event": ids, "subscription": found}, schema=schema)
