@@ -41,10 +41,11 @@ def pytest_terminal_summary(terminalreporter: "TerminalReporter") -> None:
     reasons = Counter(_reason(report) for report in terminalreporter.stats.get("skipped", ()))
     for reason, count in sorted(reasons.items()):
         terminalreporter.write_line(f"skipped {count}: {reason}")
-    left_out = terminalreporter.config.stash.get(_deselected, 0)
-    if left_out:
-        chosen = terminalreporter.config.option.markexpr or terminalreporter.config.option.keyword
-        terminalreporter.write_line(f"left out {left_out}: only {chosen!r} was asked for")
+    config = terminalreporter.config
+    if left_out := config.stash.get(_deselected, 0):
+        asked = {"-m": config.option.markexpr, "-k": config.option.keyword}
+        said = " ".join(f"{option} {words!r}" for option, words in asked.items() if words)
+        terminalreporter.write_line(f"left out {left_out}: {said}")
 
 
 def _reason(report: Any) -> str:

@@ -53,5 +53,5 @@ def test_each_reason_has_one_line_with_its_count(tmp_path: Path, processes: str)
         "skipped 3: no layers here",
         "skipped 1: no paper here",
         "skipped 1: there are no cases for it",
-        "left out 1: only 'not soak' was asked for",
+        "left out 1: -m 'not soak'",
     ]
