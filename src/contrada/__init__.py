@@ -19,3 +19,8 @@ __all__ = [
     "explain",
     "relate",
 ]
+
+
+def __dir__() -> list[str]:
+    """List what is public, and no rooms."""
+    return [*__all__, "__version__"]

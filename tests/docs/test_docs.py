@@ -1,6 +1,9 @@
 """The documents are true: their code runs, their commands parse, their paths exist."""
 
+import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,20 +12,12 @@ import pytest
 
 import contrada.cli
 import contrada.limits
+from documents import DOCUMENTS, ROOT, SHELLS, blocks, make_demo_files
 
-ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted(
-    path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
-)
-_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _PATH = re.compile(r"`((?:src|tests|docs|benchmarks|examples)/[\w./-]+)`")
 _LINK = re.compile(r"\]\((?!https?:)([\w./-]+)\)")
 _EXPECTED = re.compile(r"# ([\[{].*)$", re.MULTILINE)
-
-
-def blocks(document: str, language: str) -> list[str]:
-    text = (ROOT / document).read_text()
-    return [code for kind, code in _BLOCK.findall(text) if kind == language]
+_OTHER_LANGUAGES = {"", "dockerfile"}  # of blocks that no test could run
 
 
 @pytest.mark.spark
@@ -31,7 +26,7 @@ def blocks(document: str, language: str) -> list[str]:
 def test_the_python_of_a_document_runs_and_prints_what_it_says(
     document: str, tmp_path: Path
 ) -> None:
-    code = "\n".join(blocks(document, "python"))
+    code = "\n".join(block.code for block in blocks(document, "python") if not block.reason)
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
@@ -40,17 +35,63 @@ def test_the_python_of_a_document_runs_and_prints_what_it_says(
         assert expected in done.stdout
 
 
-@pytest.mark.parametrize("document", [d for d in DOCUMENTS if blocks(d, "sh")])
+@pytest.fixture(scope="session")
+def after_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which `make demo` seems to have run."""
+    return make_demo_files(tmp_path_factory.mktemp("after-demo"))
+
+
+def _runs_here(document: str) -> list[str]:
+    """What a shell runs of a document, block by block."""
+    found = [block for block in blocks(document, *SHELLS) if not block.reason]
+    return [block.code for block in found if not block.needs_spark]
+
+
+@pytest.mark.parametrize("document", [d for d in DOCUMENTS if _runs_here(d)])
+def test_the_shell_commands_of_a_document_run(
+    document: str, after_demo: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "work"
+    shutil.copytree(after_demo, folder)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    for code in _runs_here(document):
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", code],
+            cwd=folder,
+            env=os.environ | {"PATH": path},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{code}\n{done.stderr}"
+        for written in re.findall(r"(?:-o|--map|--animate|--dump) ([\w./-]+)", code):
+            assert (folder / written).stat().st_size > 0
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_block_of_a_document_is_run_or_says_why_not(document: str) -> None:
+    for block in blocks(document):
+        assert block.language in {*SHELLS, "python", *_OTHER_LANGUAGES}, block.code
+    text = (ROOT / document).read_text()
+    marks = text.count("\n<!-- not run in tests: ")
+    assert marks == sum(block.reason is not None for block in blocks(document))
+
+
+@pytest.mark.parametrize("document", [d for d in DOCUMENTS if blocks(d, *SHELLS)])
 def test_the_commands_of_a_document_exist(document: str) -> None:
-    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    for line in "".join(blocks(document, "sh")).splitlines():
-        words = re.findall(r"\"[^\"]*\"|'[^']*'|[^\s]+", line.partition("  #")[0])
-        words = [word.strip("\"'") for word in words]
-        if words and words[0] == "make":
-            assert words[1] in targets
-        elif words:
-            assert words[0] == "contrada"
-            contrada.cli.make_parser().parse_args(words[1:])
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for block in blocks(document, *SHELLS):
+        subprocess.run(["bash", "-n", "-c", block.code], check=True)
+        for line in block.code.splitlines():
+            words = (
+                shlex.split(line, comments=True) if line.startswith(("make", "contrada")) else []
+            )
+            if words[:1] == ["make"]:
+                assert words[1] in targets
+                assert block.reason is not None
+            elif words:
+                contrada.cli.make_parser().parse_args(words[1:])
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

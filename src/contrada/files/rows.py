@@ -5,7 +5,7 @@ Rows are counted from 0, as default ids are; lines of a text file from 1, as edi
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -48,6 +48,10 @@ class Rows:
             return self
         names = set(columns) if attributes is None else attributes
         return self._narrow(columns or self.schema.names[:1], names)
+
+    def whole(self) -> "Rows":
+        """Give the same rows with all columns, whichever are asked for later."""
+        return replace(self, _narrow=None)
 
     def _refuse_damage(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         row = 0

@@ -1,9 +1,9 @@
 """Explanations for people: how a predicate is understood, and why it did or did not match."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import shapely
@@ -11,18 +11,25 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.language import constraint_text, evaluate, make_predicate, to_json, to_text, truth
 from contrada.language.evaluate import geometry_of
+from contrada.limits import FILTERS_MAX
 from contrada.matching.engine import MakeIndex
+from contrada.matching.engines import DEFAULT_ENGINE, make_engine
 from contrada.matching.serving import Describe
 from contrada.matching.simplify import Removal, Rule, simplify
+from contrada.matching.subscribing import PredicateReader
 from contrada.model.crossings import are_entangled
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Not, Spatial
 from contrada.model.geometry import as_array
 from contrada.model.subscription import Constraint, Filter, Id, Predicate, Subscription
-from contrada.showing import brief_text
+from contrada.notebook import abridge, block, code, paragraph, strong, table, text
+from contrada.notebook import matrix as matrix_html
+from contrada.notebook import truth as truth_html
+from contrada.showing import brief, brief_text
 
 _TRUTH = {True: "true", False: "false", None: "unknown"}
 Truth = bool | None
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,16 @@ class Explanation:
         lines += [f"removed by the simplifier: {removal}" for removal in self.removed]
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        return f"<Explanation with {self.engine}, {_size(self.filters)}: {abridge(self.text, 120)}>"
+
+    def _repr_html_(self) -> str:
+        rows = _rows(self.filters, lambda c: [code(c.text), text(c.served_by)])
+        header = ("filter", "constraint", f"with the engine {self.engine}")
+        filters = table(header, rows) if self.filters else paragraph("never satisfied")
+        removed = [paragraph(f"removed by the simplifier: {code(r)}") for r in self.removed]
+        return block(code(self.text), filters, *removed)
+
 
 @dataclass(frozen=True, slots=True)
 class ConstraintTruth:
@@ -98,6 +115,19 @@ class ConstraintTruth:
             f"{_TRUTH[self.value]:<8}{self.text}{matrix}{'' if is_exact else exactly}  [{values}]"
         )
 
+    def cells(self) -> list[str]:
+        """Write the cells of its row in a notebook's table: value, constraint, event, matrix."""
+        exactly = (
+            "" if self.value is self.exact_value else f" (exactly: {_TRUTH[self.exact_value]})"
+        )
+        values = [text(f"{n} = {brief_text(v, 60)}") for n, v in self.event_values.items()]
+        return [
+            truth_html(self.value) + exactly,
+            code(self.text),
+            "<br>".join(values),
+            matrix_html(self.matrix) if self.matrix else "",
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class Why:
@@ -118,16 +148,67 @@ class Why:
         return self.value is True
 
     def __str__(self) -> str:
-        verdict = "matches" if self.matched else f"does not match ({_TRUTH[self.value]})"
-        lines = [f"{self.id!r} {verdict}"]
+        lines = [f"{self.id!r} {self._verdict()}"]
         for number, constraints in enumerate(self.filters, 1):
             lines.append(f"filter {number} of {len(self.filters)}")
             lines += [f"  {constraint}" for constraint in constraints]
         lines += [f"can never match: {reason}" for reason in self.impossible]
         return "\n".join(lines)
 
+    def __bool__(self) -> bool:
+        return self.matched
 
-def explain_predicate(predicate: Predicate, engine: str, describe: Describe) -> Explanation:
+    def __repr__(self) -> str:
+        return f"<Why {brief(self.id)} {self._verdict()}: {_size(self.filters)}>"
+
+    def _verdict(self) -> str:
+        return "matches" if self.matched else f"does not match ({_TRUTH[self.value]})"
+
+    def _repr_html_(self) -> str:
+        rows = _rows(self.filters, ConstraintTruth.cells)
+        header = ("filter", "value", "constraint", "the event has", "DE-9IM")
+        return block(
+            paragraph(f"{strong(brief(self.id))} {self._verdict()}"),
+            table(header, rows) if rows else "",
+            *(paragraph(f"can never match: {code(reason)}") for reason in self.impossible),
+        )
+
+
+def _size(filters: Sequence[Sequence[object]]) -> str:
+    """Say how much there is of a normal form."""
+    counts = {"filter": len(filters), "constraint": sum(map(len, filters))}
+    return ", ".join(f"{n:,} {name}{'' if n == 1 else 's'}" for name, n in counts.items())
+
+
+def _rows(filters: Sequence[Sequence[Part]], cells: Callable[[Part], list[str]]) -> list[list[str]]:
+    """Write a row for each constraint of each filter, which is numbered at its first."""
+    rows = []
+    for number, constraints in enumerate(filters, 1):
+        written = [cells(constraint) for constraint in constraints] or [["always"]]
+        numbers = [f"{number} of {len(filters)}", *[""] * len(written)]
+        rows += [[label, *row] for label, row in zip(numbers, written, strict=False)]
+    return rows
+
+
+def explain(
+    predicate: str | Mapping[str, Any] | bool | Subscription,
+    *,
+    engine: str = DEFAULT_ENGINE,
+    filters_max: int = FILTERS_MAX,
+) -> Explanation:
+    """Show how a predicate is understood: its normal form, and what serves each constraint.
+
+    Takes CQL2 text or JSON, or a subscription as `Matcher.get` gives it, for which `engine` should
+    be the matcher's.
+    """
+    chosen = make_engine(engine, {})
+    if isinstance(predicate, Subscription):
+        return _explain_predicate(predicate.predicate, engine, chosen.describe)
+    reader = PredicateReader(filters_max, chosen.is_simplified)
+    return _explain_predicate(reader.parse(predicate), engine, chosen.describe)
+
+
+def _explain_predicate(predicate: Predicate, engine: str, describe: Describe) -> Explanation:
     """Explain a predicate as it is indexed, and what the simplifier had taken out of it."""
     _, removals = _as_said(predicate)
     filters = tuple(

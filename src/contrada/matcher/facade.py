@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
 
 import pyarrow as pa
 
@@ -11,7 +11,8 @@ from contrada.files import Rows, is_same_crs, read_rows
 from contrada.files.crs import spell_crs
 from contrada.files.snapshot import open_snapshot
 from contrada.limits import FILTERS_MAX
-from contrada.matcher.explain import Explanation, Why, explain_predicate, explain_why
+from contrada.matcher.explain import Why, explain_why
+from contrada.matcher.geoframe import find_in_list, find_in_rows, require_geopandas
 from contrada.matcher.keeping import AttributeKeeping, EventKeeping, check_kept, read_kept
 from contrada.matcher.run import (
     Counts,
@@ -23,6 +24,7 @@ from contrada.matcher.run import (
     read_column_name,
 )
 from contrada.matcher.saving import Settings, load_subscriptions, save_subscriptions
+from contrada.matcher.shown import ShownSubscription, Stats
 from contrada.matching.engines import DEFAULT_ENGINE, make_engine
 from contrada.matching.ids import as_key, read_id
 from contrada.matching.segments import SubscriptionSet
@@ -40,6 +42,9 @@ from contrada.model.relation import Relation, find_relation
 from contrada.model.subscription import Id, Predicate, Subscription
 from contrada.showing import brief
 from contrada.threads import ProcessLock
+
+if TYPE_CHECKING:
+    import geopandas
 
 _DEFAULTS = ("intersects", GEOMETRY)  # of the arguments of `add` that go with a geometry
 
@@ -112,7 +117,13 @@ class Matcher:
         return iter(sorted(s.id for s in self._subscriptions))
 
     def __repr__(self) -> str:
-        return f"<Matcher engine={self.engine!r} subscriptions={len(self)}>"
+        crs = "" if self.crs is None else f" crs={brief(self.crs, 40)}"
+        return f"<Matcher engine={self.engine!r} subscriptions={len(self)}{crs}>"
+
+    def __dir__(self) -> list[str]:
+        """List what is public; `run` and `freeze` are for the other rooms."""
+        names = [name for name in super().__dir__() if not name.startswith("_")]
+        return sorted({*names} - {"freeze", "run"})
 
     def add(
         self,
@@ -217,9 +228,10 @@ class Matcher:
             found = self._find(id)
             self._state = _State(self._subscriptions.changed([found.id], []), self.crs)
 
-    def get(self, id: Id) -> Subscription:
+    def get(self, id: Id) -> ShownSubscription:
         """Give a subscription by its id."""
-        return self._find(id)
+        found = self._find(id)
+        return ShownSubscription(found.id, found.predicate, found.subscriber)
 
     def _find(self, id: Id) -> Subscription:
         key = as_key(id)
@@ -312,7 +324,8 @@ class Matcher:
         repair: bool,
         quarantine: bool,
         on_bad: OnBad | None,
-        kept: Sequence[str],
+        kept: Sequence[str] = (),
+        rows: list[int] | None = None,
     ) -> pa.Table:
         read_column_name(id)
         subscriptions = self._subscriptions
@@ -326,8 +339,39 @@ class Matcher:
             on_bad=on_bad,
             counts=self._counts,
             on_matched=keeping.take,
+            rows=rows,
         )
         return keeping.beside(table)
+
+    def match_frame(
+        self,
+        events: Any,
+        *,
+        id: str | None = None,
+        threads: int | None = None,
+        repair: bool = False,
+        quarantine: bool = False,
+        on_bad: OnBad | None = None,
+    ) -> "geopandas.GeoDataFrame":
+        """Match as `match_many` does; give a GeoDataFrame of the answer and the events.
+
+        It has a row for each pair, in the same order: `event`, `subscription` and the columns of
+        the event, with geometries as they were matched (flat, and mended with `repair`). The index
+        is the row of the event. A column of the events that is itself called `event` or
+        `subscription` becomes `event_of_event` or `subscription_of_event`.
+        """
+        require_geopandas()
+        read_as_geometry = self._subscriptions.geometry_attributes
+        if isinstance(events, list | tuple):
+            rows_found: list[int] = []
+            pairs = self._match_list(events, id, repair, quarantine, on_bad, rows=rows_found)
+            found = find_in_list(pairs, rows_found, events, id, read_as_geometry, repair=repair)
+            return found.as_frame(self.crs)
+        rows = read_rows(events).whole()
+        run = self.run(rows, id, repair, quarantine, on_bad)
+        id_column = choose_id_column(rows, id)
+        found = find_in_rows(run, rows, id_column, read_as_geometry, threads)
+        return found.as_frame(rows.crs or self.crs)
 
     def run(
         self,
@@ -398,13 +442,17 @@ class Matcher:
         The values are those that the engine gives; where it is approximate, the exact ones are
         shown as well.
         """
-        subscriptions, subscription = self._subscriptions, self.get(id)
+        subscriptions, subscription = self._subscriptions, self._find(id)
         asked = judged(read_event(event, repair=repair), subscriptions)
         return explain_why(subscription, asked, self._engine.make_index)
 
-    def stats(self) -> dict[str, Any]:
-        """Count subscriptions, what the index holds, and rows mended and left out so far."""
-        return {"engine": self.engine, **self._subscriptions.stats(), **self._counts.as_dict()}
+    def stats(self) -> Stats:
+        """Count subscriptions, what the index holds, and rows mended and left out so far.
+
+        The figures are a dictionary, which a notebook shows as a table.
+        """
+        counts = self._counts.as_dict()
+        return Stats({"engine": self.engine, **self._subscriptions.stats(), **counts})
 
     def _change(
         self,
@@ -459,24 +507,6 @@ class Matcher:
             raise InvalidInput(
                 f"{name} is in {crs:.60}, the matcher in {own:.60}; bring it there first"
             )
-
-
-def explain(
-    predicate: str | Mapping[str, Any] | bool | Subscription,
-    *,
-    engine: str = DEFAULT_ENGINE,
-    filters_max: int = FILTERS_MAX,
-) -> Explanation:
-    """Show how a predicate is understood: its normal form, and what serves each constraint.
-
-    Takes CQL2 text or JSON, or a subscription as `Matcher.get` gives it, for which `engine` should
-    be the matcher's.
-    """
-    chosen = make_engine(engine, {})
-    if isinstance(predicate, Subscription):
-        return explain_predicate(predicate.predicate, engine, chosen.describe)
-    reader = PredicateReader(filters_max, chosen.is_simplified)
-    return explain_predicate(reader.parse(predicate), engine, chosen.describe)
 
 
 def _check_kind(

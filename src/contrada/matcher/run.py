@@ -249,10 +249,12 @@ def match_list(
     on_bad: OnBad | None,
     counts: Counts,
     on_matched: OnMatched | None = None,
+    rows: list[int] | None = None,
 ) -> pa.Table:
     """Match events that come as a list of what `match` takes.
 
     `on_matched` is called with each event, whether it was mended, and the number of its matches.
+    The row of each pair's event is appended to `rows`, if that is given.
     """
     ids: list[Id] = []
     found: list[Id] = []
@@ -286,6 +288,8 @@ def match_list(
             on_matched(event, reason is not None, len(matched))
         ids += [key] * len(matched)
         found += matched
+        if rows is not None:
+            rows += [row] * len(matched)
     counts.add(events=len(events), events_mended=mended, events_left_out=left_out)
     schema = _answer_schema(kind or pa.int64(), id_type(subscriptions.ids))
     return pa.table({"event": ids, "subscription": found}, schema=schema)

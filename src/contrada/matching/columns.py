@@ -256,6 +256,10 @@ class EventBatch:
         """Find an attribute as one column; None where it is read row by row, or no row has it."""
         return find_column(self._columns, name)
 
+    def raw(self, name: str) -> pa.Array:
+        """Give a column as it came."""
+        return self._columns[name]
+
     def values(self, name: str) -> list[Any] | None:
         """Give a whole column as Python values; None where there is no such column."""
         if name not in self._columns:

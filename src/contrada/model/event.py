@@ -71,6 +71,10 @@ class Event:
         """Give an attribute's value; None where it is absent or null."""
         return as_python(find_value(self._attributes, name))
 
+    def names(self) -> list[str]:
+        """List the names of all attributes."""
+        return [name for name in self._attributes if isinstance(name, str)]
+
     def find_names(self, names: "Names") -> Collection[str]:
         """Give those of some names under which there is something, each once, and maybe others.
 

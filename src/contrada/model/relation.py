@@ -14,10 +14,22 @@ from enum import Enum, StrEnum
 from functools import lru_cache
 
 from contrada.errors import InvalidInput
+from contrada.notebook import block, code, matrix, paragraph, strong
 from contrada.showing import brief
 
 
-class Relation(StrEnum):
+class _InNotebook:
+    """What a notebook shows of a relation; before Python 3.12 an enum cannot have it itself."""
+
+    def _repr_html_(self) -> str:
+        """Show the pattern of the relation's matrix, for a notebook."""
+        name = EGENHOFER_NAMES[Relation(str(self))]
+        (pattern,) = RELATIONS[name].patterns[2, 2]
+        said = f"{strong(str(self))}, as {code(f'{name}(…)')} in CQL2: the DE-9IM matrix fits"
+        return block(paragraph(said), matrix(pattern))
+
+
+class Relation(_InNotebook, StrEnum):
     """The Egenhofer relation of two regions: exactly one holds for each pair."""
 
     DISJOINT = "disjoint"

@@ -32,3 +32,8 @@ __all__ = [
     "session",
     "write_geoparquet",
 ]
+
+
+def __dir__() -> list[str]:
+    """List what is public, and no modules."""
+    return list(__all__)

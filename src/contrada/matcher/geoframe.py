@@ -1,0 +1,166 @@
+"""An answer as a GeoDataFrame: each pair beside the attributes and the geometry of its event.
+
+Pairs and events are brought together by row, never by id, since ids may repeat.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from shapely.geometry.base import BaseGeometry
+
+from contrada.errors import InvalidInput, MissingPackage
+from contrada.files import Rows
+from contrada.matcher.run import MatchRun
+from contrada.model.event import GEOMETRY, Event, read_event
+from contrada.model.geometry import Geometries, as_array
+
+if TYPE_CHECKING:
+    import geopandas
+    import pandas as pd
+
+_NULLABLE = {
+    f"{sign}int{bits}": f"{sign.upper()}Int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPairs:
+    """Pairs, the row of the event of each, and of that event attributes and geometries."""
+
+    pairs: pa.Table
+    rows: NDArray[np.int64]
+    attributes: Mapping[str, Any]
+    geometries: Mapping[str, Geometries]
+
+    def as_frame(self, crs: str | None) -> "geopandas.GeoDataFrame":
+        """Make the frame; the first geometry is the active one."""
+        import geopandas
+        import pandas as pd
+
+        columns = {name: _as_series(self.pairs[name]) for name in self.pairs.column_names}
+        for name, values in self.attributes.items():
+            columns[_free_name(name, columns)] = values
+        geometries = [_free_name(name, columns) for name in self.geometries]
+        for name, shapes in zip(geometries, self.geometries.values(), strict=True):
+            columns[name] = geopandas.GeoSeries(shapes, crs=crs)
+        frame = pd.DataFrame(columns).set_index(pd.Index(self.rows, name="row"))
+        return geopandas.GeoDataFrame(frame, geometry=geometries[0], crs=crs)
+
+
+def require_geopandas() -> None:
+    """Raise MissingPackage, with the remedy, where GeoPandas is not installed."""
+    try:
+        import geopandas  # noqa: F401
+    except ImportError as error:
+        raise MissingPackage(
+            "match_frame needs GeoPandas, which is not installed: pip install geopandas"
+        ) from error
+
+
+def find_in_rows(
+    run: MatchRun,
+    rows: Rows,
+    id_column: str | None,
+    read_as_geometry: Collection[str],
+    threads: int | None,
+) -> FoundPairs:
+    """Match the rows of a table or file; `rows` must have all columns."""
+    schema = rows.schema
+    names = _choose_geometries(
+        schema.names, [*rows.geometry_columns, *sorted(read_as_geometry)], rows.name
+    )
+    kept = [field for field in schema if field.name not in {*names, id_column}]
+    pairs: list[pa.RecordBatch] = []
+    places: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
+    attributes: dict[str, list[pa.Array]] = {field.name: [] for field in kept}
+    shapes: dict[str, list[Geometries]] = {name: [np.empty(0, object)] for name in names}
+    for matched in run.matched(threads):
+        batch, taken = matched.events.batch, pa.array(matched.rows)
+        pairs.append(run.as_pairs(matched))
+        places.append(matched.rows + matched.events.first_row)
+        for name, arrays in attributes.items():
+            arrays.append(batch.raw(name).take(taken))
+        for name, geometries in shapes.items():
+            geometries.append(batch.drawn(name).take(matched.rows))
+    return FoundPairs(
+        pa.Table.from_batches(pairs, run.schema),
+        np.concatenate(places),
+        {f.name: _as_series(pa.chunked_array(attributes[f.name], f.type)) for f in kept},
+        {name: np.concatenate(geometries) for name, geometries in shapes.items()},
+    )
+
+
+def find_in_list(
+    pairs: pa.Table,
+    rows: Sequence[int],
+    events: Sequence[Any],
+    id_attribute: str | None,
+    read_as_geometry: Collection[str],
+    *,
+    repair: bool,
+) -> FoundPairs:
+    """Put the attributes of events that come as a list beside the pairs that were found."""
+    read = {row: read_event(events[row], repair=repair) for row in dict.fromkeys(rows)}
+    all_names = list(dict.fromkeys(name for event in read.values() for name in event.names()))
+    known = all_names if read else [GEOMETRY]
+    names = _choose_geometries(known, sorted(read_as_geometry), "events")
+    others = [name for name in all_names if name not in {*names, id_attribute or "id"}]
+    return FoundPairs(
+        pairs,
+        np.array(rows, np.int64),
+        {name: _guess_series([read[row].value(name) for row in rows]) for name in others},
+        {name: as_array([_geometry_of(read[row], name) for row in rows]) for name in names},
+    )
+
+
+def _choose_geometries(names: Collection[str], more: Sequence[str], place: str) -> list[str]:
+    """List the attributes that become columns of geometries: `geometry` and some more, if there."""
+    found = [name for name in (GEOMETRY, *more) if name in names]
+    if not found:
+        raise InvalidInput(
+            f"{place}: there is no geometry to make a GeoDataFrame of; match_many gives a table, "
+            "of which to_pandas() makes a DataFrame"
+        )
+    return list(dict.fromkeys(found))
+
+
+def _geometry_of(event: Event, name: str) -> BaseGeometry | None:
+    try:
+        return event.geometry(name)
+    except InvalidInput:  # one that no subscription reads, so that nobody judged it
+        return None
+
+
+def _free_name(name: str, taken: Collection[str]) -> str:
+    """Give the name of an event's column, another where the answer has one of that name."""
+    while name in taken:
+        name = f"{name}_of_event"
+    return name
+
+
+def _guess_series(values: Sequence[Any]) -> "pd.Series[Any]":
+    """Give values as pandas has them: of one type where all are, else as they are."""
+    import pandas as pd
+
+    try:
+        array = pa.array(values)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        array = None
+    if array is None or pa.types.is_nested(array.type):
+        return pd.Series(values, dtype=object)
+    return _as_series(pa.chunked_array([array]))
+
+
+def _as_series(column: pa.ChunkedArray) -> "pd.Series[Any]":
+    """Give a column as pandas has it; whole numbers stay whole beside nulls."""
+    from pandas.api.types import pandas_dtype
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_integer(column.type) and column.null_count:
+        return column.to_pandas(types_mapper=lambda kind: pandas_dtype(_NULLABLE[str(kind)]))
+    return column.to_pandas()
