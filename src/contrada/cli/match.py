@@ -4,6 +4,7 @@ import argparse
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from contrada.cli.outputs import (
     STDOUT,
     BadRow,
     check_outputs,
+    hear_bad,
     open_bad_rows,
     open_pairs,
     primary_geometry,
@@ -60,6 +62,11 @@ def add_parser(commands: Any) -> None:
         "--strict", action="store_true", help="refuse constraints on columns that no event has"
     )
     parser.add_argument("--quarantine", metavar="FILE", help="write bad event rows here and go on")
+    parser.add_argument(
+        "--quarantine-subscriptions",
+        metavar="FILE",
+        help="write bad subscription rows here and go on without them",
+    )
     parser.add_argument("--map", metavar="FILE", help="draw the result: .html (offline) or .png")
     parser.add_argument("--json", action="store_true", help="end stdout with one JSON object")
     parser.add_argument("--spark", metavar="MASTER", help="run on Spark, e.g. 'local[*]'")
@@ -138,20 +145,18 @@ def _check_together(options: argparse.Namespace) -> None:
 
 def match_here(options: argparse.Namespace) -> Report:
     """Match in this process, batch by batch."""
-    matcher, rows = load(options)
+    subscriptions = open_subscriptions(options)
+    matcher, rows = load(options, subscriptions)
     report = Report()
     bad: list[BadRow] = []
-
-    def hear(row: int, id_: Id | None, reason: str) -> None:
-        if not reason.startswith("mended: "):
-            bad.append((row, None if id_ is None else str(id_), reason))
-
+    hear = hear_bad(bad)
     run_ = matcher.run(rows, options.event_id, options.repair, options.quarantine is not None, hear)
     sketch = MapSketch(rows.count) if options.map else None
     matched_ids: set[Id] = set()
     with ExitStack() as stack:
         write = open_pairs(stack, options.output, run_.schema, rows.crs or matcher.crs)
-        write_bad = open_bad_rows(stack, options.quarantine)
+        write_bad = open_bad_rows(stack, options.quarantine, rows)
+        subscriptions.write_bad(stack, options.quarantine_subscriptions)
         with bar("matching", rows.count, "events") as progress:
             for matched in run_.matched(options.threads):
                 pairs = run_.as_pairs(matched)
@@ -172,7 +177,29 @@ def match_here(options: argparse.Namespace) -> Report:
     return report
 
 
-def load(options: argparse.Namespace) -> tuple[Matcher, Rows]:
+@dataclass(frozen=True, slots=True)
+class SubscriptionFile:
+    """The rows of the file of subscriptions, and those that were left out when it was read."""
+
+    rows: Rows
+    bad: list[BadRow] = field(default_factory=list)
+
+    def bad_rows(self) -> list[int]:
+        """Give the numbers of the rows that were left out."""
+        return [row for row, _, _ in self.bad]
+
+    def write_bad(self, stack: ExitStack, path: str | None) -> None:
+        """Write the rows that were left out, if a file was asked for."""
+        open_bad_rows(stack, path, self.rows)(self.bad)
+
+
+def open_subscriptions(options: argparse.Namespace) -> SubscriptionFile:
+    """Open the file of subscriptions."""
+    with saying(f"reading subscriptions from {options.subscriptions}"):
+        return SubscriptionFile(read_rows(options.subscriptions))
+
+
+def load(options: argparse.Namespace, subscriptions: SubscriptionFile) -> tuple[Matcher, Rows]:
     """Open the events and read the subscriptions."""
     matcher = Matcher(options.engine)
     with saying(f"reading events from {options.events}"):
@@ -182,7 +209,13 @@ def load(options: argparse.Namespace) -> tuple[Matcher, Rows]:
             f"{options.output}: {rows.name} has no geometry to write there; write .parquet instead"
         )
     with saying(f"reading subscriptions from {options.subscriptions}"):
-        matcher.add_many(options.subscriptions, id=options.id, repair=options.repair)
+        matcher.add_many(
+            subscriptions.rows,
+            id=options.id,
+            repair=options.repair,
+            quarantine=options.quarantine_subscriptions is not None,
+            on_bad=hear_bad(subscriptions.bad),
+        )
     _note_unknown(matcher, rows, options.strict)
     return matcher, rows
 
@@ -209,7 +242,7 @@ def fill(report: Report, matcher: Matcher, options: argparse.Namespace) -> None:
     for name, count in report.figures().items():
         if name.endswith(("mended", "left_out")) and count is not None:
             setattr(report, name, count + stats[name])
-    for name in ("output", "quarantine", "map"):
+    for name in ("output", "quarantine", "quarantine_subscriptions", "map"):
         path = getattr(options, name)
         if path and path != STDOUT:
             report.files[name] = path

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from contrada.cli.drawing import MapSketch
-from contrada.cli.match import draw, fill, load
+from contrada.cli.match import draw, fill, load, open_subscriptions
 from contrada.cli.outputs import (
     BadRow,
     open_answer,
@@ -38,7 +38,7 @@ from contrada.cli.spark_start import (
 )
 from contrada.cli.terminal import say
 from contrada.errors import InvalidInput
-from contrada.files import Rows, read_rows
+from contrada.files import Rows
 from contrada.matcher import Matcher
 from contrada.matching.columns import read_geometries
 from contrada.matching.engines import DEFAULT_ENGINE
@@ -61,12 +61,18 @@ def match_on_spark(options: argparse.Namespace) -> Report:
         raise InvalidInput(f"--engine {options.engine} does not go with --spark")
     check_master("--spark", options.spark)
     config = read_conf(options.conf)
-    matcher, events = load(options)
+    subscriptions = open_subscriptions(options)
+    matcher, events = load(options, subscriptions)
     schema = _plan_answer(matcher, events, options)
     read = {path for name in matcher.freeze().attributes for path in paths_of(name)}
     source = Source(events, options.events, options.event_id, read | set(options.keep or ()))
-    subscriptions = read_rows(options.subscriptions)
-    rows = Source(subscriptions, options.subscriptions, options.id, SUBSCRIPTION_COLUMNS)
+    rows = Source(
+        subscriptions.rows,
+        options.subscriptions,
+        options.id,
+        SUBSCRIPTION_COLUMNS,
+        without=[] if options.quarantine_subscriptions is None else subscriptions.bad_rows(),
+    )
     with our_errors(), our_log():
         say(f"starting Spark on {options.spark}")
         spark = start(options.spark, config, "starting Spark")
@@ -77,7 +83,9 @@ def match_on_spark(options: argparse.Namespace) -> Report:
                 events_left_out=counts.set_aside,
                 events_mended=None if options.repair else 0,
             )
-            _collect(options, matcher, source, Path(folder) / _MATCHES, schema, report)
+            with ExitStack() as stack:
+                subscriptions.write_bad(stack, options.quarantine_subscriptions)
+                _collect(options, matcher, source, Path(folder) / _MATCHES, schema, report)
     return report
 
 
@@ -153,7 +161,7 @@ def _collect(
     matched_events = []
     with ExitStack() as stack:
         write = open_answer(stack, options.output, schema, source.rows.crs or matcher.crs)
-        write_bad = open_bad_rows(stack, options.quarantine)
+        write_bad = open_bad_rows(stack, options.quarantine, source.rows)
         for batch in _read_answer(matches, wants_geometry(options.output)):
             is_good = batch.column(schema.names[1]).is_valid()
             good, bad = batch.filter(is_good), batch.filter(pc.invert(is_good))

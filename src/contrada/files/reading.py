@@ -22,10 +22,12 @@ def read_rows(
 
     `source` is a path, anything with `__arrow_c_stream__` or `__arrow_c_array__` (pyarrow,
     polars, DuckDB, pandas) or a GeoDataFrame. `columns` names those to read, in this order.
-    A GeoPackage of several layers is asked for one as `roads.gpkg|layername=main`.
+    Rows stay as they are. One of several layers is asked for as `roads.gpkg|layername=main`.
     """
     if batch_rows < 1:
         raise InvalidInput(f"batch_rows must be at least 1, not {batch_rows}")
+    if isinstance(source, Rows):
+        return source
     if isinstance(source, (str, os.PathLike)):
         return _read_file(os.fsdecode(source), batch_rows, columns)
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
