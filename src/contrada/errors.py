@@ -123,7 +123,7 @@ class NotBuilt(InvalidInput):
 
 
 class MissingPackage(ContradaError, ImportError):
-    """An optional package must be installed; the message says which extra brings it."""
+    """An optional package must be installed; the message says how."""
 
 
 class RowsLost(ContradaError):
