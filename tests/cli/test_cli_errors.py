@@ -133,7 +133,8 @@ def test_a_bad_event_far_down_leaves_nothing_half_written(
     [
         (["nothing.csv", "events.csv"], ["nothing.csv", "no such file"]),
         (["zones.csv", "nothing.csv"], ["nothing.csv", "no such file"]),
-        (["zones.shp", "events.csv"], ["zones.shp", "unknown suffix", ".parquet"]),
+        (["zones.shp", "events.csv"], ["zones.shp", "no such file"]),
+        (["zones.doc", "events.csv"], ["zones.doc", "unknown suffix", ".parquet", ".shp", ".tab"]),
         (["zones.csv", "events.xlsx"], ["events.xlsx", "unknown suffix", ".parquet"]),
         (["zones.csv", "events.csv", "--id", "code"], ["zones.csv", "'code'", "id, geometry"]),
         (["zones.csv", "events.csv", "--event-id", "code"], ["events.csv", "'code'", "lon"]),

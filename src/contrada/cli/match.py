@@ -28,6 +28,7 @@ from contrada.cli.report import Report
 from contrada.cli.terminal import one_line, say, show
 from contrada.errors import InvalidInput
 from contrada.files import Rows, read_rows
+from contrada.files.reading import name_layer
 from contrada.matcher import Matcher
 from contrada.matcher.run import MatchedBatch
 from contrada.matching.engines import ENGINES
@@ -42,7 +43,8 @@ def add_parser(commands: Any) -> None:
         "match",
         help="match events against subscriptions",
         description="Match each event of a file against the subscriptions of another. Files are "
-        "GeoParquet, GeoJSON, newline-delimited GeoJSON, FlatGeobuf, GeoPackage or CSV.",
+        "GeoParquet, GeoJSON, newline-delimited GeoJSON, CSV, FlatGeobuf, GeoPackage, shapefiles "
+        "or any other vector format of GDAL's, known by their suffix.",
     )
     parser.add_argument("subscriptions", metavar="SUBSCRIPTIONS", help="one subscription a row")
     parser.add_argument("events", metavar="EVENTS", help="one event a row")
@@ -56,6 +58,10 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--engine", default="strtree", help=f"{', '.join(ENGINES)}")
     parser.add_argument("--id", metavar="COLUMN", help="column of subscription ids (default: id)")
     parser.add_argument("--event-id", metavar="COLUMN", help="column of event ids (default: id)")
+    parser.add_argument("--layer", metavar="NAME", help="layer of EVENTS, where it has several")
+    parser.add_argument(
+        "--subscriptions-layer", metavar="NAME", help="layer of SUBSCRIPTIONS, likewise"
+    )
     parser.add_argument("--threads", type=int, metavar="N", help="default: one for each core")
     parser.add_argument("--repair", action="store_true", help="mend invalid geometries")
     parser.add_argument(
@@ -113,6 +119,7 @@ def run(options: argparse.Namespace) -> None:
     if options.threads is not None and options.threads < 1:
         raise InvalidInput(f"--threads {options.threads}: must be at least 1")
     require_tqdm()
+    _name_layers(options)
     check_outputs(options)
     _check_together(options)
     if options.spark is not None:
@@ -126,6 +133,17 @@ def run(options: argparse.Namespace) -> None:
     show(report, on_stderr=to_stdout or options.json)
     if options.json:
         show(report.as_json())
+
+
+def _name_layers(options: argparse.Namespace) -> None:
+    """Put the layers that were asked for into the names of the files."""
+    for file, option in (("events", "layer"), ("subscriptions", "subscriptions_layer")):
+        layer = getattr(options, option)
+        if layer is not None:
+            try:
+                setattr(options, file, name_layer(getattr(options, file), layer))
+            except InvalidInput as error:
+                raise error.within(f"--{option.replace('_', '-')} {layer}") from None
 
 
 def _check_together(options: argparse.Namespace) -> None:
