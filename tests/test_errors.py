@@ -5,7 +5,8 @@ import pickle
 import pytest
 
 from contrada import Matcher
-from contrada.errors import InvalidInput, UnknownSubscription
+from contrada.cli.remedies import ON_THE_COMMAND_LINE
+from contrada.errors import IN_PYTHON, BadRows, InvalidInput, Remedy, UnknownSubscription
 from contrada.showing import brief, brief_text, listed
 
 
@@ -44,3 +45,29 @@ def test_what_is_cut_is_seen_to_be_cut() -> None:
     assert brief_text(10**5_000) == "an integer of 16,610 bits"
     assert listed(["a", "b"]) == "a, b"
     assert listed(map(str, range(60))).endswith("48, 49 and 10 more")
+
+
+def test_each_remedy_has_its_own_words_in_python_and_some_on_the_command_line() -> None:
+    assert set(IN_PYTHON) == set(ON_THE_COMMAND_LINE) == set(Remedy)
+    assert len(set(IN_PYTHON.values())) == len(Remedy)
+    for words in ON_THE_COMMAND_LINE.values():
+        assert words is None or ("=" not in words and words.startswith("--"))
+
+
+def test_an_error_is_read_back_from_its_text() -> None:
+    for remedies in ([], [Remedy.REPAIR], [Remedy.EVENT_ID, Remedy.RETURN_BAD_EVENTS]):
+        error = InvalidInput("row 1: a; b", remedies=remedies)
+        again = InvalidInput.read(str(error))
+        assert (again.message, again.remedies) == ("row 1: a; b", tuple(remedies))
+
+
+def test_bad_rows_stay_as_they_are_through_pickle() -> None:
+    error = BadRows("t: 30 of 40", [f"row {n}" for n in range(25)], 30, [Remedy.REPAIR])
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error)
+    assert str(error).splitlines()[-2:] == ["  and 10 more", IN_PYTHON[Remedy.REPAIR]]
+
+
+def test_a_place_goes_before_the_message_and_the_remedies_stay() -> None:
+    error = InvalidInput("bad", remedies=[Remedy.REPAIR]).within("row 1")
+    assert str(error) == f"row 1: bad; {IN_PYTHON[Remedy.REPAIR]}"

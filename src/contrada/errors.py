@@ -3,10 +3,13 @@
 Only what a caller can act on is an error here; a broken invariant of our own is an assert.
 """
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from enum import Enum, auto
+from typing import Any, Self
 
 _LENGTH_MAX, _TAIL = 4_000, 1_000  # characters of a message, and those after the gap
 _GAP = " … "
+BAD_ROWS_SHOWN_MAX = 20
 
 
 class ContradaError(Exception):
@@ -21,8 +24,90 @@ class ContradaError(Exception):
         super().__init__(*(_tame(arg) if isinstance(arg, str) else arg for arg in args))
 
 
+class Remedy(Enum):
+    """An option that would help; a command and a function have their own words for it."""
+
+    REPAIR = auto()
+    QUARANTINE_EVENTS = auto()
+    QUARANTINE_SUBSCRIPTIONS = auto()
+    RETURN_BAD_EVENTS = auto()  # on Spark
+    REPLACE = auto()
+    EVENT_ID = auto()
+    SUBSCRIPTION_ID = auto()
+    SPARK_EVENT_ID = auto()
+    SPARK_SUBSCRIPTION_ID = auto()
+    LAYER = auto()
+
+
+IN_PYTHON: Mapping[Remedy, str] = {
+    Remedy.REPAIR: "repair=True mends what can be mended",
+    Remedy.QUARANTINE_EVENTS: "quarantine=True leaves bad events out",
+    Remedy.QUARANTINE_SUBSCRIPTIONS: "quarantine=True leaves bad subscriptions out",
+    Remedy.RETURN_BAD_EVENTS: "quarantine=True gives every bad event, with its file",
+    Remedy.REPLACE: "replace=True replaces",
+    Remedy.EVENT_ID: "id=… names the column of event ids",
+    Remedy.SUBSCRIPTION_ID: "id=… names the column of subscription ids",
+    Remedy.SPARK_EVENT_ID: "event_id=… names the column of ids",
+    Remedy.SPARK_SUBSCRIPTION_ID: "subscription_id=… names the column of ids",
+    Remedy.LAYER: "a layer is asked for as FILE|layername=NAME",
+}
+
+
 class InvalidInput(ContradaError, ValueError):
-    """The input must change. The message names the place and shows the value."""
+    """The input must change. The message names the place and shows the value.
+
+    `remedies` are the options that would help. As a text the error names them as Python code does;
+    another place takes `message` and has words of its own.
+    """
+
+    def __init__(self, *args: Any, remedies: Sequence[Remedy] = ()) -> None:
+        """Take the message first."""
+        super().__init__(*args)
+        self.remedies = tuple(dict.fromkeys(remedies))
+
+    @property
+    def message(self) -> str:
+        """Say what is wrong, without a word about remedies."""
+        return str(self.args[0]) if self.args else ""
+
+    def __str__(self) -> str:
+        return "; ".join([self.message, *(IN_PYTHON[remedy] for remedy in self.remedies)])
+
+    def within(self, place: str) -> "InvalidInput":
+        """Give the same error with a place before its message."""
+        return InvalidInput(f"{place}: {self.message}", remedies=self.remedies)
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Read an error back from its text, which is all that crosses from another process."""
+        remedies: list[Remedy] = []
+        while found := [r for r, words in IN_PYTHON.items() if text.endswith(f"; {words}")]:
+            remedies[:0] = found
+            text = text.removesuffix(f"; {IN_PYTHON[found[0]]}")
+        return cls(text, remedies=remedies)
+
+
+class BadRows(InvalidInput):
+    """Several rows of a table cannot be used: a summary, and the first of them, one text each."""
+
+    def __init__(
+        self, summary: str, rows: Sequence[str], count: int, remedies: Sequence[Remedy] = ()
+    ) -> None:
+        """Take some of `count` bad rows, of which the first are shown."""
+        shown = tuple(_tame(row) for row in rows[:BAD_ROWS_SHOWN_MAX])
+        super().__init__(summary, shown, count, remedies=remedies)
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """Where the first bad rows are and what is wrong with each, and how many more there are."""
+        _, shown, count = self.args
+        more = count - len(shown)
+        return (*shown, f"and {more:,} more") if more else shown
+
+    def __str__(self) -> str:
+        lines = [f"{self.message}:", *(f"  {row}" for row in self.rows)]
+        words = "; ".join(IN_PYTHON[remedy] for remedy in self.remedies)
+        return "\n".join([*lines, words] if words else lines)
 
 
 class UnknownSubscription(InvalidInput, KeyError):
@@ -38,7 +123,7 @@ class NotBuilt(InvalidInput):
 
 
 class MissingPackage(ContradaError, ImportError):
-    """An optional package must be installed; the message says which extra brings it."""
+    """An optional package must be installed; the message says how."""
 
 
 class RowsLost(ContradaError):

@@ -84,7 +84,7 @@ def test_a_bad_subscription_is_named_by_row_column_and_value(
 ) -> None:
     write_zone(folder, **columns)
     line = refusal(capsys, folder, "bad.csv", "events.csv", "-o", "old.csv")
-    for word in ["bad.csv, row 1", *words]:
+    for word in ["bad.csv, line 3 (row 1)", *words]:
         assert word in line
 
 
@@ -110,7 +110,7 @@ def test_a_bad_event_is_named_by_row_column_and_value(
 ) -> None:
     (folder / "bad.csv").write_text(f"id,wkt\n1,POINT(1 1)\n2,POINT EMPTY\n{row}\n")
     line = refusal(capsys, folder, "zones.csv", "bad.csv", "-o", "old.csv")
-    for word in ["bad.csv, row 2, column", *words]:
+    for word in ["bad.csv, line 4 (row 2), column", *words]:
         assert word in line
 
 
@@ -133,7 +133,8 @@ def test_a_bad_event_far_down_leaves_nothing_half_written(
     [
         (["nothing.csv", "events.csv"], ["nothing.csv", "no such file"]),
         (["zones.csv", "nothing.csv"], ["nothing.csv", "no such file"]),
-        (["zones.shp", "events.csv"], ["zones.shp", "unknown suffix", ".parquet"]),
+        (["zones.shp", "events.csv"], ["zones.shp", "no such file"]),
+        (["zones.doc", "events.csv"], ["zones.doc", "unknown suffix", ".parquet", ".shp", ".tab"]),
         (["zones.csv", "events.xlsx"], ["events.xlsx", "unknown suffix", ".parquet"]),
         (["zones.csv", "events.csv", "--id", "code"], ["zones.csv", "'code'", "id, geometry"]),
         (["zones.csv", "events.csv", "--event-id", "code"], ["events.csv", "'code'", "lon"]),
@@ -229,4 +230,6 @@ def test_a_message_of_several_lines_is_shown_on_one(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_zone(folder, where="speed >\n\n>")
-    assert "row 1, column 'where'" in refusal(capsys, folder, "bad.csv", "events.csv")
+    assert "line 3 (row 1), id 'b', column 'where'" in refusal(
+        capsys, folder, "bad.csv", "events.csv"
+    )

@@ -262,7 +262,7 @@ def test_a_quarantine_without_a_bad_row_has_its_header(city: Path, tmp_path: Pat
     bad = tmp_path / "bad.csv"
     args = ["match", str(city / "zones.parquet"), str(city / "positions.parquet")]
     assert main([*args, "--quarantine", str(bad)]) == 0
-    assert bad.read_text() == "row,id,reason\n"
+    assert bad.read_text() == "row,line,id,reason\n"
 
 
 # Maps

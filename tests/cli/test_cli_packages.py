@@ -37,28 +37,26 @@ def test_explain_needs_no_optional_package() -> None:
     assert "wind > 90" in done.stdout
 
 
-def test_match_without_the_extra_is_one_line_that_names_it(files: list[str]) -> None:
+def test_match_without_a_package_is_one_line_that_names_it(files: list[str]) -> None:
     done = run_bare("match", *files, "-o", "-")
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("contrada: ")
-    assert "tqdm" in line
-    assert 'pip install "contrada[cli]"' in line
+    assert line.endswith("pip install tqdm")
 
 
 @pytest.mark.parametrize(
-    ("package", "args", "extra"),
+    ("package", "args"),
     [
-        ("tqdm", [], "cli"),
-        ("tqdm", ["--spark", "local[2]"], "cli"),
-        ("matplotlib", ["--map", "map.png"], "pictures"),
-        ("matplotlib", ["--map", "map.PNG", "--spark", "local[2]"], "pictures"),
+        ("tqdm", []),
+        ("tqdm", ["--spark", "local[2]"]),
+        ("matplotlib", ["--map", "map.png"]),
+        ("matplotlib", ["--map", "map.PNG", "--spark", "local[2]"]),
     ],
 )
 def test_a_missing_package_is_named_before_any_file_is_read(
     package: str,
     args: list[str],
-    extra: str,
     files: list[str],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -69,8 +67,7 @@ def test_a_missing_package_is_named_before_any_file_is_read(
     monkeypatch.setattr("contrada.cli.match.read_rows", None)
     assert main(["match", *files, *args]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert package in line
-    assert f'pip install "contrada[{extra}]"' in line
+    assert line.endswith(f"pip install {package}")
     assert len(list(tmp_path.iterdir())) == 2
 
 

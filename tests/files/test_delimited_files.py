@@ -16,6 +16,7 @@ from contrada.errors import InvalidInput
 from contrada.files import Rows, open_output, read_rows
 from contrada.files.sheet import BLOCK_BYTES
 from contrada.files.text_types import ColumnTypes, convert
+from contrada.model.geometry import BAD_CELL, Fault, read_geometry
 
 
 def save(folder: Path, text: str, name: str = "x.csv") -> Path:
@@ -77,8 +78,8 @@ def test_a_coordinate_that_is_no_number_gives_a_geometry_that_cannot_be_decoded(
     assert shapely.from_wkb(trimmed) == shapely.Point(5, 6.5)
     assert missing is None
     assert shapely.from_wkb(infinite).x == math.inf
-    for bad, text in ((north, b"POINT (3 north)"), (east, b"POINT ( east)")):
-        assert bad == text
+    for bad, text in ((north, "'north'"), (east, "'east'")):
+        assert read_geometry(bad) == Fault(BAD_CELL, f"column 'lat': {text} is not a number")
         with pytest.raises(shapely.errors.GEOSException):
             shapely.from_wkb(bad)
 
@@ -92,7 +93,8 @@ def test_x_and_y_that_are_no_numbers_are_plain_columns(tmp_path: Path) -> None:
 def test_x_and_y_that_are_mostly_numbers_are_coordinates(tmp_path: Path) -> None:
     rows = read_rows(save(tmp_path, "x,y\n1,2\nred,1\n3,4\n"))
     assert rows.geometry_columns == ("geometry",)
-    assert column_of(rows, "geometry")[1] == b"POINT (red 1)"
+    bad = read_geometry(column_of(rows, "geometry")[1])
+    assert bad == Fault(BAD_CELL, "column 'x': 'red' is not a number")
     assert column_of(rows, "x") == [1, None, 3]
 
 

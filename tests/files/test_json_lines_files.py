@@ -110,7 +110,7 @@ def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
         ("null", "row 1 is not a JSON object: None"),
         ('{"type": "FeatureCollection", "features": []}', "row 1 is a whole FeatureCollection"),
         ('{"n": ' + "1" * 5000 + "}", "line 3: .*digits"),
-        ('{"n": ' + "[" * 100_000, "line 3: .*recursion"),
+        ('{"n": ' + "[" * 100_000, "line 3: .*JSON_DEPTH_MAX"),
     ],
 )
 def test_a_damaged_line_is_refused_with_its_number(tmp_path: Path, line: str, message: str) -> None:

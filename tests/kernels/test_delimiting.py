@@ -15,6 +15,7 @@ from contrada.kernels.delimiting import (
     LINE,
     MODE,
     NO_FAULT,
+    NO_LIST,
     OTHER_CELLS,
     QUOTE_LINE,
     QUOTED,
@@ -61,7 +62,7 @@ def scan(text: str, cells: int, cuts: tuple[int, ...] = (), stops: bool = False)
     for piece in np.split(np.frombuffer(text.encode(), np.uint8), sorted(cuts)):
         at = 0
         while at < len(piece) and state[FAULT] in (NO_FAULT, SUSPECT):
-            at = scan_rows(piece, at, kinds, cells, 10**9, stops, state)
+            at = scan_rows(piece, at, kinds, cells, 10**9, stops, state, NO_LIST)
             suspects += int(state[FAULT] == SUSPECT)
     fault = NO_FAULT if state[FAULT] == SUSPECT else int(state[FAULT])
     found = suspects if stops else int(state[SUSPECTS])
@@ -136,7 +137,7 @@ def test_a_row_longer_than_allowed_ends_the_scan_with_its_line() -> None:
     for text, line in (("a,a\naaaa,aaaa\n", 2), ("a,a\naaaa,aaaaaaa", 2), ('a,a\n"a\na\na\na"', 2)):
         state = start_rows()
         block = np.frombuffer(text.encode(), np.uint8)
-        scan_rows(block, 0, kinds_of_bytes(","), 2, 8, False, state)
+        scan_rows(block, 0, kinds_of_bytes(","), 2, 8, False, state, NO_LIST)
         assert state[FAULT] == ROW_TOO_LONG
         assert state[ROW_LINE] == line
 
@@ -144,6 +145,6 @@ def test_a_row_longer_than_allowed_ends_the_scan_with_its_line() -> None:
 def test_a_fault_names_the_line_and_the_line_of_the_quote() -> None:
     state = start_rows()
     block = np.frombuffer(b'a,a\na,"a\n\na" a\n', np.uint8)
-    assert scan_rows(block, 0, kinds_of_bytes(","), 2, 99, False, state) == 13
+    assert scan_rows(block, 0, kinds_of_bytes(","), 2, 99, False, state, NO_LIST) == 13
     assert state[FAULT] == TEXT_AFTER_QUOTE
     assert [state[ROW_LINE], state[QUOTE_LINE], state[LINE], state[CELLS]] == [2, 2, 4, 2]

@@ -93,7 +93,7 @@ def test_a_bad_geometry_refuses_the_whole_table(value: Any, message: str) -> Non
     matcher = watched_matcher()
     geometry = [encode(SQUARE, value), encode(SQUARE, value), encode(value, value)]
     table = pa.table({"id": ["x", "y", "z"], "geometry": geometry})
-    with pytest.raises(InvalidInput, match=f"table, row 2, column 'geometry': .*{message}"):
+    with pytest.raises(InvalidInput, match=f"table, row 2, id 'z', column 'geometry': .*{message}"):
         matcher.add_many(table)
     check_unchanged(matcher)
 
@@ -101,28 +101,30 @@ def test_a_bad_geometry_refuses_the_whole_table(value: Any, message: str) -> Non
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"relation": ["within", "inside"]}, "row 1, column 'relation': unknown relation 'inside'"),
-        ({"relation": [None, ""]}, "row 1, column 'relation': unknown relation ''"),
-        ({"relation": [None, "T*F**F**"]}, r"row 1, column 'relation': .*'T\*F\*\*F\*\*'"),
-        ({"where": ["n > 0", "n LIEK 1"]}, "row 1, column 'where': .*LIEK.*'n LIEK 1'"),
-        ({"where": ["n > 0", ""]}, "row 1, column 'where': the predicate is empty"),
-        ({"attribute": ["area", ""]}, "row 1, column 'attribute': .*''"),
-        ({"attribute": [None, 5]}, "row 1, column 'attribute': .*5"),
-        ({"subscriber": [None, 1.5]}, "row 1, column 'subscriber': .*1.5"),
-        ({"filter": [None, "n > 0"]}, "row 1, column 'filter': .*geometry as well"),
+        (
+            {"relation": ["within", "inside"]},
+            "row 1, id 'y', column 'relation': unknown relation 'inside'",
+        ),
+        ({"relation": [None, ""]}, "row 1, id 'y', column 'relation': unknown relation ''"),
+        ({"relation": [None, "T*F**F**"]}, r"row 1, id 'y', column 'relation': .*'T\*F\*\*F\*\*'"),
+        ({"where": ["n > 0", "n LIEK 1"]}, "row 1, id 'y', column 'where': .*LIEK.*'n LIEK 1'"),
+        ({"where": ["n > 0", ""]}, "row 1, id 'y', column 'where': the predicate is empty"),
+        ({"attribute": ["area", ""]}, "row 1, id 'y', column 'attribute': .*''"),
+        ({"attribute": [None, 5]}, "row 1, id 'y', column 'attribute': .*5"),
+        ({"subscriber": [None, 1.5]}, "row 1, id 'y', column 'subscriber': .*1.5"),
+        ({"filter": [None, "n > 0"]}, "row 1, id 'y', column 'filter': .*geometry as well"),
         ({"id": ["x", None]}, "row 1, column 'id': .*null"),
-        ({"id": ["x", "x"]}, "row 1, column 'id': .*'x' is taken"),
-        ({"id": ["x", "old"]}, "row 1, column 'id': .*'old' is taken"),
-        ({"id": [7, 8]}, "row 0, column 'id': .*7 comes after 'old'"),
+        ({"id": ["x", "x"]}, "row 1, id 'x': .*'x' is taken"),
+        ({"id": ["x", "old"]}, "row 1, id 'old': .*'old' is taken"),
+        ({"id": [7, 8]}, ".*7 comes after 'old'"),
         ({"id": [1.5, 2.5]}, "column 'id': .*not double"),
-        ({"id": pa.array([1, 2**63], pa.uint64())}, "column 'id': .*64 bits.*9223372036854775808"),
         ({"id": [True, False]}, "column 'id': .*not bool"),
     ],
 )
 def test_a_bad_value_refuses_the_whole_table(columns: dict[str, Any], message: str) -> None:
     matcher = watched_matcher()
     table = pa.table({"id": ["x", "y"], "geometry": [SQUARE.wkb] * 2} | columns)
-    with pytest.raises(InvalidInput, match=f"table, {message}"):
+    with pytest.raises(InvalidInput, match=f"table[,:] {message}"):
         matcher.add_many(table)
     check_unchanged(matcher)
 
@@ -131,7 +133,9 @@ def test_a_relation_that_takes_areas_refuses_a_line_by_its_row() -> None:
     matcher = watched_matcher()
     shapes = [SQUARE.wkb, LineString([(0, 0), (1, 1)]).wkb]
     table = pa.table({"id": ["x", "y"], "geometry": shapes, "relation": ["ehInside"] * 2})
-    with pytest.raises(InvalidInput, match=r"row 1, column 'relation': ehInside .* LineString"):
+    with pytest.raises(
+        InvalidInput, match=r"row 1, id 'y', column 'relation': ehInside .* LineString"
+    ):
         matcher.add_many(table)
     check_unchanged(matcher)
 
@@ -139,7 +143,9 @@ def test_a_relation_that_takes_areas_refuses_a_line_by_its_row() -> None:
 def test_a_bad_filter_shows_its_row_and_itself() -> None:
     matcher = watched_matcher()
     table = pa.table({"id": ["x", "y"], "filter": ["n > 0", "n >< 1"]})
-    with pytest.raises(InvalidInput, match=r"row 1, column 'filter': .*character 3.*'n >< 1'"):
+    with pytest.raises(
+        InvalidInput, match=r"row 1, id 'y', column 'filter': .*character 3.*'n >< 1'"
+    ):
         matcher.add_many(table)
     check_unchanged(matcher)
 
@@ -147,7 +153,7 @@ def test_a_bad_filter_shows_its_row_and_itself() -> None:
 def test_rows_are_counted_through_all_batches() -> None:
     matcher = watched_matcher()
     table = pa.table({"id": list("abcde"), "filter": ["n > 0"] * 4 + ["n >"]})
-    with pytest.raises(InvalidInput, match="table, row 4, column 'filter'"):
+    with pytest.raises(InvalidInput, match="table, row 4, id 'e', column 'filter'"):
         matcher.add_many(table.to_reader(max_chunksize=2))
     check_unchanged(matcher)
 
@@ -156,7 +162,7 @@ def test_a_taken_id_is_named_by_its_row_though_rows_before_it_were_left_out() ->
     matcher = watched_matcher()
     shapes = [None, SQUARE.wkb, SQUARE.wkb]
     table = pa.table({"code": ["x", "y", "old"], "geometry": shapes})
-    with pytest.raises(InvalidInput, match=r"table, row 2, column 'code': .*'old' is taken"):
+    with pytest.raises(InvalidInput, match=r"table, row 2, id 'old': .*'old' is taken"):
         matcher.add_many(table, id="code", repair=True)
     check_unchanged(matcher)
 

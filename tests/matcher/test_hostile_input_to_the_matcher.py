@@ -60,7 +60,7 @@ def test_an_id_that_is_no_text_is_refused() -> None:
 @pytest.mark.parametrize("column", ["where", "relation", "attribute"])
 def test_what_goes_with_a_geometry_is_refused_beside_a_filter(column: str) -> None:
     rows = pa.table({"id": ["a"], "filter": ["x > 1"], column: ["y > 1"]})
-    with pytest.raises(InvalidInput, match=rf"row 0, column '{column}': 'y > 1' goes with"):
+    with pytest.raises(InvalidInput, match=rf"row 0, id 'a', column '{column}': 'y > 1' goes with"):
         Matcher().add_many(rows)
     with pytest.raises(InvalidInput, match=rf"subscription 'a': `{column}`"):
         Matcher().add("a", "x > 1", **{column: "y > 1"})  # type: ignore[arg-type]

@@ -208,7 +208,9 @@ def test_a_geometry_beyond_repair_is_refused_by_name(
 
 def test_an_invalid_geometry_is_refused_by_name_and_place() -> None:
     event = read_event({"area": BOW_TIE}, place="row 3")
-    message = r"^row 3, attribute 'area': invalid Polygon: self-intersection at \(1, 1\)$"
+    message = (
+        r"^row 3, attribute 'area': invalid Polygon: self-intersection at \(1, 1\); repair=True"
+    )
     with pytest.raises(InvalidInput, match=message):
         event.geometry("area")
 

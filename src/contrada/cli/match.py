@@ -3,6 +3,7 @@
 import argparse
 import time
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from contrada.cli.outputs import (
     STDOUT,
     BadRow,
     check_outputs,
+    hear_bad,
     open_answer,
     open_bad_rows,
     plain_schema,
@@ -26,6 +28,7 @@ from contrada.cli.report import Report
 from contrada.cli.terminal import one_line, say, show
 from contrada.errors import InvalidInput
 from contrada.files import Rows, read_rows
+from contrada.files.reading import name_layer
 from contrada.matcher import Matcher
 from contrada.matcher.run import MatchedBatch
 from contrada.matching.engines import DEFAULT_ENGINE, ENGINE_LINES, ENGINES
@@ -89,6 +92,12 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--event-id", metavar="COLUMN", help="column of event ids (default: id, else row numbers)"
     )
+    parser.add_argument("--layer", metavar="NAME", help="layer of EVENTS (default: its only one)")
+    parser.add_argument(
+        "--subscriptions-layer",
+        metavar="NAME",
+        help="layer of SUBSCRIPTIONS (default: its only one)",
+    )
     parser.add_argument(
         "--threads", type=int, metavar="N", help="how many threads (default: one for each core)"
     )
@@ -106,6 +115,11 @@ def add_parser(commands: Any) -> None:
         "--quarantine",
         metavar="FILE",
         help="write bad event rows to .parquet, .csv or .jsonl and go on (default: refuse them)",
+    )
+    parser.add_argument(
+        "--quarantine-subscriptions",
+        metavar="FILE",
+        help="write bad subscription rows there likewise, and go on without them",
     )
     parser.add_argument(
         "--map", metavar="FILE", help="draw the result: .html (offline) or .png (default: no map)"
@@ -178,6 +192,7 @@ def run(options: argparse.Namespace) -> None:
     if options.threads is not None and options.threads < 1:
         raise InvalidInput(f"--threads {options.threads}: must be at least 1")
     require_tqdm()
+    _name_layers(options)
     check_outputs(options)
     _check_together(options)
     if options.spark is not None:
@@ -191,6 +206,17 @@ def run(options: argparse.Namespace) -> None:
     show(report, on_stderr=to_stdout or options.json)
     if options.json:
         show(report.as_json())
+
+
+def _name_layers(options: argparse.Namespace) -> None:
+    """Put the layers that were asked for into the names of the files."""
+    for file, option in (("events", "layer"), ("subscriptions", "subscriptions_layer")):
+        layer = getattr(options, option)
+        if layer is not None:
+            try:
+                setattr(options, file, name_layer(getattr(options, file), layer))
+            except InvalidInput as error:
+                raise error.within(f"--{option.replace('_', '-')} {layer}") from None
 
 
 def _check_together(options: argparse.Namespace) -> None:
@@ -212,14 +238,11 @@ def _check_together(options: argparse.Namespace) -> None:
 
 def match_here(options: argparse.Namespace) -> Report:
     """Match in this process, batch by batch."""
-    matcher, rows = load(options)
+    subscriptions = open_subscriptions(options)
+    matcher, rows = load(options, subscriptions)
     report = Report()
     bad: list[BadRow] = []
-
-    def hear(row: int, id_: Id | None, reason: str) -> None:
-        if not reason.startswith("mended: "):
-            bad.append((row, None if id_ is None else str(id_), reason))
-
+    hear = hear_bad(bad)
     kept = read_wanted(options).events.values()
     is_lenient = options.quarantine is not None
     run_ = matcher.run(rows, options.event_id, options.repair, is_lenient, hear, kept)
@@ -230,7 +253,8 @@ def match_here(options: argparse.Namespace) -> Report:
     with ExitStack() as stack:
         crs = rows.crs or matcher.crs
         write = open_answer(stack, options.output, schema, crs, keeping.geometries)
-        write_bad = open_bad_rows(stack, options.quarantine)
+        write_bad = open_bad_rows(stack, options.quarantine, rows)
+        subscriptions.write_bad(stack, options.quarantine_subscriptions)
         with bar("matching", rows.count, "events") as progress:
             for matched in run_.matched(options.threads):
                 pairs = run_.as_pairs(matched)
@@ -252,7 +276,29 @@ def match_here(options: argparse.Namespace) -> Report:
     return report
 
 
-def load(options: argparse.Namespace) -> tuple[Matcher, Rows]:
+@dataclass(frozen=True, slots=True)
+class SubscriptionFile:
+    """The rows of the file of subscriptions, and those that were left out when it was read."""
+
+    rows: Rows
+    bad: list[BadRow] = field(default_factory=list)
+
+    def bad_rows(self) -> list[int]:
+        """Give the numbers of the rows that were left out."""
+        return [row for row, _, _ in self.bad]
+
+    def write_bad(self, stack: ExitStack, path: str | None) -> None:
+        """Write the rows that were left out, if a file was asked for."""
+        open_bad_rows(stack, path, self.rows)(self.bad)
+
+
+def open_subscriptions(options: argparse.Namespace) -> SubscriptionFile:
+    """Open the file of subscriptions."""
+    with saying(f"reading subscriptions from {options.subscriptions}"):
+        return SubscriptionFile(read_rows(options.subscriptions))
+
+
+def load(options: argparse.Namespace, subscriptions: SubscriptionFile) -> tuple[Matcher, Rows]:
     """Open the events and read the subscriptions."""
     matcher = Matcher(options.engine)
     with saying(f"reading events from {options.events}"):
@@ -263,7 +309,13 @@ def load(options: argparse.Namespace) -> tuple[Matcher, Rows]:
         )
     check_keep(options, rows)
     with saying(f"reading subscriptions from {options.subscriptions}"):
-        matcher.add_many(options.subscriptions, id=options.id, repair=options.repair)
+        matcher.add_many(
+            subscriptions.rows,
+            id=options.id,
+            repair=options.repair,
+            quarantine=options.quarantine_subscriptions is not None,
+            on_bad=hear_bad(subscriptions.bad),
+        )
     _note_unknown(matcher, rows, options.strict)
     return matcher, rows
 
@@ -290,7 +342,7 @@ def fill(report: Report, matcher: Matcher, options: argparse.Namespace) -> None:
     for name, count in report.figures().items():
         if name.endswith(("mended", "left_out")) and count is not None:
             setattr(report, name, count + stats[name])
-    for name in ("output", "quarantine", "map"):
+    for name in ("output", "quarantine", "quarantine_subscriptions", "map"):
         path = getattr(options, name)
         if path and path != STDOUT:
             report.files[name] = path

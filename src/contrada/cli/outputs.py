@@ -1,4 +1,4 @@
-"""The files that `contrada match` writes: pairs, and bad event rows.
+"""The files that `contrada match` writes: pairs, and bad rows of events and subscriptions.
 
 What can be refused about them is refused before anything runs.
 """
@@ -16,10 +16,14 @@ from contrada.cli.overwriting import refuse_overwriting
 from contrada.cli.terminal import writing_stdout
 from contrada.files import Output, Rows, open_output
 from contrada.files.text_writer import CsvWriter
+from contrada.matching.subscribing import OnBad
 from contrada.model.event import GEOMETRY
+from contrada.model.subscription import Id
 
-BadRow = tuple[int | None, str | None, str]
-BAD_ROWS = pa.schema([("row", pa.int64()), ("id", pa.string()), ("reason", pa.string())])
+BadRow = tuple[int, str | None, str]  # its number, its id, and the reason
+BAD_ROWS = pa.schema(
+    [("row", pa.int64()), ("line", pa.int64()), ("id", pa.string()), ("reason", pa.string())]
+)
 STDOUT = "-"
 
 Write = Callable[[pa.RecordBatch], None]
@@ -28,18 +32,18 @@ Write = Callable[[pa.RecordBatch], None]
 def check_outputs(options: argparse.Namespace) -> None:
     """Refuse files that cannot be written, that are inputs as well, or that are asked for twice."""
     outputs = {}
-    for name in ("output", "quarantine", "map"):
+    for name in ("output", "quarantine", "quarantine_subscriptions", "map"):
         path = getattr(options, name)
         if path is None or (name == "output" and path == STDOUT):
             continue
         if name == "map":
             check_map_path(path)
-        elif name == "quarantine":
+        elif name.startswith("quarantine"):
             open_output(path, BAD_ROWS)
         else:
             names = ["event", *([GEOMETRY] if wants_geometry(path) else [])]
             _open_pairs_file(path, pa.schema([(name, pa.binary()) for name in names]), None, ())
-        outputs[f"--{name}"] = path
+        outputs[f"--{name.replace('_', '-')}"] = path
     refuse_overwriting((options.subscriptions, options.events), outputs)
 
 
@@ -96,18 +100,30 @@ def _open_pairs_file(
     return open_output(path, schema, geometry_column=primary, more_geometries=others, crs=crs)
 
 
-def open_bad_rows(stack: ExitStack, path: str | None) -> Callable[[list[BadRow]], None]:
-    """Open the quarantine; give the function that writes bad rows to it."""
+def open_bad_rows(stack: ExitStack, path: str | None, rows: Rows) -> Callable[[list[BadRow]], None]:
+    """Open the quarantine; give the function that writes bad rows of a file to it."""
     if path is None:
         return lambda _: None
     output = stack.enter_context(open_output(path, BAD_ROWS))
+    find_line = rows.line_finder()
 
     def write(bad: list[BadRow]) -> None:
-        columns = zip(*bad, strict=True) if bad else ((), (), ())
+        described = [(row, find_line(row), id_, reason) for row, id_, reason in sorted(bad)]
+        columns = zip(*described, strict=True) if described else ((),) * len(BAD_ROWS)
         arrays = [pa.array(c, f.type) for c, f in zip(columns, BAD_ROWS, strict=True)]
         output.write(pa.table(arrays, schema=BAD_ROWS))
 
     return write
+
+
+def hear_bad(bad: list[BadRow]) -> OnBad:
+    """Give the function that takes down the rows which are left out, not those that are mended."""
+
+    def hear(row: int, id_: Id | None, reason: str) -> None:
+        if not reason.startswith("mended: "):
+            bad.append((row, None if id_ is None else str(id_), reason))
+
+    return hear
 
 
 def primary_geometry(rows: Rows) -> str:

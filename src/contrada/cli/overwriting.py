@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from contrada.errors import InvalidInput
-from contrada.files.reading import is_part_name, list_files
+from contrada.files.reading import find_path, is_part_of, list_files
 
 
 def refuse_overwriting(inputs: Iterable[str], outputs: Mapping[str, str]) -> None:
@@ -19,10 +19,10 @@ def refuse_overwriting(inputs: Iterable[str], outputs: Mapping[str, str]) -> Non
     for name in inputs:
         with suppress(OSError, InvalidInput):  # whoever reads it says what is wrong
             for file in list_files(name):
-                shown = name if os.path.realpath(name) == os.path.realpath(file) else file
+                shown = name if find_path(name).resolve() == file.resolve() else file
                 taken |= dict.fromkeys(_identities(file), f"the input {shown}")
-            if Path(name).is_dir():
-                folders[Path(name).resolve()] = name
+            if find_path(name).is_dir():
+                folders[find_path(name).resolve()] = name
     for option, name in outputs.items():
         owner = next((taken[key] for key in _identities(Path(name)) if key in taken), None)
         owner = owner or _find_folder(Path(name), folders)
@@ -44,6 +44,6 @@ def _find_folder(output: Path, folders: Mapping[Path, str]) -> str | None:
     """Find the folder among whose files an output would be read."""
     real = Path(os.path.realpath(output))
     for folder, name in folders.items():
-        if real.is_relative_to(folder) and is_part_name(real.relative_to(folder)):
+        if real.is_relative_to(folder) and is_part_of(folder, real.relative_to(folder)):
             return f"a part of the input {name}"
     return None

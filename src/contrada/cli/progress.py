@@ -23,7 +23,7 @@ def require_tqdm() -> None:
         import tqdm  # noqa: F401
     except ImportError as error:
         raise MissingPackage(
-            'this command needs tqdm, which is not installed: pip install "contrada[cli]"'
+            "this command needs tqdm, which is not installed: pip install tqdm"
         ) from error
 
 

@@ -15,7 +15,7 @@ import pyarrow.parquet
 
 from contrada.cli.drawing import MapSketch
 from contrada.cli.keeping import Keeping, read_wanted
-from contrada.cli.match import draw, fill, load
+from contrada.cli.match import draw, fill, load, open_subscriptions
 from contrada.cli.outputs import (
     BadRow,
     open_answer,
@@ -37,7 +37,7 @@ from contrada.cli.spark_start import (
 )
 from contrada.cli.terminal import say
 from contrada.errors import InvalidInput
-from contrada.files import Rows, read_rows
+from contrada.files import Rows
 from contrada.matcher import Matcher
 from contrada.matcher.keeping import Side
 from contrada.matcher.run import MatchRun
@@ -64,14 +64,20 @@ def match_on_spark(options: argparse.Namespace) -> Report:
         raise InvalidInput(f"--engine {options.engine} does not go with --spark")
     check_master("--spark", options.spark)
     config = read_conf(options.conf)
-    matcher, events = load(options)
+    subscriptions = open_subscriptions(options)
+    matcher, events = load(options, subscriptions)
     run = _plan_run(matcher, events, options)
     keeping = Keeping(options, run)
     read = {path for name in matcher.freeze().attributes for path in paths_of(name)}
     kept = list(dict.fromkeys(keeping.events.columns.values()))
     source = Source(events, options.events, options.event_id, read, kept)
-    subscriptions = read_rows(options.subscriptions)
-    rows = Source(subscriptions, options.subscriptions, options.id, SUBSCRIPTION_COLUMNS)
+    rows = Source(
+        subscriptions.rows,
+        options.subscriptions,
+        options.id,
+        SUBSCRIPTION_COLUMNS,
+        without=[] if options.quarantine_subscriptions is None else subscriptions.bad_rows(),
+    )
     with our_errors(), our_log():
         say(f"starting Spark on {options.spark}")
         spark = start(options.spark, config, "starting Spark")
@@ -82,7 +88,9 @@ def match_on_spark(options: argparse.Namespace) -> Report:
                 events_left_out=counts.set_aside,
                 events_mended=None if options.repair else 0,
             )
-            _collect(options, matcher, source, Path(folder) / _MATCHES, run, keeping, report)
+            with ExitStack() as stack:
+                subscriptions.write_bad(stack, options.quarantine_subscriptions)
+                _collect(options, matcher, source, Path(folder) / _MATCHES, run, keeping, report)
     return report
 
 
@@ -156,7 +164,7 @@ def _collect(
     with ExitStack() as stack:
         crs = source.rows.crs or matcher.crs
         write = open_answer(stack, options.output, schema, crs, keeping.geometries)
-        write_bad = open_bad_rows(stack, options.quarantine)
+        write_bad = open_bad_rows(stack, options.quarantine, source.rows)
         for batch in _read_answer(matches, not keeping.is_slim):
             is_good = batch.column(schema.names[1]).is_valid()
             good, bad = batch.filter(is_good), batch.filter(pc.invert(is_good))

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet
 
 from contrada.cli.outputs import primary_geometry
 from contrada.cli.progress import bar
 from contrada.cli.spark_start import is_one_machine
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows
 from contrada.matcher.run import choose_id_column
 from contrada.matching.ids import read_id_column
@@ -41,9 +42,11 @@ class Source:
         id_column: str | None,
         wanted: Collection[str],
         kept: Collection[str] = (),
+        without: Collection[int] = (),
     ) -> None:
-        """Take the ids from a column, or else number the rows."""
-        self.id_column = choose_id_column(rows, id_column) or ROW
+        """Take the ids from a column, or else number the rows; leave out those in `without`."""
+        self.id_column = choose_id_column(rows, id_column, Remedy.EVENT_ID) or ROW
+        self._without = without
         self._path = Path(path)
         self._primary = primary_geometry(rows)
         needed = {self.id_column, self._primary, *wanted}
@@ -76,7 +79,7 @@ class Source:
 
     def _is_plain_parquet(self) -> bool:
         """Tell whether Spark reads the file itself just as we do."""
-        if self._path.suffix.lower() not in {".parquet", ".geoparquet"}:
+        if self._path.suffix.lower() not in {".parquet", ".geoparquet"} or self._without:
             return False
         if not self._path.is_file() or self._primary != GEOMETRY:
             return False
@@ -108,7 +111,8 @@ class Source:
                     columns[alias] = batch.column(name).cast(self._carried_type(name), safe=False)
                 columns[ROW] = pa.array(range(first_row, first_row + batch.num_rows))
                 table = pa.table([columns[name] for name in schema.names], names=schema.names)
-                writer.write_table(table.cast(schema, safe=False))
+                kept = pc.invert(pc.is_in(columns[ROW], pa.array(self._without, pa.int64())))
+                writer.write_table(table.filter(kept).cast(schema, safe=False))
                 first_row += batch.num_rows
                 progress.update(batch.num_rows)
 

@@ -79,7 +79,7 @@ def our_errors() -> Iterator[None]:
         found = _OUR_ERROR.findall(str(error))
         if not found or isinstance(error, ContradaError):
             raise
-        raise InvalidInput(without_copy(found[-1])) from None
+        raise InvalidInput.read(without_copy(found[-1])) from None
 
 
 def without_copy(message: str) -> str:

@@ -42,9 +42,11 @@ def say(text: object) -> None:
     print(visible(text), file=sys.stderr, flush=True)
 
 
-def complain(text: object) -> None:
-    """Tell on stderr, in one line, what went wrong."""
+def complain(text: object, *more: object) -> None:
+    """Tell on stderr, in one line, what went wrong; what is said beyond it has a line each."""
     say(f"contrada: {one_line(text)}")
+    for line in more:
+        say(one_line(line))
 
 
 def show(text: object, *, on_stderr: bool = False) -> None:

@@ -16,6 +16,8 @@ import shapely
 from contrada.files.rows import Rows, keep_columns
 from contrada.files.sheet import RowTooLong, Sheet, open_sheet
 from contrada.files.text_types import ColumnTypes, convert, to_coordinates
+from contrada.model.geometry import tell_fault
+from contrada.showing import brief
 
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 WKT_NAMES = ("geometry", "wkt", "geom", "the_geom")
@@ -48,7 +50,7 @@ class Plan:
     def column(self, name: str, cells: pa.RecordBatch) -> pa.Array:
         """Give one column of the schema, from a batch of cells."""
         if name == "geometry" and self.position:
-            return _to_points(*(cells.column(part) for part in self.position))
+            return _to_points(cells, *self.position)
         if name in self.impure:
             return to_coordinates(cells.column(name))
         source = self.wkt if name == "geometry" and self.wkt else name
@@ -80,7 +82,16 @@ def read_delimited(
 
     is_spatial = (plan.wkt or plan.position) and "geometry" in schema.names
     geometries = ("geometry",) if is_spatial else ()
-    return Rows(name, schema, geometries, None, sheet.count, batch_rows, deliver)
+    return Rows(
+        name,
+        schema,
+        geometries,
+        None,
+        sheet.count,
+        batch_rows,
+        deliver,
+        _open_lines=sheet.first_lines,
+    )
 
 
 def _survey(sheet: Sheet) -> tuple[Sheet, dict[str, pa.DataType]]:
@@ -152,16 +163,18 @@ def _is_mostly_numbers(sheet: Sheet, column: str) -> bool:
     return balance >= 0
 
 
-def _to_points(x_cells: pa.Array, y_cells: pa.Array) -> pa.Array:
-    """Encode points as WKB: null where a coordinate is missing, text where one is no number."""
+def _to_points(cells: pa.RecordBatch, x_column: str, y_column: str) -> pa.Array:
+    """Encode points as WKB: null where a coordinate is missing, a fault where one is no number."""
+    x_cells, y_cells = cells.column(x_column), cells.column(y_column)
     x, y = to_coordinates(x_cells), to_coordinates(y_cells)
     xs, ys = (np.asarray(values.to_numpy(zero_copy_only=False)) for values in (x, y))
     is_missing = np.asarray(x.is_null()) | np.asarray(y.is_null())
     encoded = np.array(shapely.to_wkb(shapely.points(xs, ys)), dtype=object)
     is_bad = np.zeros(len(encoded), bool)
-    for cells, values in ((x_cells, x), (y_cells, y)):
-        is_bad |= np.asarray(cells.is_valid()) & np.asarray(values.is_null())
-    for row in np.flatnonzero(is_bad):
-        texts = (str(cells[row].as_py() or "").strip() for cells in (x_cells, y_cells))
-        encoded[row] = f"POINT ({' '.join(texts)})".encode()
+    for column, texts, values in ((y_column, y_cells, y), (x_column, x_cells, x)):
+        is_other = np.asarray(texts.is_valid()) & np.asarray(values.is_null())
+        for row in np.flatnonzero(is_other).tolist():
+            shown = brief(texts[row].as_py())
+            encoded[row] = tell_fault(f"column {column!r}: {shown} is not a number")
+        is_bad |= is_other
     return pa.array(encoded, pa.binary(), mask=is_missing & ~is_bad)

@@ -23,16 +23,25 @@ def read_geojson(path: Path, name: str, *, batch_rows: int, columns: Sequence[st
         with path.open("rb") as file:
             yield from _read_features(JsonWindow(file, name), members, name)
 
+    def open_lines() -> Iterator[int]:
+        with path.open("rb") as file:
+            window = JsonWindow(file, name)
+            for _ in _read_features(window, {}, name):
+                yield window.marked_line
+
     def find_crs(_: Survey) -> str | None:
         return _find_crs(members, name)
 
-    return read_json_rows(name, open_records, find_crs, batch_rows=batch_rows, columns=columns)
+    return read_json_rows(
+        name, open_records, open_lines, find_crs, batch_rows=batch_rows, columns=columns
+    )
 
 
 def _read_features(window: JsonWindow, members: dict[str, Any], name: str) -> Iterator[Record]:
     """Read the Features, and into `members` what stands beside them, in whatever order."""
     is_collection = False
     length_all = 0
+    window.mark()
     window.take("{")
     while window.peek() != "}":
         if window.peek() not in ('"', ""):
@@ -69,6 +78,7 @@ def _read_features(window: JsonWindow, members: dict[str, Any], name: str) -> It
 def _read_list(window: JsonWindow) -> Iterator[Record]:
     window.take("[")
     while window.peek() != "]":
+        window.mark()
         yield window.value()
         if window.peek() != ",":
             break

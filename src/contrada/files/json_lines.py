@@ -26,7 +26,14 @@ def read_json_lines(
             for line, text in _split(file, name):
                 yield _decode(text, line, name), len(text)
 
-    return read_json_rows(name, open_records, _find_crs, batch_rows=batch_rows, columns=columns)
+    def open_lines() -> Iterator[int]:
+        with path.open("rb") as file:
+            for line, _ in _split(file, name):
+                yield line
+
+    return read_json_rows(
+        name, open_records, open_lines, _find_crs, batch_rows=batch_rows, columns=columns
+    )
 
 
 def _find_crs(survey: Survey) -> str | None:

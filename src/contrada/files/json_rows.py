@@ -88,12 +88,16 @@ class Survey:
 def read_json_rows(
     name: str,
     open_records: Callable[[], Iterator[Record]],
+    open_lines: Callable[[], Iterator[int]],
     find_crs: Callable[[Survey], str | None],
     *,
     batch_rows: int,
     columns: Sequence[str] | None,
 ) -> Rows:
-    """Read the rows of JSON objects that `open_records` gives from the start at every call."""
+    """Read the rows of JSON objects that `open_records` gives from the start at every call.
+
+    `open_lines` gives the line at which each of them begins.
+    """
     survey = Survey(name)
     for value, _ in open_records():
         survey.see(_to_row(value, survey.count, name))
@@ -124,7 +128,17 @@ def read_json_rows(
         def narrow(columns: Sequence[str], attributes: Set[str]) -> Rows:
             return select({column: kinds[column].narrowed(attributes) for column in columns})
 
-        return Rows(name, schema, tuple(geometries), crs, survey.count, rows_max, deliver, narrow)
+        return Rows(
+            name,
+            schema,
+            tuple(geometries),
+            crs,
+            survey.count,
+            rows_max,
+            deliver,
+            narrow,
+            open_lines,
+        )
 
     return select(kinds)
 

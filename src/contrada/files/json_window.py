@@ -38,6 +38,8 @@ class JsonWindow:
         self._is_last = False
         self._line = 1
         self._column = 1
+        self._counted = 0  # how far into the text `_line` counts
+        self.marked_line = 1
 
     def peek(self) -> str:
         """Give the next character that is not blank; empty at the end of the file."""
@@ -47,6 +49,11 @@ class JsonWindow:
             if self._at < len(self._text) or self._is_last:
                 return self._text[self._at : self._at + 1]
             self._fill()
+
+    def mark(self) -> None:
+        """Note in `marked_line` the line of the next character that is not blank."""
+        self.peek()
+        self.marked_line = self._count_lines()
 
     def take(self, character: str) -> None:
         """Step over the next character, which must be this one."""
@@ -105,11 +112,15 @@ class JsonWindow:
             byte = self._bytes_read + len(chunk) - len(fault.object) + fault.start
             raise InvalidInput(f"{self._name}: not UTF-8 at byte {byte}: {fault.reason}") from fault
         self._bytes_read += len(chunk)
-        self._at = 0
+        self._at = self._counted = 0
 
     def _place(self) -> tuple[int, int]:
-        passed = self._text[: self._at]
-        lines = passed.count("\n")
-        if not lines:
-            return self._line, self._column + self._at
-        return self._line + lines, self._at - passed.rindex("\n")
+        line_end = self._text.rfind("\n", 0, self._at)
+        column = self._column + self._at if line_end < 0 else self._at - line_end
+        return self._count_lines(), column
+
+    def _count_lines(self) -> int:
+        """Give the line of the cursor; what has been counted is not counted again."""
+        self._line += self._text.count("\n", self._counted, self._at)
+        self._counted = self._at
+        return self._line

@@ -2,15 +2,22 @@
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, MissingPackage
 from contrada.files import delimited, geojson, json_lines, parquet, snapshot, vector
 from contrada.files.arrow import read_table
 from contrada.files.parquet import is_part_name
 from contrada.files.rows import Rows
+from contrada.files.vector_formats import (
+    FOLDER_SUFFIX,
+    find_suffix,
+    list_drivers,
+    list_side_files,
+)
 
-__all__ = ["is_part_name", "list_files", "read_rows"]
+__all__ = ["find_path", "is_part_of", "list_files", "name_layer", "read_rows"]
 
 Reader = Callable[..., Rows]
 
@@ -22,10 +29,12 @@ def read_rows(
 
     `source` is a path, anything with `__arrow_c_stream__` or `__arrow_c_array__` (pyarrow,
     polars, DuckDB, pandas) or a GeoDataFrame. `columns` names those to read, in this order.
-    A GeoPackage of several layers is asked for one as `roads.gpkg|layername=main`.
+    Rows stay as they are. One of several layers is asked for as `roads.gpkg|layername=main`.
     """
     if batch_rows < 1:
         raise InvalidInput(f"batch_rows must be at least 1, not {batch_rows}")
+    if isinstance(source, Rows):
+        return source
     if isinstance(source, (str, os.PathLike)):
         return _read_file(os.fsdecode(source), batch_rows, columns)
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
@@ -36,20 +45,42 @@ def read_rows(
 
 
 def list_files(name: str) -> list[Path]:
-    """List the files that are read for a path: itself, or the parts of a folder."""
-    path = _find_path(name)
-    return parquet.list_parts(path) if path.is_dir() else [path]
+    """List the files that are read for a path: itself and those beside it, or a folder's parts."""
+    path = find_path(name)
+    if not path.is_dir():
+        return [path, *list_side_files(path)]
+    if _is_geodatabase(path):
+        return [file for file in path.rglob("*") if file.is_file()]
+    return parquet.list_parts(path)
 
 
-def _find_path(name: str) -> Path:
+def is_part_of(folder: Path, inside: Path) -> bool:
+    """Tell whether a file of this name would be read with the folder."""
+    return _is_geodatabase(folder) or is_part_name(inside)
+
+
+def name_layer(name: str, layer: str) -> str:
+    """Give the name of one layer of a file; refuse a file whose format has none."""
+    if vector.LAYER_MARK in name:
+        raise InvalidInput(f"{name} names a layer itself")
+    if _find_reader(Path(name), name) is not vector.read_vector:
+        raise InvalidInput(f"{name}: this format has no layers")
+    return f"{name}{vector.LAYER_MARK}{layer}"
+
+
+def find_path(name: str) -> Path:
     """Give the path without the layer that it may name."""
-    bare = Path(name.partition(vector.LAYER_MARK)[0])
-    return bare if bare.suffix.lower() in vector.SUFFIXES else Path(name)
+    bare, mark, _ = name.partition(vector.LAYER_MARK)
+    return Path(bare if mark and not Path(name).exists() else name)
+
+
+def _is_geodatabase(folder: Path) -> bool:
+    return folder.suffix.lower() == FOLDER_SUFFIX
 
 
 def _read_file(name: str, batch_rows: int, columns: Sequence[str] | None) -> Rows:
-    path = _find_path(name)
     try:
+        path = find_path(name)
         reader = _find_reader(path, name)
         if not path.exists():
             raise InvalidInput(f"{name}: no such file")
@@ -59,13 +90,23 @@ def _read_file(name: str, batch_rows: int, columns: Sequence[str] | None) -> Row
 
 
 def _find_reader(path: Path, name: str) -> Reader:
-    if path.is_dir():
+    if path.is_dir() and not _is_geodatabase(path):
         return parquet.read_parquet
     readers = _readers()
     for suffix, reader in readers.items():
         if path.name.lower().endswith(suffix):
             return reader
-    raise InvalidInput(f"{name}: unknown suffix; known are: {', '.join(readers)}")
+    if find_suffix(path) is not None:
+        return vector.read_vector
+    known = ", ".join([*readers, *_vector_suffixes()])
+    raise InvalidInput(f"{name}: unknown suffix; known are: {known}")
+
+
+def _vector_suffixes() -> list[str]:
+    """List the suffixes that the installed GDAL reads; none where there is no GDAL."""
+    with suppress(MissingPackage):
+        return [*list_drivers(), ".zip"]
+    return []
 
 
 def _readers() -> dict[str, Reader]:
@@ -74,6 +115,5 @@ def _readers() -> dict[str, Reader]:
         **dict.fromkeys(geojson.SUFFIXES, geojson.read_geojson),
         **dict.fromkeys(json_lines.SUFFIXES, json_lines.read_json_lines),
         **dict.fromkeys(delimited.SUFFIXES, delimited.read_delimited),
-        **dict.fromkeys(vector.SUFFIXES, vector.read_vector),
         **dict.fromkeys(snapshot.SUFFIXES, snapshot.read_snapshot),
     }

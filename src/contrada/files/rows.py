@@ -5,7 +5,9 @@ Rows are counted from 0, as default ids are; lines of a text file from 1, as edi
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import pyarrow as pa
 
@@ -33,6 +35,7 @@ class Rows:
     _narrow: Callable[[Sequence[str], Set[str]], "Rows"] | None = field(
         default=None, repr=False, compare=False
     )
+    _open_lines: Callable[[], Iterator[int]] | None = field(default=None, repr=False, compare=False)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Give the rows from the start; what can be read only once refuses a second call."""
@@ -53,6 +56,32 @@ class Rows:
         """Give the same rows with all columns, whichever are asked for later."""
         return replace(self, _narrow=None)
 
+    def line_finder(self) -> Callable[[int], int | None]:
+        """Give a function that finds the line of a text file at which a row begins.
+
+        It finds None where there are no lines, and goes through the file once as long as it is
+        asked in the order of the rows.
+        """
+        if self._open_lines is None:
+            return lambda _: None
+        open_lines = self._open_lines
+        lines, at = open_lines(), 0
+
+        def find(row: int) -> int | None:
+            nonlocal lines, at
+            if row < at:
+                lines, at = open_lines(), 0
+            skipped, at = row - at, row + 1
+            with suppress(InvalidInput, OSError):  # the file may have changed since
+                return next(islice(lines, skipped, None), None)
+            return None
+
+        return find
+
+    def place(self, row: int) -> str:
+        """Say where a row is: the file, with the line as editors count it where there are any."""
+        return f"{self.name}, {place_of(row, self.line_finder()(row))}"
+
     def _refuse_damage(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         row = 0
         try:
@@ -61,6 +90,11 @@ class Rows:
                 row += batch.num_rows
         except (pa.ArrowException, OSError) as fault:
             raise InvalidInput(f"{self.name}: cannot read on after row {row}: {fault}") from fault
+
+
+def place_of(row: int, line: int | None) -> str:
+    """Say where in a file a row is."""
+    return f"row {row}" if line is None else f"line {line} (row {row})"
 
 
 def keep_columns(schema: pa.Schema, columns: Sequence[str] | None, name: str) -> list[str]:

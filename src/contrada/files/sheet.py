@@ -4,6 +4,7 @@ import csv
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -69,6 +70,10 @@ class Sheet:
                 raise self.fault(swallowed.reason)
             if swallowed is not None:
                 warnings.warn(f"{self.name}: {swallowed.reason}", stacklevel=2)
+
+    def first_lines(self) -> Iterator[int]:
+        """Give the line at which each row begins."""
+        return islice(self._scan().first_lines(), 1, None)
 
     def fault(self, reason: str) -> InvalidInput:
         """Say what to raise for this file."""

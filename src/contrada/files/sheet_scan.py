@@ -9,6 +9,7 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import IO, cast
 
@@ -16,12 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import InvalidInput
+from contrada.kernels.boxtree import Ints
 from contrada.kernels.delimiting import (
     CELLS,
     FAULT,
     LINE,
+    LISTED,
     MODE,
     NO_FAULT,
+    NO_LIST,
     OTHER_CELLS,
     QUOTE_LINE,
     QUOTED,
@@ -79,6 +83,16 @@ class SheetScan:
         self._state = start_rows()
         return self._scan(stops=True)
 
+    def first_lines(self) -> Iterator[int]:
+        """Scan the whole file again and give the line at which each row begins, the header too."""
+        self._state = start_rows()
+        with open_bytes(self.path) as file:
+            for block in chain(self._blocks(file), [b"\n"]):  # the last line may have no end
+                lines = np.empty(len(block), np.int64)
+                self._state[LISTED] = 0
+                self._go_on(block, 0, stops=False, lines=lines)
+                yield from lines[: self._state[LISTED]].tolist()
+
     def _scan(self, *, stops: bool) -> Iterator[Suspect]:
         held = b""  # the row at hand, as far as it lies in blocks before this one
         with open_bytes(self.path) as file:
@@ -108,10 +122,10 @@ class SheetScan:
                 f"{self.name}: line {self._state[QUOTE_LINE]}: a quote is not closed"
             )
 
-    def _go_on(self, block: bytes, at: int, stops: bool) -> int:
+    def _go_on(self, block: bytes, at: int, stops: bool, lines: Ints = NO_LIST) -> int:
         kinds = kinds_of_bytes(self.delimiter)
         array = np.frombuffer(block, np.uint8)
-        at = scan_rows(array, at, kinds, self.columns, ROW_BYTES_MAX, stops, self._state)
+        at = scan_rows(array, at, kinds, self.columns, ROW_BYTES_MAX, stops, self._state, lines)
         if self._state[FAULT] not in (NO_FAULT, SUSPECT):
             near = block[at - 1 : at + 19].decode(errors="replace")
             raise InvalidInput(f"{self.name}: {self._explain(near)}")

@@ -1,32 +1,44 @@
-"""FlatGeobuf and GeoPackage, through pyogrio."""
+"""Vector formats of GDAL, through pyogrio: FlatGeobuf, GeoPackage, shapefiles and many more."""
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from contrada.errors import InvalidInput, MissingPackage
+from contrada.errors import InvalidInput, Remedy
 from contrada.files.arrow import Layout, lay_out
+from contrada.files.crs import spell_crs
 from contrada.files.rows import Rows
+from contrada.files.vector_formats import (
+    check_driver,
+    check_file,
+    find_suffix,
+    gdal_path,
+    import_pyogrio,
+)
+from contrada.showing import listed
 
-SUFFIXES = (".fgb", ".gpkg")
 LAYER_MARK = "|layername="  # as QGIS writes it
-MAGIC = {".fgb": (b"fgb", "FlatGeobuf"), ".gpkg": (b"SQLite format 3\0", "GeoPackage")}
 TIMESTAMP = pa.timestamp("us", "UTC")
 
 
 def read_vector(path: Path, name: str, *, batch_rows: int, columns: Sequence[str] | None) -> Rows:
-    """Read a FlatGeobuf file or one layer of a GeoPackage, with its geometry in `geometry`.
+    """Read one layer of a file, with its geometry in `geometry`.
 
     The feature id is a column only where the file itself names it `id`.
     """
-    pyogrio = _import_pyogrio()
-    _check_magic(path, name)
+    pyogrio = import_pyogrio()
+    suffix = find_suffix(path)
+    assert suffix is not None, "the reader was found by it"
+    check_file(path, suffix, name)
+    source = gdal_path(path, suffix, name)
     try:
-        layer = _find_layer(pyogrio.list_layers(path), name)
-        info = pyogrio.read_info(path, layer=layer)
+        layer = _find_layer(pyogrio.list_layers(source), name)
+        info = pyogrio.read_info(source, layer=layer)
+        check_driver(info["driver"], suffix, name)
         # Times come as text: GDAL's own timestamps drop the offset from UTC.
         options = {
             "layer": layer,
@@ -35,19 +47,28 @@ def read_vector(path: Path, name: str, *, batch_rows: int, columns: Sequence[str
             "datetime_as_string": True,
             "return_fids": info["fid_column"] == "id",
         }
-        with pyogrio.open_arrow(path, **options) as (_, stream):
+        if _lacks_ids(pyogrio, source, info):
+            options["columns"] = [field for field in info["fields"] if field != "id"]
+        with pyogrio.open_arrow(source, **options) as (_, stream):
             schema, times = _rename(stream.schema)
     except (RuntimeError, IndexError, ValueError) as fault:
         if isinstance(fault, InvalidInput):
             raise
         raise InvalidInput(f"{name}: cannot be read: {fault}") from fault
     layout = lay_out(schema, columns, name)
+    crs = layout.crs or spell_crs(info["crs"], name)  # not every driver states it in both places
+    if suffix == ".shp" and layout.geometries and crs is None:
+        warnings.warn(
+            f"{name}: there is no {path.with_suffix('.prj').name} that says in which coordinate "
+            "system it is; it is taken to be that of the other tables",
+            stacklevel=2,
+        )
     announced = info["features"] if info["features"] >= 0 else None
 
     def deliver() -> Iterator[pa.RecordBatch]:
         row = 0
         try:
-            with pyogrio.open_arrow(path, **options) as (_, stream):
+            with pyogrio.open_arrow(source, **options) as (_, stream):
                 for batch in stream:
                     yield _arrange(batch.rename_columns(schema.names), layout, times)
                     row += batch.num_rows
@@ -61,31 +82,11 @@ def read_vector(path: Path, name: str, *, batch_rows: int, columns: Sequence[str
         name,
         _with_times(layout.schema, times),
         layout.geometry_columns,
-        layout.crs,
+        crs,
         announced,
         batch_rows,
         deliver,
     )
-
-
-def _import_pyogrio() -> Any:
-    try:
-        import pyogrio
-    except ImportError as fault:
-        raise MissingPackage(
-            'FlatGeobuf and GeoPackage are read through pyogrio: pip install "contrada[files]"'
-        ) from fault
-    # GDAL's faster way to read FlatGeobuf spoils the rows around a missing geometry.
-    pyogrio.set_gdal_config_options({"OGR_FLATGEOBUF_STREAM_BASE_IMPL": True})
-    return pyogrio
-
-
-def _check_magic(path: Path, name: str) -> None:
-    """Refuse what only has the suffix; GDAL would try every format that it knows."""
-    magic, kind = MAGIC[path.suffix.lower()]
-    with path.open("rb") as file:
-        if file.read(len(magic)) != magic:
-            raise InvalidInput(f"{name}: not a {kind} file")
 
 
 def _find_layer(layers: Any, name: str) -> str:
@@ -94,16 +95,26 @@ def _find_layer(layers: Any, name: str) -> str:
     _, mark, asked = name.partition(LAYER_MARK)
     if mark:
         if asked not in known:
-            raise InvalidInput(f'{name}: no layer "{asked}"; there are: {", ".join(known)}')
+            raise InvalidInput(f'{name}: no layer "{asked}"; there are: {listed(known)}')
         return asked
     spatial = [str(layer) for layer, geometry_type in layers if geometry_type is not None]
     candidates = spatial or known
     if len(candidates) != 1:
         raise InvalidInput(
-            f"{name}: one layer is expected, there are: {', '.join(candidates) or 'none'}; "
-            f"ask for one as {name}{LAYER_MARK}{(candidates or ['roads'])[0]}"
+            f"{name}: one layer is expected, there are: {listed(candidates) or 'none'}",
+            remedies=[Remedy.LAYER] if candidates else (),
         )
     return candidates[0]
+
+
+def _lacks_ids(pyogrio: Any, source: str, info: Mapping[str, Any]) -> bool:
+    """Tell whether a layer of KML has a field for ids, which it always has, and no id in it."""
+    if info["driver"] != "LIBKML" or "id" not in info["fields"]:
+        return False
+    _, table = pyogrio.read_arrow(
+        source, layer=info["layer_name"], columns=["id"], read_geometry=False
+    )
+    return bool(table.column("id").null_count == table.num_rows)
 
 
 def _rename(schema: pa.Schema) -> tuple[pa.Schema, frozenset[str]]:

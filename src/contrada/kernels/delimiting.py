@@ -16,13 +16,14 @@ Bytes = NDArray[np.uint8]
 
 # Places of the array
 MODE, AFTER_CR, LINE, ROWS, CELLS, ROW_BYTES, ROW_LINE, QUOTE_LINE, SUSPECTS = range(9)
-LINE_BYTES, LINE_DELIMITERS, FULL_LINES, ROW_LINES, FAULT = range(9, 14)
+LINE_BYTES, LINE_DELIMITERS, FULL_LINES, ROW_LINES, LISTED, FAULT = range(9, 15)
 
 START, PLAIN, QUOTED, CLOSING = range(4)  # of a cell
 NO_FAULT, TEXT_AFTER_QUOTE, ROW_TOO_LONG, OTHER_CELLS, SUSPECT = range(5)
 
 _LF, _CR, _QUOTE = 10, 13, 34
 _TEXT, _DELIMITER, _QUOTES, _LINE_END = range(4)  # kinds of bytes
+NO_LIST = np.empty(0, np.int64)
 
 
 def start_rows() -> Ints:
@@ -43,7 +44,14 @@ def kinds_of_bytes(delimiter: str) -> Bytes:
 
 @kernel
 def scan_rows(
-    block: Bytes, at: int, kinds: Bytes, cells: int, bytes_max: int, stops: bool, state: Ints
+    block: Bytes,
+    at: int,
+    kinds: Bytes,
+    cells: int,
+    bytes_max: int,
+    stops: bool,
+    state: Ints,
+    lines: Ints,
 ) -> int:
     """Go on with a block from the byte `at`; give the byte after the last one that was looked at.
 
@@ -51,6 +59,8 @@ def scan_rows(
     there, or the end of a row of another number of cells or of more than `bytes_max` bytes. A row
     over several lines, most of which have enough delimiters to be rows of their own, is a suspect:
     it is counted, and where `stops` is set the scan stops at its end, with that row's numbers.
+    The first lines of the rows that end here go into `lines`, from `state[LISTED]` on, as far as
+    it has room.
     """
     if state[FAULT] == SUSPECT:
         begin_row(state)
@@ -81,7 +91,7 @@ def scan_rows(
                 end_line(at - 1 - line_start, cells, state)
                 if mode != QUOTED:
                     state[ROW_BYTES] = at - 1 - row_start
-                    if end_row(cells, bytes_max, stops, state):
+                    if end_row(cells, bytes_max, stops, state, lines):
                         state[AFTER_CR] = block[at - 1] == _CR
                         return at
                     mode = START
@@ -120,12 +130,15 @@ def end_line(length: int, cells: int, state: Ints) -> None:
 
 
 @kernel
-def end_row(cells: int, bytes_max: int, stops: bool, state: Ints) -> bool:
+def end_row(cells: int, bytes_max: int, stops: bool, state: Ints, lines: Ints) -> bool:
     """End a row, which a blank line is not; tell whether the scan must stop here."""
     if state[ROW_BYTES] == 0:
         state[ROW_LINE] = state[LINE]
         return False
     state[ROWS] += 1
+    if state[LISTED] < len(lines):
+        lines[state[LISTED]] = state[ROW_LINE]
+        state[LISTED] += 1
     state[MODE] = START
     state[LINE_BYTES] = 0
     if state[ROW_BYTES] > bytes_max:

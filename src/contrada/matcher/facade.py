@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
 
 import pyarrow as pa
 
-from contrada.errors import InvalidInput, UnknownSubscription
+from contrada.errors import InvalidInput, Remedy, UnknownSubscription
 from contrada.files import Rows, is_same_crs, read_rows
 from contrada.files.crs import spell_crs
 from contrada.files.snapshot import open_snapshot
@@ -14,6 +14,7 @@ from contrada.limits import FILTERS_MAX
 from contrada.matcher.explain import Why, explain_why
 from contrada.matcher.geoframe import find_in_list, find_in_rows, require_geopandas
 from contrada.matcher.keeping import AttributeKeeping, EventKeeping, check_kept, read_kept
+from contrada.matcher.refusing import RefusedRows
 from contrada.matcher.run import (
     Counts,
     MatchRun,
@@ -33,14 +34,13 @@ from contrada.matching.subscribing import (
     OnBad,
     PredicateReader,
     SubscriptionRows,
-    place_of,
     read_attribute,
     read_subscriptions,
 )
 from contrada.model.event import GEOMETRY, Event, read_event
 from contrada.model.relation import Relation, find_relation
 from contrada.model.subscription import Id, Predicate, Subscription
-from contrada.showing import brief
+from contrada.showing import brief, listed
 from contrada.threads import ProcessLock
 
 if TYPE_CHECKING:
@@ -144,10 +144,7 @@ class Matcher:
         try:
             predicate = self._predicate(place, filter, geometry, relation, where, attribute, repair)
         except InvalidInput as error:
-            message = str(error)
-            raise InvalidInput(
-                message if message.startswith(place) else f"{place}: {message}"
-            ) from None
+            raise error if error.message.startswith(place) else error.within(place) from None
         who = None if subscriber is None else read_id(subscriber, f"{place}, subscriber")
         self._change([Subscription(key, predicate, who)], replace, name=place)
 
@@ -186,20 +183,23 @@ class Matcher:
         id: str | None = None,
         replace: bool = False,
         repair: bool = False,
+        quarantine: bool = False,
         on_bad: OnBad | None = None,
     ) -> int:
         """Add a subscription for each row of a table or file, all or none; give their number.
 
         `id` names the column of ids (default: `id` if there is one, else the row's number).
-        `repair` mends invalid geometries and leaves out what it cannot mend; `on_bad` is called
-        with row, id and reason for each row that was mended or left out.
+        `repair` mends invalid geometries and leaves out what it cannot mend; `quarantine` leaves
+        out every bad row, also one whose id is taken; `on_bad` is called with row, id and reason
+        for each row that was mended or left out.
         """
         rows = read_rows(source)
         self._check_crs(rows.crs, rows.name)
-        id_column = choose_id_column(rows, id)
+        id_column = choose_id_column(rows, id, Remedy.SUBSCRIPTION_ID)
         wanted = {id_column, *SUBSCRIPTION_COLUMNS, *rows.geometry_columns[:1]}
+        _check_columns(rows)
         narrow = rows.narrowed([column for column in rows.schema.names if column in wanted])
-        found = SubscriptionRows()
+        found, refused = SubscriptionRows(), RefusedRows(rows, id_column, quarantine, on_bad)
         first_row = 0
         for batch in narrow.batches():
             read_subscriptions(
@@ -211,16 +211,29 @@ class Matcher:
                 id_column=id_column,
                 repair=repair,
                 on_bad=on_bad,
+                on_refused=refused.add,
                 rows=found,
             )
             first_row += batch.num_rows
 
-        def place(position: int) -> str:
-            return place_of(rows.name, found.rows[position], id_column or "id")
+        left_out: list[tuple[int, InvalidInput]] = []
 
-        self._change(found.subscriptions, replace, rows.crs, rows.name, place)
-        self._counts.add(subscriptions_mended=found.mended, subscriptions_left_out=found.left_out)
-        return len(found.subscriptions)
+        def settle(faults: list[tuple[int, InvalidInput]]) -> None:
+            if quarantine:
+                left_out.extend(faults)  # `on_bad` is called when others may write again
+                return
+            for position, error in faults:
+                refused.add(found.rows[position], found.subscriptions[position].id, error, ": ")
+            refused.refuse(first_row)
+
+        self._change(found.subscriptions, replace, rows.crs, rows.name, settle)
+        for position, error in left_out:
+            refused.add(found.rows[position], found.subscriptions[position].id, error, ": ")
+        self._counts.add(
+            subscriptions_mended=found.mended,
+            subscriptions_left_out=found.left_out + refused.count,
+        )
+        return len(found.subscriptions) - len(left_out)
 
     def remove(self, id: Id) -> None:
         """Remove a subscription."""
@@ -369,7 +382,7 @@ class Matcher:
             return found.as_frame(self.crs)
         rows = read_rows(events).whole()
         run = self.run(rows, id, repair, quarantine, on_bad)
-        id_column = choose_id_column(rows, id)
+        id_column = choose_id_column(rows, id, Remedy.EVENT_ID)
         found = find_in_rows(run, rows, id_column, read_as_geometry, threads)
         return found.as_frame(rows.crs or self.crs)
 
@@ -386,7 +399,7 @@ class Matcher:
 
         `kept` are columns to read besides those that constraints name.
         """
-        id_column = choose_id_column(rows, id)
+        id_column = choose_id_column(rows, id, Remedy.EVENT_ID)
         self._check_crs(rows.crs, rows.name)
         subscriptions = self._subscriptions
         return MatchRun(
@@ -460,36 +473,45 @@ class Matcher:
         replace: bool,
         crs: str | None = None,
         name: str = "add",
-        place: Callable[[int], str] | None = None,
+        settle: Callable[[list[tuple[int, InvalidInput]]], object] | None = None,
     ) -> None:
-        """Swap in the version with the added subscriptions, or refuse all of them."""
+        """Swap in the version with the added subscriptions, or refuse all of them.
+
+        `settle` gets the faults by position, and may raise: else the others are added.
+        """
         with self._writing:
             known = self._subscriptions
-            place = place or (lambda _: name)
-            _check_kind(added, known, place)
-            removed: dict[Id, None] = {}
+            _check_kind(added, known, name)
+            faults: list[tuple[int, InvalidInput]] = []
             latest: dict[Id, Subscription] = {}
             for position, subscription in enumerate(added):
-                self._check(subscription, place(position))
                 is_taken = subscription.id in latest or known.get(subscription.id) is not None
-                if is_taken and not replace:
-                    raise InvalidInput(
-                        f"{place(position)}: the id {subscription.id!r} is taken already"
-                    )
-                latest[subscription.id] = subscription
-                removed[subscription.id] = None
+                fault = self._find_fault(subscription, is_taken and not replace)
+                if fault is None:
+                    latest[subscription.id] = subscription
+                elif settle is None:
+                    who = f"subscription {subscription.id!r}"
+                    raise fault.within(name if name == who else f"{name}, {who}")
+                else:
+                    faults.append((position, fault))
+            if settle is not None:
+                settle(faults)
             self._check_crs(crs, name)
-            changed = known.changed(removed if replace else (), list(latest.values()))
+            changed = known.changed(latest if replace else (), list(latest.values()))
             self._state = _State(changed, self.crs or crs)
 
-    def _check(self, subscription: Subscription, place: str) -> None:
-        """Refuse a subscription that the engine cannot serve."""
+    def _find_fault(self, subscription: Subscription, is_taken: bool) -> InvalidInput | None:
+        """Say why a subscription cannot be added, if it cannot."""
+        if is_taken:
+            return InvalidInput(
+                f"the id {subscription.id!r} is taken already",
+                remedies=[Remedy.REPLACE],
+            )
         try:
             self._engine.check(subscription)
         except InvalidInput as error:
-            who = f"subscription {subscription.id!r}"
-            where = place if place == who else f"{place}: {who}"
-            raise InvalidInput(f"{where}: {error}") from None
+            return error
+        return None
 
     def _adopt_crs(self, crs: str | None, name: str) -> None:
         """Take the reference system of the first table that states one."""
@@ -509,14 +531,22 @@ class Matcher:
             )
 
 
-def _check_kind(
-    added: list[Subscription], known: SubscriptionSet, place: Callable[[int], str]
-) -> None:
+def _check_columns(rows: Rows) -> None:
+    """Refuse a table in which no row can be a subscription."""
+    if not ({"filter", GEOMETRY, *rows.geometry_columns[:1]} & set(rows.schema.names)):
+        raise InvalidInput(
+            f"{rows.name}: a subscription needs a column 'filter' or 'geometry'; "
+            f"it has {listed(rows.schema.names)}"
+        )
+
+
+def _check_kind(added: list[Subscription], known: SubscriptionSet, name: str) -> None:
     first = next(iter(known), None) or next(iter(added), None)
-    for position, subscription in enumerate(added):
+    for subscription in added:
         assert first is not None
         if isinstance(subscription.id, str) != isinstance(first.id, str):
             raise InvalidInput(
-                f"{place(position)}: the ids of a matcher are all strings or all integers; "
-                f"{subscription.id!r} comes after {first.id!r}"
+                f"{name}: the ids of a matcher are all strings or all integers; "
+                f"{subscription.id!r} comes after {first.id!r}",
+                remedies=[Remedy.SUBSCRIPTION_ID],
             )

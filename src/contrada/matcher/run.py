@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows as FileRows
 from contrada.matching.columns import Rows
 from contrada.matching.ids import id_type, read_id, read_id_column
-from contrada.matching.receiving import ReceivedEvents, receive, refuse_bad
+from contrada.matching.receiving import ReceivedEvents, find_remedies, receive
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.subscribing import OnBad
 from contrada.matching.table import Ids
@@ -135,7 +135,10 @@ class MatchRun:
             return pa.int64()
         field = self.rows.schema.field(self._id_column)
         place = f"{self.rows.name}, column {self._id_column!r}"
-        return read_id_column(pa.array([], field.type), place).type
+        try:
+            return read_id_column(pa.array([], field.type), place).type
+        except InvalidInput as error:
+            raise InvalidInput(error.message, remedies=[Remedy.EVENT_ID]) from None
 
     def as_pairs(self, matched: MatchedBatch) -> pa.RecordBatch:
         """Write the pairs of a batch as ids of events and subscriptions."""
@@ -154,9 +157,15 @@ class MatchRun:
             name=self.rows.name,
             repair=self.repair,
         )
-        if not self._quarantine:
-            refuse_bad(matched.events, self.rows.name)
+        if matched.events.bad and not self._quarantine:
+            self._refuse(matched.events)
         return matched
+
+    def _refuse(self, events: ReceivedEvents) -> None:
+        """Refuse the first bad row of a batch."""
+        row = min(events.bad)
+        fault, place = events.bad[row], self.rows.place(events.first_row + row)
+        raise InvalidInput(f"{place}, {fault.message}", remedies=find_remedies(fault))
 
     def _finish(self, matched: MatchedBatch) -> MatchedBatch:
         """Count a batch and report its bad rows, in the order of the rows."""
@@ -270,10 +279,11 @@ def match_list(
             matched = subscriptions.match(event)
         except InvalidInput as error:
             if not quarantine:
-                raise
+                remedies = [*error.remedies, Remedy.QUARANTINE_EVENTS]
+                raise InvalidInput(error.message, remedies=remedies) from None
             left_out += 1
             if on_bad is not None:
-                on_bad(row, id_, str(error))
+                on_bad(row, id_, error.message)
             continue
         mended += reason is not None
         if reason is not None and on_bad is not None:
@@ -305,7 +315,7 @@ def _judge(
         if not repair:
             raise
         mended = read_event(item, repair=True, place=event.place)
-        return judged(mended, subscriptions), str(error)
+        return judged(mended, subscriptions), error.message
 
 
 def _answer_schema(event_type: pa.DataType, subscription_type: pa.DataType) -> pa.Schema:
@@ -326,13 +336,17 @@ def _choose_id(event: Event, attribute: str | None, row: int) -> Any:
     return row if value is None else value
 
 
-def choose_id_column(rows: FileRows, wanted: str | None) -> str | None:
-    """Choose the column of ids: the one that is named, else `id` if there is one."""
+def choose_id_column(rows: FileRows, wanted: str | None, remedy: Remedy) -> str | None:
+    """Choose the column of ids: the one that is named, else `id` if there is one.
+
+    `remedy` is the option that names it.
+    """
     names = rows.schema.names
     read_column_name(wanted)
     if wanted is not None and wanted not in names:
         raise InvalidInput(
-            f"{rows.name}: there is no column {wanted!r} for the id; it has {listed(names)}"
+            f"{rows.name}: there is no column {wanted!r} for the id; it has {listed(names)}",
+            remedies=[remedy],
         )
     return wanted if wanted is not None else "id" if "id" in names else None
 

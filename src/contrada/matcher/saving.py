@@ -22,7 +22,7 @@ from contrada.files.arrow_types import storage_type
 from contrada.files.snapshot import Snapshot, write_snapshot
 from contrada.language import read_json, to_json
 from contrada.matching.ids import id_type
-from contrada.matching.subscribing import PredicateReader, place_of
+from contrada.matching.subscribing import PredicateReader
 from contrada.model.encodings import read_wkbs
 from contrada.model.event import GEOMETRY
 from contrada.model.expression import And, Attribute, Expression, Literal, Spatial
@@ -265,7 +265,7 @@ def _read_batch(
             yield Subscription(row.id, _read_predicate(row, reader), row.subscriber)
         except InvalidInput as error:
             column = "relation" if row.filter is None else "filter"
-            raise InvalidInput(f"{place_of(name, number, column)}: {error}") from None
+            raise InvalidInput(f"{name}, row {number}, column {column!r}: {error}") from None
 
 
 def _read_predicate(row: _Row, reader: PredicateReader) -> Predicate:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from contrada.errors import InvalidInput
+from contrada.errors import Remedy
 from contrada.matching.arrow_values import find_column, find_rows
 from contrada.matching.columns import (
     EventBatch,
@@ -18,7 +18,7 @@ from contrada.matching.columns import (
 )
 from contrada.matching.engine import FindFaults, find_no_faults
 from contrada.matching.ids import read_id_column
-from contrada.matching.subscribing import shown
+from contrada.matching.subscribing import describe_fault
 from contrada.model.event import GEOMETRY
 from contrada.model.geometry import Fault
 
@@ -69,8 +69,8 @@ def receive(
         mended |= column.mended
         column.set_aside(find_more_faults(column.shapes))
         for row, fault in column.faults.items():
-            place = f"column {attribute!r}: {fault.message}{shown(_one(values, row))}"
-            bad.setdefault(row, Fault(fault.code, place))
+            message = describe_fault(fault, attribute, _one(values, row))
+            bad.setdefault(row, Fault(fault.code, message))
     ids = _read_ids(batch, columns, first_row, id_column, name)
     for row in np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False)).tolist():
         bad.setdefault(row, Fault("null_id", f"column {id_column!r}: the id is null"))
@@ -105,8 +105,7 @@ def _read_ids(
     return read_id_column(columns[id_column], f"{name}, column {id_column!r}")
 
 
-def refuse_bad(events: ReceivedEvents, name: str) -> None:
-    """Refuse a batch with bad rows, naming the first of them."""
-    if events.bad:
-        row = min(events.bad)
-        raise InvalidInput(f"{name}, row {events.first_row + row}, {events.bad[row].message}")
+def find_remedies(fault: Fault) -> list[Remedy]:
+    """Name the options that would help with a bad event."""
+    remedies = {"invalid": [Remedy.REPAIR], "null_id": [Remedy.EVENT_ID]}.get(fault.code, [])
+    return [*remedies, Remedy.QUARANTINE_EVENTS]

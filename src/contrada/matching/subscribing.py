@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from shapely.geometry.base import BaseGeometry
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Remedy
 from contrada.language import make_predicate, read
 from contrada.limits import FILTERS_MAX, NAME_LENGTH_MAX
 from contrada.matching.arrow_values import as_values
@@ -16,7 +16,7 @@ from contrada.matching.ids import read_id, read_id_column
 from contrada.matching.simplify import simplify
 from contrada.model.event import GEOMETRY
 from contrada.model.expression import And, Attribute, Literal, Spatial
-from contrada.model.geometry import is_area
+from contrada.model.geometry import BAD_CELL, Fault, is_area
 from contrada.model.relation import Family, SpatialRelation, find_relation
 from contrada.model.subscription import Constraint, Filter, Id, Predicate, Subscription
 from contrada.showing import brief, brief_text
@@ -24,6 +24,7 @@ from contrada.showing import brief, brief_text
 _PARSED_MAX = 10_000
 
 OnBad = Callable[[int, Id | None, str], object]
+OnRefused = Callable[[int, Id | None, InvalidInput], object]
 
 _OPTIONAL = ("filter", "relation", "where", "attribute", "subscriber")
 SUBSCRIPTION_COLUMNS = (*_OPTIONAL, GEOMETRY)  # what a row may say, besides its id
@@ -105,12 +106,13 @@ def read_subscriptions(
     id_column: str | None,
     repair: bool,
     on_bad: OnBad | None,
+    on_refused: OnRefused,
     rows: SubscriptionRows,
-    on_refused: OnBad | None = None,
 ) -> None:
     """Read the rows of one batch into `rows`.
 
-    The first bad one is refused by row and column, unless `on_refused` hears of each of them.
+    `on_refused` hears of each bad row, with an error that names the column; `on_bad` of those that
+    `repair` has mended or leaves out.
     """
     columns = {field.name: batch.column(i) for i, field in enumerate(batch.schema)}
     table = _RowReader(columns, first_row, name, reader, geometry_columns, id_column, repair)
@@ -126,9 +128,7 @@ def read_subscriptions(
                     continue
             subscription = table.read(row)
         except InvalidInput as error:
-            if on_refused is None:
-                raise
-            on_refused(first_row + row, table.ids[row], str(error))
+            on_refused(first_row + row, table.ids[row], error)
             continue
         rows.subscriptions.append(subscription)
         rows.rows.append(first_row + row)
@@ -147,14 +147,14 @@ class _RowReader:
         id_column: str | None,
         repair: bool,
     ) -> None:
-        self._first_row, self._name, self._repair = first_row, name, repair
+        self._repair = repair
         self._reader = reader
         self._id_column = id_column
         length = len(next(iter(columns.values()))) if columns else 0
         self.ids: list[Any] = (
             list(range(first_row, first_row + length))
             if id_column is None
-            else as_values(read_id_column(columns[id_column], f"{name}, column {id_column!r}"))
+            else _read_ids(columns[id_column], f"{name}, column {id_column!r}")
         )
         self._optional = {
             key: as_values(columns[key], f"{name}, column {key!r}")
@@ -192,7 +192,7 @@ class _RowReader:
 
     def read(self, row: int) -> Subscription:
         """Read one row, or refuse it."""
-        id_ = read_id(self.ids[row], self._place(row, self._id_column or "id"))
+        id_ = _read_id(self.ids[row], self._id_column or "id")
         return Subscription(id_, self._predicate(row), self._read_subscriber(row))
 
     def _predicate(self, row: int) -> Predicate:
@@ -201,50 +201,47 @@ class _RowReader:
         if filter_ is not None:
             if has_geometry:
                 raise InvalidInput(
-                    f"{self._place(row, 'filter')}: the row has a geometry as well; "
+                    "column 'filter': the row has a geometry as well; "
                     "conditions beside a geometry go into the column 'where'"
                 )
             for column in ("where", "relation", "attribute"):
                 if self._optional[column][row] is not None:
                     raise InvalidInput(
-                        f"{self._place(row, column)}: {brief(self._optional[column][row])} goes "
+                        f"column {column!r}: {brief(self._optional[column][row])} goes "
                         "with a geometry, and this row has a filter"
                     )
-            return self._parse(row, "filter", filter_)
+            return self._parse("filter", filter_)
         geometry = self._geometry(row)
         relation = self._relation(row)
         attribute = self._attribute(row)
         where = self._optional["where"][row]
         if where is not None:
-            self._parse(row, "where", where)
+            self._parse("where", where)
         try:
             return self._reader.combine(geometry, relation, attribute, where)
         except InvalidInput as error:
-            raise InvalidInput(f"{self._place(row, 'relation')}: {error}") from None
+            raise error.within("column 'relation'") from None
 
-    def _parse(self, row: int, column: str, source: Any) -> Predicate:
+    def _parse(self, column: str, source: Any) -> Predicate:
         try:
             return self._reader.parse(source)
         except InvalidInput as error:
-            raise InvalidInput(
-                f"{self._place(row, column)}: {error} (value {brief(source, 120)})"
-            ) from None
+            raise InvalidInput(f"column {column!r}: {error} (value {brief(source, 120)})") from None
 
     def _geometry(self, row: int) -> BaseGeometry:
-        column, place = self._column, self._place(row, self._geometry_column)
+        column = self._column
         if column is None:
-            raise InvalidInput(
-                f"{self._name}: a subscription needs a column 'filter' or 'geometry'; "
-                "this table has neither"
-            )
+            raise InvalidInput("column 'filter': it is null, and the table has no geometries")
         if row in column.faults:
             assert self._array is not None
+            fault, value = column.faults[row], self._array[row].as_py()
             raise InvalidInput(
-                f"{place}: {column.faults[row].message}{shown(self._array[row].as_py())}"
+                describe_fault(fault, self._geometry_column, value),
+                remedies=[Remedy.REPAIR] if fault.code == "invalid" else (),
             )
         geometry = column.one(row)
         if geometry is None:
-            raise InvalidInput(f"{place}: {self._missing(row)}")
+            raise InvalidInput(f"column {self._geometry_column!r}: {self._missing(row)}")
         return geometry
 
     def _missing(self, row: int) -> str:
@@ -261,23 +258,39 @@ class _RowReader:
         try:
             return find_relation("intersects" if name is None else name)
         except InvalidInput as error:
-            raise InvalidInput(f"{self._place(row, 'relation')}: {error}") from None
+            raise error.within("column 'relation'") from None
 
     def _attribute(self, row: int) -> str:
         name = self._optional["attribute"][row]
-        return GEOMETRY if name is None else read_attribute(name, self._place(row, "attribute"))
+        return GEOMETRY if name is None else read_attribute(name, "column 'attribute'")
 
     def _read_subscriber(self, row: int) -> Id | None:
         value = self._optional["subscriber"][row]
-        return None if value is None else read_id(value, self._place(row, "subscriber"))
-
-    def _place(self, row: int, column: str) -> str:
-        return place_of(self._name, self._first_row + row, column)
+        return None if value is None else read_id(value, "column 'subscriber'")
 
 
-def place_of(name: str, row: int, column: str) -> str:
-    """Say where in a table a value stands."""
-    return f"{name}, row {row}, column {column!r}"
+def _read_ids(column: pa.Array, place: str) -> list[Any]:
+    """Give a column of ids as values; one that is too large an integer is for its row to refuse."""
+    if pa.types.is_uint64(column.type):
+        return as_values(column, place)
+    try:
+        return as_values(read_id_column(column, place))
+    except InvalidInput as error:
+        raise InvalidInput(error.message, remedies=[Remedy.SUBSCRIPTION_ID]) from None
+
+
+def _read_id(value: Any, column: str) -> Id:
+    try:
+        return read_id(value, f"column {column!r}")
+    except InvalidInput as error:
+        raise InvalidInput(error.message, remedies=[Remedy.SUBSCRIPTION_ID]) from None
+
+
+def describe_fault(fault: Fault, column: str, value: Any) -> str:
+    """Say in which column a bad geometry is, what is wrong with it, and its value."""
+    if fault.code == BAD_CELL:
+        return fault.message
+    return f"column {column!r}: {fault.message}{shown(value)}"
 
 
 def read_attribute(value: Any, place: str) -> str:

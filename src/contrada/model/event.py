@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from shapely.geometry.base import BaseGeometry
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Remedy
 from contrada.model.geometry import (
     Fault,
     as_array,
@@ -127,7 +127,11 @@ class Event:
             return prepared(geometry)
         mended = mend(geometry) if self._repair and fault.code == "invalid" else fault
         if isinstance(mended, Fault):
-            raise InvalidInput(f"{self.place}, attribute {name!r}: {mended.message}")
+            can_mend = fault.code == "invalid" and not self._repair
+            raise InvalidInput(
+                f"{self.place}, attribute {name!r}: {mended.message}",
+                remedies=[Remedy.REPAIR] if can_mend else (),
+            )
         return None if mended.is_empty else prepared(mended)
 
 

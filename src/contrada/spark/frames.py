@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Remedy
 from contrada.matching.subscribing import SUBSCRIPTION_COLUMNS
 from contrada.model.event import GEOMETRY, paths_of
 from contrada.spark.crs import column_of, state_crs, stated_crs
@@ -27,14 +27,15 @@ def identify(events: "DataFrame", event_id: str) -> "DataFrame":
     from pyspark.sql import functions
 
     if event_id in events.columns or event_id != _DEFAULT_ID:
-        check_id(events, event_id, "events", "event_id")
+        check_id(events, event_id, "events", Remedy.SPARK_EVENT_ID)
         return events
     place = functions.concat_ws("#", "_metadata.file_path", "_metadata.row_index")
     identified = _try_column(events, event_id, place)
     if identified is None:
         raise InvalidInput(
-            f"events have no column {event_id!r} for the id (event_id=…), and are not read from "
-            f"Parquet, whose files and rows have a number; they have {', '.join(events.columns)}"
+            f"events have no column {event_id!r} for the id, and are not read from "
+            f"Parquet, whose files and rows have a number; they have {', '.join(events.columns)}",
+            remedies=[Remedy.SPARK_EVENT_ID],
         )
     return identified
 
@@ -75,14 +76,17 @@ def _quiet(name: str) -> Iterator[None]:
         logger.setLevel(before)
 
 
-def check_id(frame: "DataFrame", name: str, whose: str, option: str) -> None:
+def check_id(frame: "DataFrame", name: str, whose: str, remedy: Remedy) -> None:
     """Refuse a column of ids that is not there or of another type."""
     if name not in frame.columns:
         raise InvalidInput(
-            f"{whose} have no column {name!r} for the id ({option}=…); "
-            f"they have {', '.join(frame.columns)}"
+            f"{whose} have no column {name!r} for the id; they have {', '.join(frame.columns)}",
+            remedies=[remedy],
         )
-    has_whole_ids(frame, name, whose)
+    try:
+        has_whole_ids(frame, name, whose)
+    except InvalidInput as error:
+        raise InvalidInput(error.message, remedies=[remedy]) from None
 
 
 def subscription_columns(subscriptions: "DataFrame", subscription_id: str) -> list[str]:

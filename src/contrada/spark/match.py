@@ -7,7 +7,7 @@ the events starts.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from contrada.errors import InvalidInput, NotBuilt
+from contrada.errors import InvalidInput, NotBuilt, Remedy
 from contrada.showing import brief, listed
 from contrada.spark.answering import AnswerShape
 from contrada.spark.crs import refuse_two_systems
@@ -125,7 +125,7 @@ def stage_subscriptions(
     subscriptions: "DataFrame", subscription_id: str, repair: bool, evaluator: Evaluator = EXACT
 ) -> tuple[Subscribed, bool]:
     """Stage subscriptions; tell also whether their ids are integers."""
-    check_id(subscriptions, subscription_id, "subscriptions", "subscription_id")
+    check_id(subscriptions, subscription_id, "subscriptions", Remedy.SPARK_SUBSCRIPTION_ID)
     wanted = subscription_columns(subscriptions, subscription_id)
     subscribed = subscribe(
         with_wkb(subscriptions, wanted, "subscriptions"), wanted, subscription_id, repair, evaluator

@@ -105,7 +105,7 @@ class _Lookup:
         names = tuple(batch.schema.names)
         for piece in cut(iter([batch]), names, subscriptions):
             events = EventColumns(names, event_id, self.geometries, self.repair).receive(piece)
-            refuse_bad(events, quarantine=False)
+            refuse_bad(events, remedies=())
             yield match_received(events, subscriptions)
 
     def _ids(self, matched: MatchedBatch) -> pa.ListArray:

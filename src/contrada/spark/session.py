@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from contrada.errors import InvalidInput
 from contrada.machine import temporary_folder
 from contrada.spark import java
+from contrada.spark.reaching import refuse_unreachable
 from contrada.threads import ProcessLock
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def session(
     addresses, no web UI, UTC, Arrow, twice as many shuffle partitions as cores, this Python for
     the workers, errors only in the log, and tables in a temporary folder. Any other master gets
     none: the cluster has its own.
+
+    A master that nobody answers for is refused within seconds.
 
     A running session is never changed: one with another master is refused, and settings that it
     does not have are named in a warning.
@@ -77,6 +80,7 @@ def _running(master: str, config: Mapping[str, str]) -> "SparkSession | None":
 def _start(master: str, app_name: str, config: Mapping[str, str]) -> "SparkSession":
     from pyspark.sql import SparkSession
 
+    refuse_unreachable(master)
     is_local = re.match(r"local(-cluster)?(\[|$)", master) is not None
     environment = {"JAVA_HOME": str(java.launcher_home(java.find()))}
     if is_local:

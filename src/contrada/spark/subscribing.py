@@ -16,7 +16,7 @@ import pyarrow as pa
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from contrada.errors import InvalidInput
+from contrada.errors import BAD_ROWS_SHOWN_MAX, BadRows, InvalidInput, Remedy
 from contrada.limits import FILTERS_MAX
 from contrada.matcher.saving import Settings, save_subscriptions
 from contrada.matching.engines import DEFAULT_ENGINE
@@ -31,13 +31,13 @@ from contrada.spark.versions import Versions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SHOWN_MAX = 20
 _PART_ROWS_MAX = 100_000
 _NAME = "subscriptions"
+_ON_SPARK = {Remedy.SUBSCRIPTION_ID: Remedy.SPARK_SUBSCRIPTION_ID}
 _LINES = (
     "digest string, count long, size_bytes long, broad long, attributes array<string>, "
     "geometries array<string>, anchored array<string>, bounds array<double>, "
-    "bad long, reasons array<string>"
+    "bad long, reasons array<string>, remedies array<string>"
 )
 
 
@@ -87,8 +87,8 @@ class StageTask:
                 id_column=self.id_column,
                 repair=self.repair,
                 on_bad=None,
-                rows=rows,
                 on_refused=faults.add,
+                rows=rows,
             )
             first_row += batch.num_rows
             if len(rows.subscriptions) >= _PART_ROWS_MAX:
@@ -97,7 +97,11 @@ class StageTask:
         if rows.subscriptions:
             yield self._stage(rows.subscriptions, faults)
         if faults.count:
-            yield _as_line(bad=faults.count, reasons=faults.shown)
+            yield _as_line(
+                bad=faults.count,
+                reasons=faults.shown,
+                remedies=sorted(remedy.name for remedy in faults.remedies),
+            )
 
     def _stage(self, subscriptions: list[Subscription], faults: "_Faults") -> pa.RecordBatch:
         ids = Counter(subscription.id for subscription in subscriptions)
@@ -125,7 +129,7 @@ class StageTask:
         try:
             self.evaluator.engine().check(subscription)
         except InvalidInput as error:
-            faults.add_refused(subscription.id, str(error))
+            faults.add_refused(subscription.id, error.message)
             return False
         return True
 
@@ -187,14 +191,13 @@ def _refuse(lines: Sequence[dict[str, Any]], staged: StagedSet) -> None:
     bad = sum(line["bad"] or 0 for line in lines)
     if bad:
         reasons = [reason for line in lines for reason in line["reasons"] or ()]
-        raise InvalidInput(describe(reasons, bad, staged.count + bad))
+        remedies = [Remedy[name] for line in lines for name in line["remedies"] or ()]
+        raise bad_rows(reasons, bad, staged.count + bad, remedies)
 
 
-def describe(reasons: Sequence[str], bad: int, total: int) -> str:
+def bad_rows(reasons: Sequence[str], bad: int, total: int, remedies: Sequence[Remedy]) -> BadRows:
     """Say what is wrong with rows of subscriptions: the first of them, and how many there are."""
-    shown = "".join(f"\n  {reason}" for reason in reasons[:SHOWN_MAX])
-    rest = f"\n  and {bad - SHOWN_MAX:,} more" if bad > SHOWN_MAX else ""
-    return f"{_NAME}: {bad:,} of {total:,} cannot be used:{shown}{rest}"
+    return BadRows(f"{_NAME}: {bad:,} of {total:,} cannot be used", reasons, bad, remedies)
 
 
 def _refuse_repeated(frame: "DataFrame", staged: StagedSet) -> None:
@@ -210,9 +213,10 @@ def _refuse_repeated(frame: "DataFrame", staged: StagedSet) -> None:
     repeated = ids.groupBy("id").count().where("count > 1")
     found = repeated.agg(functions.count("*").alias("bad"), functions.sum("count")).first()
     if found is not None and found["bad"]:
-        rows = repeated.orderBy("id").limit(SHOWN_MAX).collect()
+        rows = repeated.orderBy("id").limit(BAD_ROWS_SHOWN_MAX).collect()
         reasons = [f"subscription {row['id']}: {row['count']} rows have this id" for row in rows]
-        raise InvalidInput(describe(reasons, int(found["bad"]), staged.count))
+        remedies = [Remedy.SPARK_SUBSCRIPTION_ID]
+        raise bad_rows(reasons, int(found["bad"]), staged.count, remedies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,10 +239,12 @@ class _Faults:
     def __init__(self) -> None:
         self.count = 0
         self.shown: list[str] = []
+        self.remedies: set[Remedy] = set()
 
-    def add(self, row: int, id_: Id | None, reason: str) -> None:
+    def add(self, _: int, id_: Id | None, error: InvalidInput) -> None:
         """Count a row; the row's number means nothing here, its id does."""
-        self._add([f"subscription {id_!r}, {reason.removeprefix(f'{_NAME}, row {row}, ')}"])
+        self._add([f"subscription {id_!r}, {error.message}"])
+        self.remedies |= {_ON_SPARK.get(remedy, remedy) for remedy in error.remedies}
 
     def add_refused(self, id_: Id, reason: str) -> None:
         """Count a subscription that the evaluator cannot serve."""
@@ -251,11 +257,12 @@ class _Faults:
             for id_, count in ids.items()
             if count > 1
         )
+        self.remedies.add(Remedy.SPARK_SUBSCRIPTION_ID)
 
     def _add(self, reasons: Iterable[str]) -> None:
         for reason in reasons:
             self.count += 1
-            if len(self.shown) < SHOWN_MAX:
+            if len(self.shown) < BAD_ROWS_SHOWN_MAX:
                 self.shown.append(reason)
 
 
@@ -272,6 +279,7 @@ def _as_line(**values: Any) -> pa.RecordBatch:
             ("bounds", pa.list_(pa.float64())),
             ("bad", pa.int64()),
             ("reasons", pa.list_(pa.string())),
+            ("remedies", pa.list_(pa.string())),
         ]
     )
     return pa.RecordBatch.from_pylist([values], schema=schema)

@@ -80,7 +80,8 @@ class Visit:
     def _answer(self, batch: pa.RecordBatch, at_home: bool) -> Iterator[pa.RecordBatch]:
         task = self.task
         events = task.events.receive(batch.select(list(task.events.names)))
-        refuse_bad(events, task.shape.quarantine)
+        if not task.shape.quarantine:
+            refuse_bad(events)
         batch = with_mended(batch, events.batch, task.shape.keep)
         kinds = [pa.field("event", events.ids.type), *batch.schema]
         self.kept_schema = pa.schema({field.name: field for field in kinds}.values())

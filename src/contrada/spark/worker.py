@@ -4,13 +4,13 @@ Only importable names travel to a worker by reference, so this module must not n
 """
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Remedy
 from contrada.matcher.run import count_rows_at_once, match_received
 from contrada.matcher.saving import load_subscriptions
 from contrada.matching.receiving import ReceivedEvents, receive
@@ -76,7 +76,8 @@ class MatchTask:
         schema: pa.Schema | None = None
         for batch in cut(batches, self.events.names, subscriptions):
             events = self.events.receive(batch)
-            refuse_bad(events, self.shape.quarantine)
+            if not self.shape.quarantine:
+                refuse_bad(events)
             matched = match_received(events, subscriptions)
             kept = with_mended(batch, events.batch, self.shape.keep)
             yield from self.shape.answer(kept, matched, names)
@@ -136,11 +137,15 @@ def name_files(batch: pa.RecordBatch, events: ReceivedEvents) -> None:
             events.bad[row] = Fault(fault.code, f"in {file}, {fault.message}")
 
 
-def refuse_bad(events: ReceivedEvents, quarantine: bool) -> None:
-    """Fail on the first bad event, unless they are set aside."""
-    if events.bad and not quarantine:
+def refuse_bad(
+    events: ReceivedEvents, remedies: Sequence[Remedy] = (Remedy.RETURN_BAD_EVENTS,)
+) -> None:
+    """Fail on the first bad event; `remedies` help with every one."""
+    if events.bad:
         row = min(events.bad)
+        fault = events.bad[row]
+        can_mend = fault.code == "invalid"
         raise InvalidInput(
-            f"event {events.ids[row].as_py()!r}, {events.bad[row].message}; "
-            "quarantine=True gives every bad event, with its file"
+            f"event {events.ids[row].as_py()!r}, {fault.message}",
+            remedies=[*([Remedy.REPAIR] if can_mend else []), *remedies],
         )

@@ -1,0 +1,33 @@
+"""Errors in the words of the command line: what is wrong, and which option would help."""
+
+from collections.abc import Mapping
+
+from contrada.errors import BadRows, InvalidInput, Remedy
+
+_EVENT_ID = "--event-id COLUMN names the column of event ids"
+_SUBSCRIPTION_ID = "--id COLUMN names the column of subscription ids"
+_QUARANTINE = "--quarantine FILE sets bad events aside"
+
+ON_THE_COMMAND_LINE: Mapping[Remedy, str | None] = {
+    Remedy.REPAIR: "--repair mends what can be mended",
+    Remedy.QUARANTINE_EVENTS: _QUARANTINE,
+    Remedy.QUARANTINE_SUBSCRIPTIONS: "--quarantine-subscriptions FILE sets bad subscriptions aside",
+    Remedy.RETURN_BAD_EVENTS: _QUARANTINE,
+    Remedy.REPLACE: None,
+    Remedy.EVENT_ID: _EVENT_ID,
+    Remedy.SUBSCRIPTION_ID: _SUBSCRIPTION_ID,
+    Remedy.SPARK_EVENT_ID: _EVENT_ID,
+    Remedy.SPARK_SUBSCRIPTION_ID: _SUBSCRIPTION_ID,
+    Remedy.LAYER: "--layer NAME names one of the events, --subscriptions-layer NAME one of the "
+    "subscriptions",
+}
+
+
+def describe(error: InvalidInput) -> list[str]:
+    """Give the lines that a person reads: one, or where there are many bad rows one for each."""
+    words = [ON_THE_COMMAND_LINE[remedy] for remedy in error.remedies]
+    hints = "; ".join(dict.fromkeys(word for word in words if word is not None))
+    if not isinstance(error, BadRows):
+        return [f"{error.message}; {hints}" if hints else error.message]
+    lines = [f"{error.message}:", *(f"  {row}" for row in error.rows)]
+    return [*lines, hints] if hints else lines

@@ -1,0 +1,57 @@
+"""Bad rows of a table of subscriptions: refused all at once, or left out one by one."""
+
+from heapq import heappush, heappushpop
+
+from contrada.errors import BAD_ROWS_SHOWN_MAX, BadRows, InvalidInput, Remedy
+from contrada.files import Rows
+from contrada.files.rows import place_of
+from contrada.matching.subscribing import OnBad
+from contrada.model.subscription import Id
+from contrada.showing import brief
+
+
+class RefusedRows:
+    """Counts bad rows; of those that will be refused it keeps the first, as many as are shown."""
+
+    def __init__(
+        self, rows: Rows, id_column: str | None, quarantine: bool, on_bad: OnBad | None
+    ) -> None:
+        """Leave bad rows out, and tell `on_bad`, or keep them for a refusal."""
+        self._rows, self._has_ids = rows, id_column is not None
+        self._quarantine, self._on_bad = quarantine, on_bad
+        self._first: list[tuple[int, str]] = []  # a heap with the last of them on top
+        self._remedies: dict[Remedy, None] = {}
+        self.count = 0
+
+    def add(self, row: int, id_: Id | None, error: InvalidInput, joint: str = ", ") -> None:
+        """Take in a bad row; the joint stands between its place and what is wrong with it."""
+        self.count += 1
+        if self._quarantine:
+            if self._on_bad is not None:
+                self._on_bad(row, id_, error.message)
+            return
+        self._remedies |= dict.fromkeys(error.remedies)
+        shown = f", id {brief(id_)}" if self._has_ids and id_ is not None else ""
+        fault = (-row, f"{shown}{joint}{error.message}")
+        if len(self._first) < BAD_ROWS_SHOWN_MAX:
+            heappush(self._first, fault)
+        else:
+            heappushpop(self._first, fault)
+
+    def refuse(self, total: int) -> None:
+        """Refuse the bad rows among all, unless they are left out."""
+        if self._quarantine or not self.count:
+            return
+        find_line = self._rows.line_finder()
+        shown = [
+            f"{place_of(-row, find_line(-row))}{reason}"
+            for row, reason in sorted(self._first, reverse=True)
+        ]
+        remedies = [*self._remedies, Remedy.QUARANTINE_SUBSCRIPTIONS]
+        if Remedy.REPLACE in remedies:
+            remedies.append(Remedy.SUBSCRIPTION_ID)  # perhaps another column tells rows apart
+        name = self._rows.name
+        if self.count == 1:
+            raise InvalidInput(f"{name}, {shown[0]}", remedies=remedies)
+        summary = f"{name}: {self.count:,} of {total:,} subscriptions cannot be used"
+        raise BadRows(summary, shown, self.count, remedies)

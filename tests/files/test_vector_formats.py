@@ -1,0 +1,214 @@
+"""Shapefiles and other vector formats of the installed GDAL, by their suffix."""
+
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import geopandas
+import numpy as np
+import pyogrio
+import pytest
+import shapely
+
+from contrada import Matcher
+from contrada.errors import InvalidInput, Remedy
+from contrada.files import Rows, read_rows
+from contrada.files.reading import list_files, name_layer
+from contrada.files.vector_formats import list_drivers
+
+FRAME = geopandas.GeoDataFrame(
+    {"code": ["x", "é"], "n": np.array([1, 2], np.int32)},
+    geometry=[shapely.box(0, 0, 1, 1), shapely.box(2, 2, 3, 3)],
+    crs="EPSG:4326",
+)
+DRIVERS = {
+    ".shp": "ESRI Shapefile",
+    ".shz": "ESRI Shapefile",
+    ".shp.zip": "ESRI Shapefile",
+    ".kml": "LIBKML",
+    ".kmz": "LIBKML",
+    ".gml": "GML",
+    ".tab": "MapInfo File",
+    ".mif": "MapInfo File",
+    ".sqlite": "SQLite",
+    ".gdb": "OpenFileGDB",
+    ".jml": "JML",
+    ".gpkg.zip": "GPKG",
+}
+
+
+def write(path: Path, frame: geopandas.GeoDataFrame = FRAME, **options: Any) -> Path:
+    suffix = "".join(path.suffixes)
+    pyogrio.write_dataframe(frame, path, driver=DRIVERS.get(suffix), **options)
+    return path
+
+
+def column_of(rows: Rows, column: str) -> list[Any]:
+    return [value for batch in rows.batches() for value in batch.column(column).to_pylist()]
+
+
+@pytest.mark.parametrize("suffix", DRIVERS)
+def test_a_file_of_any_format_is_known_by_its_suffix(tmp_path: Path, suffix: str) -> None:
+    rows = read_rows(write(tmp_path / f"zones{suffix}"))
+    assert rows.geometry_columns == ("geometry",)
+    assert rows.crs == "EPSG:4326"
+    assert [int(n) for n in column_of(rows, "n")] == [1, 2], "some formats have only texts"
+    shapes = shapely.normalize(shapely.from_wkb(column_of(rows, "geometry")))
+    assert shapely.equals(shapes, FRAME.geometry.to_numpy()).all()
+
+
+@pytest.mark.parametrize("suffix", [".shp", ".gml", ".tab"])
+def test_subscriptions_and_events_may_be_of_any_format(tmp_path: Path, suffix: str) -> None:
+    matcher = Matcher()
+    matcher.add_many(write(tmp_path / f"zones{suffix}"), id="n")
+    points = geopandas.GeoDataFrame(
+        {"speed": [5.0, 7.0]}, geometry=geopandas.points_from_xy([0.5, 2.5], [0.5, 2.5]), crs=4326
+    )
+    found = matcher.match_many(write(tmp_path / f"events{suffix}", points))
+    assert found.to_pydict() == {"event": [0, 1], "subscription": [1, 2]}
+
+
+def test_ids_of_kml_count_where_there_are_any(tmp_path: Path) -> None:
+    place = "<Placemark{}><name>x</name><Point><coordinates>1,2</coordinates></Point></Placemark>"
+    for ids, names in (["", ""], None), ([' id="a"', ' id="b"'], ["a", "b"]):
+        places = "".join(place.format(id_) for id_ in ids)
+        (tmp_path / "x.kml").write_text(
+            f'<kml xmlns="http://www.opengis.net/kml/2.2"><Document>{places}</Document></kml>'
+        )
+        rows = read_rows(tmp_path / "x.kml")
+        assert ("id" in rows.schema.names) == (names is not None)
+        assert names is None or column_of(rows, "id") == names
+
+
+@pytest.mark.parametrize("inside", ["", "deep/down/"])
+def test_a_shapefile_may_be_zipped_with_its_parts(tmp_path: Path, inside: str) -> None:
+    write(tmp_path / "zones.shp")
+    with zipfile.ZipFile(tmp_path / "download.zip", "w") as archive:
+        for part in tmp_path.glob("zones.*"):
+            archive.write(part, f"{inside}{part.name}")
+        archive.writestr("__MACOSX/._zones.shp", b"")
+        archive.writestr("readme.txt", b"")
+    assert column_of(read_rows(tmp_path / "download.zip"), "n") == [1, 2]
+
+
+def test_a_zip_archive_without_a_known_format_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("readme.txt", b"")
+    with pytest.raises(InvalidInput, match=r"x\.zip: it has no file of a known .* readme\.txt"):
+        read_rows(tmp_path / "x.zip")
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"), [(".dbf", "its attributes"), (".shx", "the places of its rows")]
+)
+def test_a_shapefile_without_a_part_is_refused(tmp_path: Path, missing: str, words: str) -> None:
+    path = write(tmp_path / "zones.shp")
+    path.with_suffix(missing).unlink()
+    with pytest.raises(InvalidInput, match=rf"zones\.shp: there is no zones\{missing}, .*{words}"):
+        read_rows(path)
+
+
+def test_a_shapefile_without_a_coordinate_system_is_warned_of(tmp_path: Path) -> None:
+    path = write(tmp_path / "zones.shp")
+    path.with_suffix(".prj").unlink()
+    with pytest.warns(UserWarning, match=r"zones\.shp: there is no zones\.prj"):
+        assert read_rows(path).crs is None
+
+
+def test_parts_of_a_shapefile_may_be_in_capitals(tmp_path: Path) -> None:
+    path = write(tmp_path / "zones.shp")
+    for part in [*tmp_path.glob("zones.*")]:
+        part.rename(part.with_suffix(part.suffix.upper()))
+    assert read_rows(path.with_suffix(".SHP")).count == 2
+
+
+@pytest.mark.parametrize("suffix", [".gpkg", ".gdb", ".sqlite", ".kml"])
+def test_one_of_several_layers_must_be_named(tmp_path: Path, suffix: str) -> None:
+    path = write(tmp_path / f"map{suffix}", layer="roads")
+    write(path, FRAME.iloc[:1], layer="rivers", append=True)
+    with pytest.raises(InvalidInput, match="there are: roads, rivers") as caught:
+        read_rows(path)
+    assert caught.value.remedies == (Remedy.LAYER,)
+    assert [*map(int, column_of(read_rows(name_layer(str(path), "rivers")), "n"))] == [1]
+    with pytest.raises(InvalidInput, match='no layer "lakes"; there are: roads, rivers'):
+        read_rows(f"{path}|layername=lakes")
+
+
+@pytest.mark.parametrize("suffix", [".shp", ".kml", ".gml", ".tab", ".sqlite", ".dxf", ".zip"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"id,wkt\n1,POINT(1 1)\n",
+        b'{"type": "FeatureCollection", "features": []}',
+        b"<OGRVRTDataSource><OGRVRTLayer/></OGRVRTDataSource>",
+        b'{"type": "gdal_streamed_alg", "command_line": "gdal vector pipeline read x.shp"}',
+    ],
+)
+def test_a_file_that_only_has_the_suffix_is_refused(
+    tmp_path: Path, suffix: str, content: bytes
+) -> None:
+    path = tmp_path / f"x{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput, match=rf"x\{suffix}"):
+        list(read_rows(path).batches())
+
+
+@pytest.mark.parametrize("part", [".shp", ".shx", ".dbf"])
+def test_a_shapefile_with_a_part_that_is_cut_is_refused(tmp_path: Path, part: str) -> None:
+    path = write(tmp_path / "x.shp")
+    content = path.with_suffix(part).read_bytes()
+    for length in (0, 10, 60, len(content) - 2):
+        path.with_suffix(part).write_bytes(content[:length])
+        with pytest.raises(InvalidInput, match=r"x\.shp: "):
+            list(read_rows(path).batches())
+
+
+@pytest.mark.parametrize("share", [0.2, 0.9])
+@pytest.mark.parametrize("suffix", [".shp", ".kml", ".gml", ".shz", ".sqlite"])
+def test_a_file_that_is_cut_is_refused(tmp_path: Path, suffix: str, share: float) -> None:
+    frame = geopandas.GeoDataFrame(
+        {"n": np.arange(500, dtype=np.int32)},
+        geometry=[shapely.box(n, 0, n + 1, 1) for n in range(500)],
+        crs=4326,
+    )
+    path = write(tmp_path / f"x{suffix}", frame)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * share)])
+    with pytest.raises(InvalidInput, match=rf"x\{suffix}"):
+        list(read_rows(path).batches())
+
+
+def test_an_unknown_suffix_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
+    (tmp_path / "x.doc").touch()
+    with pytest.raises(InvalidInput, match=r"x\.doc: unknown suffix; .*\.parquet.*\.shp.*\.gpx"):
+        read_rows(tmp_path / "x.doc")
+    assert set(DRIVERS) <= set(list_drivers())
+    assert not {".vrt", ".csv", ".json", ".xml", ".txt"} & set(list_drivers())
+
+
+def test_without_pyogrio_an_unknown_suffix_is_still_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list_drivers.cache_clear()
+    monkeypatch.setitem(sys.modules, "pyogrio", None)
+    with pytest.raises(InvalidInput, match=r"x\.doc: unknown suffix; .*\.parquet"):
+        read_rows(tmp_path / "x.doc")
+
+
+def test_what_lies_beside_a_file_is_read_with_it(tmp_path: Path) -> None:
+    write(tmp_path / "zones.shp")
+    assert set(tmp_path.glob("zones.*")) <= set(list_files(str(tmp_path / "zones.shp")))
+    write(tmp_path / "zones.gdb")
+    inside = [file for file in (tmp_path / "zones.gdb").iterdir() if file.is_file()]
+    assert set(list_files(f"{tmp_path}/zones.gdb|layername=zones")) == set(inside)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("x.csv", "this format has no layers"), ("x.gpkg|layername=a", "names a layer itself")],
+)
+def test_a_layer_is_named_once_and_only_where_there_are_some(name: str, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        name_layer(name, "roads")
