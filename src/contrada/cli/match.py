@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from contrada.cli.drawing import MapSketch
+from contrada.cli.drawn_events import EventReader
 from contrada.cli.outputs import (
     STDOUT,
     BadRow,
@@ -21,13 +21,14 @@ from contrada.cli.outputs import (
     wants_geometry,
     with_geometry,
 )
+from contrada.cli.pair_counts import PairCounts
 from contrada.cli.progress import bar, require_tqdm, saying
 from contrada.cli.report import Report
 from contrada.cli.terminal import one_line, say, show
 from contrada.errors import InvalidInput
 from contrada.files import Rows, read_rows
 from contrada.matcher import Matcher
-from contrada.matcher.run import MatchedBatch
+from contrada.matcher.run import MatchedBatch, choose_id_column
 from contrada.matching.engines import ENGINES
 from contrada.model.event import GEOMETRY, paths_of
 from contrada.model.subscription import Id
@@ -147,8 +148,8 @@ def match_here(options: argparse.Namespace) -> Report:
             bad.append((row, None if id_ is None else str(id_), reason))
 
     run_ = matcher.run(rows, options.event_id, options.repair, options.quarantine is not None, hear)
-    sketch = MapSketch(rows.count) if options.map else None
-    matched_ids: set[Id] = set()
+    counts = PairCounts(len(matcher))
+    sketch = MapSketch(counts) if options.map else None
     with ExitStack() as stack:
         write = open_pairs(stack, options.output, run_.schema, rows.crs or matcher.crs)
         write_bad = open_bad_rows(stack, options.quarantine)
@@ -159,16 +160,21 @@ def match_here(options: argparse.Namespace) -> Report:
                     write(piece)
                 write_bad(bad)
                 bad.clear()
-                _count(report, matched, pairs, matched_ids)
+                report.events += matched.events.batch.length
+                report.matches += len(matched.rows)
+                event_rows = matched.events.first_row + matched.rows
+                counts.add(event_rows, matched.ranks)
                 if sketch is not None:
-                    geometry = matched.events.batch.drawn(primary_geometry(rows))
-                    sketch.add_events(matched.events.ids, matched.events.first_row, geometry)
-                    sketch.add_pairs(pairs.column(0), pairs.column(1))
+                    sketch.add_pairs(event_rows, matched.ranks)
+                    for name in {GEOMETRY, primary_geometry(rows)}:
+                        column = matched.events.batch.geometry(name)
+                        sketch.add_mended(matched.events.first_row, column)
                 progress.update(matched.events.batch.length)
-        report.subscriptions_matched = len(matched_ids)
+        report.events_matched = counts.events_matched
+        report.subscriptions_matched = counts.subscriptions_matched
         fill(report, matcher, options)
         if sketch is not None:
-            draw(sketch, matcher, matched_ids, report, options)
+            draw(sketch, matcher, rows, report, options)
     return report
 
 
@@ -218,15 +224,24 @@ def fill(report: Report, matcher: Matcher, options: argparse.Namespace) -> None:
 def draw(
     sketch: MapSketch,
     matcher: Matcher,
-    matched_ids: set[Id],
+    rows: Rows,
     report: Report,
     options: argparse.Namespace,
 ) -> None:
     """Draw the map of a run, named after its files."""
     title = f"{Path(options.events).stem} over {Path(options.subscriptions).stem}"
-    subscriptions = sorted(matcher.freeze(), key=lambda s: s.id)
+    frozen = matcher.freeze()
+    read = {path for name in frozen.attributes for path in paths_of(name)}
+    id_column = choose_id_column(rows, options.event_id)
+    summary = {
+        name: getattr(report, name.replace(" ", "_"))
+        for name in ("subscriptions", "events", "matches", "events matched")
+    }
     with saying(f"drawing {options.map}"):
-        sketch.draw(options.map, title, subscriptions, matched_ids, report)
+        geometry = primary_geometry(rows)
+        reader = EventReader(rows, id_column, geometry, first=read, repair=options.repair)
+        subscriptions = sorted(frozen, key=lambda subscription: subscription.id)
+        sketch.draw(options.map, title, subscriptions, reader, summary)
 
 
 def _pieces(
@@ -237,12 +252,3 @@ def _pieces(
     column = matched.events.batch.column(primary_geometry(rows))
     assert column is not None, "refused by load"
     return with_geometry(pairs, column, matched.rows)
-
-
-def _count(
-    report: Report, matched: MatchedBatch, pairs: pa.RecordBatch, matched_ids: set[Id]
-) -> None:
-    report.events += matched.events.batch.length
-    report.matches += len(matched.rows)
-    report.events_matched += len(np.unique(matched.rows))
-    matched_ids.update(pairs.column(1).unique().to_pylist())

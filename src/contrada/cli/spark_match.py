@@ -20,10 +20,10 @@ from contrada.cli.outputs import (
     open_answer,
     open_bad_rows,
     plain_schema,
-    primary_geometry,
     wants_geometry,
     with_geometry,
 )
+from contrada.cli.pair_counts import PairCounts
 from contrada.cli.progress import spark_jobs
 from contrada.cli.report import Report
 from contrada.cli.spark_source import ROW, Source
@@ -40,11 +40,9 @@ from contrada.cli.terminal import say
 from contrada.errors import InvalidInput
 from contrada.files import Rows, read_rows
 from contrada.matcher import Matcher
-from contrada.matching.columns import read_geometries
 from contrada.matching.engines import DEFAULT_ENGINE
 from contrada.matching.subscribing import SUBSCRIPTION_COLUMNS
 from contrada.model.event import GEOMETRY, paths_of
-from contrada.model.subscription import Id
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,9 +73,9 @@ def match_on_spark(options: argparse.Namespace) -> Report:
             report = Report(
                 events=counts.events,
                 events_left_out=counts.set_aside,
-                events_mended=None if options.repair else 0,
+                events_mended=counts.mended,
             )
-            _collect(options, matcher, source, Path(folder) / _MATCHES, schema, report)
+            _collect(options, matcher, events, Path(folder) / _MATCHES, schema, report)
     return report
 
 
@@ -133,26 +131,26 @@ def _kept(options: argparse.Namespace) -> list[str]:
     """Name the columns of events that Spark carries along, each once."""
     kept = list(options.keep or ())
     kept += [GEOMETRY] if wants_geometry(options.output) else []
-    kept += [] if options.quarantine is None else [ROW]
+    kept += [] if options.counts and options.quarantine is None else [ROW]
     return list(dict.fromkeys(kept))
 
 
 def _collect(
     options: argparse.Namespace,
     matcher: Matcher,
-    source: Source,
+    events: Rows,
     matches: Path,
     schema: pa.Schema,
     report: Report,
 ) -> None:
     """Write the answer of Spark to the files that were asked for, and count it."""
-    sketch = _sketch(options, source) if options.map else None
+    counts = PairCounts(len(matcher))
+    sketch = MapSketch(counts) if options.map else None
+    ids = pa.array(matcher.freeze().ids, schema.field("subscription").type)
     schema = _written_schema(options, matches, schema)
     is_counted = "n" in schema.names
-    matched_ids: set[Id] = set()
-    matched_events = []
     with ExitStack() as stack:
-        write = open_answer(stack, options.output, schema, source.rows.crs or matcher.crs)
+        write = open_answer(stack, options.output, schema, events.crs or matcher.crs)
         write_bad = open_bad_rows(stack, options.quarantine)
         for batch in _read_answer(matches, wants_geometry(options.output)):
             is_good = batch.column(schema.names[1]).is_valid()
@@ -163,19 +161,20 @@ def _collect(
                 write_bad([_describe(row) for row in bad.to_pylist()])
             if is_counted:
                 report.matches += pc.sum(good.column("n")).as_py() or 0
-                good = good.filter(pc.greater(good.column("n"), 0))
-            else:
-                report.matches += good.num_rows
-                matched_ids.update(good.column("subscription").unique().to_pylist())
-            matched_events.append(good.column("event").unique())
+                report.events_matched += pc.sum(pc.greater(good.column("n"), 0)).as_py() or 0
+                continue
+            report.matches += good.num_rows
+            rows = good.column(ROW).to_numpy()
+            ranks = pc.index_in(good.column("subscription"), ids).to_numpy().astype(np.int64)
+            counts.add(rows, ranks)
             if sketch is not None:
-                sketch.add_pairs(good.column("event"), good.column("subscription"))
-        every = pa.chunked_array(matched_events, schema.field("event").type)
-        report.events_matched = len(every.unique())
-        report.subscriptions_matched = None if is_counted else len(matched_ids)
+                sketch.add_pairs(rows, ranks)
+        if not is_counted:
+            report.events_matched = counts.events_matched
+        report.subscriptions_matched = None if is_counted else counts.subscriptions_matched
         fill(report, matcher, options)
         if sketch is not None:
-            draw(sketch, matcher, matched_ids, report, options)
+            draw(sketch, matcher, events, report, options)
 
 
 def _written_schema(options: argparse.Namespace, matches: Path, pairs: pa.Schema) -> pa.Schema:
@@ -208,19 +207,3 @@ def _describe(row: dict[str, Any]) -> BadRow:
     error, id_ = row["error"], row["event"]
     reason = without_copy(f"{error['place']}: {error['message']}")
     return row[ROW], None if id_ is None else str(id_), reason
-
-
-def _sketch(options: argparse.Namespace, source: Source) -> MapSketch:
-    """Read the events again for the map."""
-    sketch = MapSketch(source.rows.count)
-    name = primary_geometry(source.rows)
-    first_row = 0
-    for batch in source.rows.batches():
-        ids: Any = pa.array(range(first_row, first_row + batch.num_rows))
-        if source.id_column != ROW:
-            ids = batch.column(source.id_column)
-        if name in batch.schema.names:
-            column = read_geometries(batch.column(name), repair=options.repair)
-            sketch.add_events(ids, first_row, column)
-        first_row += batch.num_rows
-    return sketch
