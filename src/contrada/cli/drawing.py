@@ -12,7 +12,8 @@ from contrada.cli.drawn_events import DrawnEvents, EventReader
 from contrada.cli.drawn_subscriptions import layer_of
 from contrada.cli.pair_counts import PairCounts
 from contrada.errors import InvalidInput
-from contrada.matching.columns import GeometryColumn
+from contrada.matcher.run import MatchedBatch
+from contrada.model.event import GEOMETRY
 from contrada.model.subscription import Subscription
 from contrada.pictures import Layer, draw_map
 from contrada.pictures.partners import PAIRS_MAX, fairest
@@ -48,10 +49,14 @@ class MapSketch:
         self._pairs = np.zeros((0, 2), np.int64)
         self._mended: dict[int, BaseGeometry | None] = {}
 
-    def add_mended(self, first_row: int, column: GeometryColumn) -> None:
-        """Take the geometries of a batch that were mended: to mend is slow."""
-        if len(self._mended) < _MENDED_MAX:
-            self._mended |= {first_row + row: column.one(row) for row in column.mended}
+    def add_batch(self, matched: MatchedBatch, geometry: str) -> None:
+        """Take the pairs of a batch, and the geometries that were mended: to mend is slow."""
+        first_row = matched.events.first_row
+        self.add_pairs(first_row + matched.rows, matched.ranks)
+        for name in {GEOMETRY, geometry}:
+            column = matched.events.batch.geometry(name)
+            if len(self._mended) < _MENDED_MAX:
+                self._mended |= {first_row + row: column.one(row) for row in column.mended}
 
     def add_pairs(self, rows: NDArray[np.int64], ranks: NDArray[np.int64]) -> None:
         """Take pairs; of too many, some of every event and subscription are kept."""

@@ -153,7 +153,8 @@ def as_text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.7g}"
     if isinstance(value, datetime):
-        return value.isoformat(" ")
+        text = value.isoformat(" ", "milliseconds" if value.microsecond else "seconds")
+        return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
     return brief_text(value, 80)
 
 

@@ -160,15 +160,9 @@ def match_here(options: argparse.Namespace) -> Report:
                     write(piece)
                 write_bad(bad)
                 bad.clear()
-                report.events += matched.events.batch.length
-                report.matches += len(matched.rows)
-                event_rows = matched.events.first_row + matched.rows
-                counts.add(event_rows, matched.ranks)
+                _count(report, matched, counts)
                 if sketch is not None:
-                    sketch.add_pairs(event_rows, matched.ranks)
-                    for name in {GEOMETRY, primary_geometry(rows)}:
-                        column = matched.events.batch.geometry(name)
-                        sketch.add_mended(matched.events.first_row, column)
+                    sketch.add_batch(matched, primary_geometry(rows))
                 progress.update(matched.events.batch.length)
         report.events_matched = counts.events_matched
         report.subscriptions_matched = counts.subscriptions_matched
@@ -252,3 +246,9 @@ def _pieces(
     column = matched.events.batch.column(primary_geometry(rows))
     assert column is not None, "refused by load"
     return with_geometry(pairs, column, matched.rows)
+
+
+def _count(report: Report, matched: MatchedBatch, counts: PairCounts) -> None:
+    report.events += matched.events.batch.length
+    report.matches += len(matched.rows)
+    counts.add(matched.events.first_row + matched.rows, matched.ranks)

@@ -69,7 +69,7 @@ def _steps(finest: float) -> Iterator[Tolerances]:
         unmatched = min(16 * unmatched, max(2 * unmatched, _FADED_UNITS))
         yield Tolerances(unmatched, matched)
     while matched < _COARSEST_UNITS:
-        matched *= 3
+        matched *= 2
         unmatched = max(unmatched, matched)
         yield Tolerances(unmatched, matched)
 

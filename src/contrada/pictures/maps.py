@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from contrada.pictures.layers import Layer
 
 # A page is zoomed into, an image is not: half a pixel is all that it can show.
-_PAGE_DETAIL = Detail(finest_units=0.5, vertices_max=300_000)
+_PAGE_DETAIL = Detail(finest_units=0.5, vertices_max=500_000)
 _PLATE_DETAIL = Detail(finest_units=GRID_UNITS / 2_500, vertices_max=2_000_000)
 
 
