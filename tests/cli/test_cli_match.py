@@ -300,13 +300,3 @@ def test_a_map_of_subscriptions_and_events_without_a_shape_is_drawn_all_the_same
     readings.write_text("id,degrees,lon,lat\na,31,,\nb,32,1,2\n")
     assert main(["match", str(zones), str(readings), "--map", str(page)]) == 0
     assert page.exists()
-
-
-def test_a_map_of_many_events_shows_an_even_sample(
-    city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("contrada.cli.drawing.EVENTS_MAX", 50)
-    page = tmp_path / "map.html"
-    args = ["match", str(city / "zones.parquet"), str(city / "positions.parquet")]
-    assert main([*args, "--map", str(page)]) == 0
-    assert "events (1 in 4)" in page.read_text()

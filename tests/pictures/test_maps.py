@@ -37,7 +37,7 @@ def test_the_same_input_draws_the_same_file(tmp_path: Path, name: str) -> None:
     layer = layer_of(*(shapely.Point(k, k % 7) for k in range(30)))
     (tmp_path / "again").mkdir()
     for path in (tmp_path / name, tmp_path / "again" / name):
-        draw_map(path, [layer], title="points", shapes_max=7)
+        draw_map(path, [layer], title="points", unmatched_max=7)
     assert (tmp_path / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
 
 
@@ -162,5 +162,5 @@ def test_pairs_that_name_no_shapes_are_refused(tmp_path: Path, pairs: Any, messa
 
 
 def test_a_map_of_no_shapes_at_all_is_not_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="shapes_max is 0"):
-        draw_map(tmp_path / "map.html", [layer_of(SQUARE)], title="nothing", shapes_max=0)
+    with pytest.raises(InvalidInput, match="unmatched_max is -1"):
+        draw_map(tmp_path / "map.html", [layer_of(SQUARE)], title="nothing", unmatched_max=-1)

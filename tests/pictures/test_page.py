@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import shapely
+from numpy.typing import NDArray
 
-from contrada.pictures import Layer, draw_map, partners
+from contrada.model.geometry import as_array
+from contrada.pictures import Layer, draw_map, maps, page, partners
 from contrada.pictures.outlines import GRID_UNITS
+from contrada.pictures.picture import Detail
+from map_data import read_paths
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -50,19 +54,6 @@ def draw_data(folder: Path, layers: list[Layer], **options: Any) -> dict[str, An
     return data
 
 
-def read_shapes(data: dict[str, Any], number: int = 0) -> list[list[tuple[str, Any]]]:
-    """Give each shape of a layer as (kind, coordinates) per path, back in the map's coordinates."""
-    layer, frame = data["layers"][number], data["frame"]
-    steps = iter(np.array(layer["steps"]).reshape(-1, 2))
-    paths = []
-    for kind, length in zip(layer["pathKinds"], layer["pathLengths"], strict=True):
-        places = np.cumsum([next(steps) for _ in range(length)], axis=0)
-        paths.append((kind, places * frame["unit"] + [frame["west"], frame["south"]]))
-    assert next(steps, None) is None
-    remaining = iter(paths)
-    return [[next(remaining) for _ in range(length)] for length in layer["shapeLengths"]]
-
-
 def make_layer(geometries: Any, matched: Any = None, **changes: Any) -> Layer:
     count = len(geometries)
     columns: dict[str, Any] = {
@@ -79,10 +70,10 @@ def make_points(count: int, **changes: Any) -> Layer:
     return make_layer(shapely.points(np.arange(count), np.arange(count) % 7), **changes)
 
 
-def test_points_come_back_within_half_a_fifty_thousandth_of_the_extent(tmp_path: Path) -> None:
+def test_points_come_back_within_half_a_grid_unit(tmp_path: Path) -> None:
     places = np.random.default_rng(3).uniform([-700, 4_000], [900, 5_000], (500, 2))
     data = draw_data(tmp_path, [make_layer(shapely.points(places))])
-    drawn = np.array([path[0][1][0] for path in read_shapes(data)])
+    drawn = np.array([path[0][1][0] for path in read_paths(data)])
     assert data["frame"]["unit"] == pytest.approx(np.ptp(places[:, 0]) / GRID_UNITS)
     assert np.abs(drawn - places).max() <= 0.5001 * data["frame"]["unit"]
 
@@ -97,7 +88,7 @@ def test_every_kind_of_geometry_is_taken_apart_into_points_lines_and_rings(tmp_p
         "MULTIPOLYGON (((0 0, 9 0, 9 9, 0 0)), ((20 0, 29 0, 29 9, 20 0)))",
         "GEOMETRYCOLLECTION (POINT EMPTY, GEOMETRYCOLLECTION (POINT (5 5), LINESTRING (0 0, 9 9)))",
     ]
-    shapes = read_shapes(draw_data(tmp_path, [make_layer(shapely.from_wkt(texts))]))
+    shapes = read_paths(draw_data(tmp_path, [make_layer(shapely.from_wkt(texts))]))
     kinds = ["".join(kind for kind, _ in shape) for shape in shapes]
     assert kinds == ["p", "pp", "l", "l", "aa", "aa", "pl"]
     assert [len(places) for _, places in shapes[4]] == [4, 3]
@@ -105,31 +96,65 @@ def test_every_kind_of_geometry_is_taken_apart_into_points_lines_and_rings(tmp_p
 
 def test_exterior_rings_run_counterclockwise_and_holes_clockwise(tmp_path: Path) -> None:
     text = "POLYGON ((0 0, 0 90, 90 90, 90 0, 0 0), (20 20, 40 20, 40 40, 20 20))"
-    [[(_, exterior), (_, hole)]] = read_shapes(
+    [[(_, exterior), (_, hole)]] = read_paths(
         draw_data(tmp_path, [make_layer([shapely.from_wkt(text)])])
     )
     assert shapely.is_ccw(shapely.linearrings(exterior))
     assert not shapely.is_ccw(shapely.linearrings(hole))
 
 
-def test_a_detailed_outline_is_simplified_to_the_resolution_of_the_map(tmp_path: Path) -> None:
+def test_a_detailed_outline_keeps_what_one_can_zoom_to(tmp_path: Path) -> None:
     circle = shapely.Point(0, 0).buffer(1_000, quad_segs=50_000)
     data = draw_data(tmp_path, [make_layer([circle])])
-    [[(_, ring)]] = read_shapes(data)
-    assert 100 < len(ring) < 2_000
-    assert np.abs(np.hypot(*ring.T) - 1_000).max() < 2 * data["frame"]["unit"]
+    [[(_, ring)]] = read_paths(data)
+    assert 2_000 < len(ring) < 20_000
+    assert np.abs(np.hypot(*ring.T) - 1_000).max() < data["frame"]["unit"]
+    assert data["tolerances"] == {"matched": 0, "unmatched": 0}
+
+
+def make_coasts(count: int, vertices: int) -> NDArray[np.object_]:
+    """Rings that go in and out at every vertex, by a ten-thousandth."""
+    angles = np.linspace(0, 2 * np.pi, vertices, endpoint=False)
+    radii = np.where(np.arange(vertices) % 2, 1.0, 0.9999)
+    ring = np.column_stack([radii * np.cos(angles), radii * np.sin(angles)])
+    return as_array([shapely.Polygon(ring + np.array([3 * k, 0])) for k in range(count)])
+
+
+def test_outlines_are_simplified_only_as_far_as_the_page_needs_and_matches_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layers = [make_layer(make_coasts(4, 1_000), matched=[True, False, False, False])]
+
+    def ring_lengths(vertices_max: int) -> tuple[list[int], dict[str, int]]:
+        monkeypatch.setattr(maps, "_PAGE_DETAIL", Detail(0.5, vertices_max))
+        data = draw_data(tmp_path, layers)
+        return [len(ring) for [(_, ring)] in read_paths(data)], data["tolerances"]
+
+    whole, tolerances = ring_lengths(5_000)
+    assert whole == [1_000] * 4
+    assert tolerances == {"matched": 0, "unmatched": 0}
+    far_out = make_layer(shapely.points([(0, 0), (3_000, 0)]), role="event")
+    layers.append(far_out)
+    fewer, tolerances = ring_lengths(2_000)
+    assert fewer[0] == 1_000
+    assert max(fewer[1:]) < 400
+    assert tolerances["matched"] == 0
+    assert tolerances["unmatched"] > 0
+    fewest, tolerances = ring_lengths(100)
+    assert fewest[0] < 1_000
+    assert 0 < tolerances["matched"] <= tolerances["unmatched"]
 
 
 def test_an_area_smaller_than_the_grid_is_still_there(tmp_path: Path) -> None:
-    areas = [shapely.box(0, 0, 1, 1), shapely.box(5e5, 5e5, 1e6, 1e6)]
-    shapes = read_shapes(draw_data(tmp_path, [make_layer(areas)]))
+    areas = [shapely.box(0, 0, 0.01, 0.01), shapely.box(5e5, 5e5, 1e6, 1e6)]
+    shapes = read_paths(draw_data(tmp_path, [make_layer(areas)]))
     assert [len(places) for _, places in shapes[0]] == [1]
 
 
 def test_tens_of_thousands_of_islands_stay_small(tmp_path: Path) -> None:
     centres = np.random.default_rng(5).uniform([-180, -80], [0, 80], (30_000, 2))
     islands = shapely.buffer(shapely.points(centres), 0.2, quad_segs=8)
-    draw_map(tmp_path / "map.html", [make_layer(islands)], title="islands", shapes_max=30_000)
+    draw_map(tmp_path / "map.html", [make_layer(islands)], title="islands", unmatched_max=30_000)
     assert (tmp_path / "map.html").stat().st_size < 7_000_000
 
 
@@ -154,6 +179,29 @@ def test_hostile_text_is_inert_and_comes_back_as_written(tmp_path: Path) -> None
     assert data["layers"][0]["labels"] == HOSTILE
     assert data["layers"][0]["name"] == HOSTILE[0]
     assert data["summary"] == [[HOSTILE[1], HOSTILE[0]]]
+
+
+def test_attributes_are_written_once_for_each_value_and_only_of_what_is_drawn(
+    tmp_path: Path,
+) -> None:
+    kinds = ["storm", "vehicle", "storm", "<b>"]
+    layer = make_points(
+        4, matched=[True, False, True, True], attributes={"kind": kinds, "wind": list("1234")}
+    )
+    [drawn] = draw_data(tmp_path, [layer], unmatched_max=0)["layers"]
+    assert drawn["attributes"] == [
+        {"name": "kind", "values": ["storm", "<b>"], "codes": [0, 0, 1]},
+        {"name": "wind", "values": ["1", "3", "4"], "codes": [0, 1, 2]},
+    ]
+
+
+def test_attributes_that_would_swell_the_page_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "ATTRIBUTES_BYTES_MAX", 1_000)
+    texts = {"long": [f"{k:050}" for k in range(50)], "short": ["a"] * 50}
+    [drawn] = draw_data(tmp_path, [make_points(50, attributes=texts)])["layers"]
+    assert [column["name"] for column in drawn["attributes"]] == ["short"]
 
 
 def test_the_script_never_reads_text_as_markup(tmp_path: Path) -> None:
@@ -183,15 +231,17 @@ def test_longitude_and_latitude_are_stretched_and_metres_are_not(tmp_path: Path)
 
 
 def test_all_shapes_are_drawn_where_there_is_room(tmp_path: Path) -> None:
-    [layer] = draw_data(tmp_path, [make_points(50)], shapes_max=50)["layers"]
+    [layer] = draw_data(tmp_path, [make_points(50)], unmatched_max=50)["layers"]
     assert len(layer["labels"]) == layer["total"] == 50
-    assert layer["sample"] == ""
+    assert layer["matchedSample"] == layer["unmatchedSample"] == ""
 
 
 def test_a_crowded_layer_keeps_its_matches_and_samples_the_rest_evenly(tmp_path: Path) -> None:
     matched = np.zeros(1_000, dtype=bool)
     matched[[3, 500, 501, 999]] = True
-    [layer] = draw_data(tmp_path, [make_points(1_000, matched=matched)], shapes_max=104)["layers"]
+    [layer] = draw_data(tmp_path, [make_points(1_000, matched=matched)], unmatched_max=100)[
+        "layers"
+    ]
     rows = [int(label.split()[1]) for label in layer["labels"]]
     others = [row for row in rows if not matched[row]]
     assert rows == sorted(set(rows))
@@ -199,16 +249,34 @@ def test_a_crowded_layer_keeps_its_matches_and_samples_the_rest_evenly(tmp_path:
     assert len(others) == 100
     assert set(np.diff(others)) <= {9, 10, 11, 12}
     assert layer["matched"] == "".join(str(int(matched[row])) for row in rows)
-    assert layer["sample"] == "showing 104 of 1,000"
+    assert (layer["matchedSample"], layer["unmatchedSample"]) == ("", "100 drawn")
     assert layer["total"] == 1_000
     assert layer["matchedTotal"] == 4
 
 
-def test_more_matches_than_room_are_sampled_themselves(tmp_path: Path) -> None:
+def test_all_that_matched_is_drawn_however_much(tmp_path: Path) -> None:
     matched = np.arange(1_000) % 2 == 0
-    [layer] = draw_data(tmp_path, [make_points(1_000, matched=matched)], shapes_max=10)["layers"]
-    assert layer["labels"] == [f"shape {row}" for row in range(0, 1_000, 100)]
+    [layer] = draw_data(tmp_path, [make_points(1_000, matched=matched)], unmatched_max=0)["layers"]
+    assert layer["labels"] == [f"shape {row}" for row in range(0, 1_000, 2)]
     assert layer["matchedTotal"] == 500
+    assert (layer["matchedSample"], layer["unmatchedSample"]) == ("", "0 drawn")
+
+
+def test_what_was_not_handed_over_is_counted_all_the_same(tmp_path: Path) -> None:
+    events = make_points(
+        4,
+        role="event",
+        matched=[True, True, False, False],
+        total=1_000,
+        matched_total=3,
+        partner_counts=[7, 1, 0, 0],
+    )
+    sites = make_points(2, matched=[True, True], partner_counts=[6, 5])
+    data = draw_data(tmp_path, [sites, events], pairs=np.array([[0, 0], [1, 1]]))
+    assert [layer["partnerCounts"] for layer in data["layers"]] == [[6, 5], [7, 1, 0, 0]]
+    drawn = data["layers"][1]
+    assert (drawn["total"], drawn["matchedTotal"]) == (1_000, 3)
+    assert (drawn["matchedSample"], drawn["unmatchedSample"]) == ("2 drawn", "2 drawn")
 
 
 def test_what_cannot_be_drawn_is_counted_but_left_out(tmp_path: Path) -> None:
@@ -218,7 +286,7 @@ def test_what_cannot_be_drawn_is_counted_but_left_out(tmp_path: Path) -> None:
     geometries = [None, shapely.Point(1, 1), shapely.Polygon(), endless, torn, shapely.Point(5, 5)]
     [layer] = draw_data(tmp_path, [make_layer(geometries, labels=list("abcdef"))])["layers"]
     assert layer["labels"] == ["b", "f"]
-    assert layer["sample"] == "showing 2 of 6"
+    assert layer["unmatchedSample"] == "2 drawn"
 
 
 def test_pairs_count_over_the_layers_of_a_role_one_after_the_other(tmp_path: Path) -> None:
@@ -237,9 +305,9 @@ def test_pairs_count_over_the_layers_of_a_role_one_after_the_other(tmp_path: Pat
 
 
 def test_a_partner_that_is_not_drawn_still_counts(tmp_path: Path) -> None:
-    events = make_points(100, role="event", matched=np.ones(100, dtype=bool))
+    events = make_points(100, role="event")
     pairs = np.column_stack([np.arange(100), np.zeros(100, dtype=np.int64)])
-    data = draw_data(tmp_path, [make_points(1), events], pairs=pairs, shapes_max=10)
+    data = draw_data(tmp_path, [make_points(1), events], pairs=pairs, unmatched_max=10)
     assert data["layers"][0]["partnerCounts"] == [100]
     assert data["pairs"] == {"events": list(range(10)), "subscriptions": [0] * 10}
 

@@ -11,6 +11,7 @@ import pytest
 import shapely
 
 from contrada.cli import main
+from map_data import check_page, read_page, read_shapes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +42,24 @@ def test_the_demo_ends_stdout_with_one_json_object_and_leaves_the_session_runnin
     assert f"{figures['matches']:,}" in said.err
     assert spark.range(3).count() == 3
     check_matches(folder, figures["matches"])
+    check_map(folder, figures)
+
+
+def check_map(folder: Path, figures: dict[str, int]) -> None:
+    """The page says of everything what the matches say, and attributes are those of the events."""
+    data = read_page(folder / "map.html")
+    matches = pq.read_table(folder / "matches.geoparquet").to_pandas()
+    pairs = set(zip(matches.event, matches.subscription, strict=True))
+    assert len(pairs) == figures["matches"]
+    check_page(data, pairs)
+    assert len({event for event, _ in pairs}) == figures["events_matched"]
+    names = [layer["name"] for layer in data["layers"]]
+    assert names == ["sites", "storms", "vehicles"]
+    events = geopandas.read_parquet(folder / "events.geoparquet").set_index("id")
+    for shape in read_shapes(data, "event")[::97]:
+        assert shape.layer == f"{events.kind[shape.label]}s"
+        assert shape.attributes["time"][:19] == str(events.time[shape.label])[:19]
+    assert (folder / "map.html").stat().st_size < 3_000_000
 
 
 def check_matches(folder: Path, count: int) -> None:

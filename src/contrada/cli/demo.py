@@ -14,6 +14,7 @@ import shapely
 from numpy.typing import NDArray
 
 from contrada.cli.demo_data import generate
+from contrada.cli.drawn_events import as_text
 from contrada.cli.match import add_conf
 from contrada.cli.progress import require_tqdm, spark_jobs, waiting
 from contrada.cli.report import Report
@@ -23,6 +24,7 @@ from contrada.errors import InvalidInput
 from contrada.files import open_output
 from contrada.model.event import GEOMETRY
 from contrada.pictures import Layer, draw_map
+from contrada.pictures.layers import Role
 from contrada.pictures.plate import require_matplotlib
 
 if TYPE_CHECKING:
@@ -139,25 +141,13 @@ def write_data(folder: Path, sites: pa.Table, events: pa.Table) -> None:
 
 def draw(path: Path, sites: pa.Table, events: pa.Table, pairs: pa.Table, report: Report) -> None:
     """Draw sites, storms and vehicles, and what matched what."""
-    site, event = (
-        _numbers(sites["id"], pairs["subscription"]),
-        _numbers(events["id"], pairs["event"]),
-    )
+    site = _numbers(sites["id"], pairs["subscription"])
+    event = _numbers(events["id"], pairs["event"])
     is_storm = np.array(events["kind"].to_pylist()) == "storm"
-    shapes = shapely.from_wkb(events["geometry"].to_numpy())
-    ids = np.array(events["id"].to_pylist())
-    layers = [
-        Layer(
-            "sites",
-            shapely.from_wkb(sites["geometry"].to_numpy()),
-            sites["id"].to_pylist(),
-            np.isin(np.arange(sites.num_rows), site),
-            "subscription",
-        )
-    ]
-    for name, chosen in (("storms", is_storm), ("vehicles", ~is_storm)):
-        rows = np.flatnonzero(chosen)
-        layers.append(Layer(name, shapes[rows], ids[rows].tolist(), np.isin(rows, event), "event"))
+    layers = [_layer("sites", sites, site, "subscription")]
+    placed = [np.flatnonzero(is_storm), np.flatnonzero(~is_storm)]
+    for name, rows in zip(("storms", "vehicles"), placed, strict=True):
+        layers.append(_layer(name, events.take(rows), _places(rows, event), "event"))
     summary: dict[str, str | int] = {
         "subscriptions": report.subscriptions,
         "events": report.events,
@@ -169,8 +159,30 @@ def draw(path: Path, sites: pa.Table, events: pa.Table, pairs: pa.Table, report:
         layers,
         title="A day of storms and vehicles over insured sites, depots and speed zones",
         summary=summary,
-        pairs=np.column_stack([event, site]),
+        # Events count over the layers, one after the other, while the table goes by time.
+        pairs=np.column_stack([_places(np.concatenate(placed), event), site]),
     )
+
+
+def _layer(name: str, table: pa.Table, matched: NDArray[np.int64], role: Role) -> Layer:
+    """Make a layer of a table, of which the rows `matched` are matched."""
+    shown = [column for column in table.column_names if column not in ("id", GEOMETRY)]
+    return Layer(
+        name,
+        shapely.from_wkb(table[GEOMETRY].to_numpy()),
+        table["id"].to_pylist(),
+        np.isin(np.arange(table.num_rows), matched),
+        role,
+        attributes={column: list(map(as_text, table[column].to_pylist())) for column in shown},
+    )
+
+
+def _places(rows: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give where each wanted row stands among some, in whichever order; leave out the others."""
+    places = np.full(max(rows.max(), wanted.max(initial=0)) + 1, -1)
+    places[rows] = np.arange(len(rows))
+    found = places[wanted]
+    return found[found >= 0]
 
 
 def _numbers(ids: pa.ChunkedArray, wanted: pa.ChunkedArray) -> NDArray[np.int64]:

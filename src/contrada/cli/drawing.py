@@ -1,26 +1,25 @@
-"""A map of a run, from what was matched; of many events an even sample is kept."""
+"""A map of a run: pairs are taken while it goes on, the events are read again at its end."""
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
-from contrada.cli.report import Report
+from contrada.cli.drawn_events import DrawnEvents, EventReader
+from contrada.cli.drawn_subscriptions import layer_of
+from contrada.cli.pair_counts import PairCounts
 from contrada.errors import InvalidInput
-from contrada.matching.columns import GeometryColumn
-from contrada.model.expression import DistanceWithin, Expression, Literal, Spatial, children
-from contrada.model.geometry import as_array
-from contrada.model.subscription import Id, Subscription
+from contrada.matcher.run import MatchedBatch
+from contrada.model.event import GEOMETRY
+from contrada.model.subscription import Subscription
 from contrada.pictures import Layer, draw_map
+from contrada.pictures.partners import PAIRS_MAX, fairest
 from contrada.pictures.plate import require_matplotlib
 
-EVENTS_MAX = 20_000
-_PAIRS_MAX = 200_000
+_MENDED_MAX = 100_000
 
 
 def check_map_path(path: str) -> None:
@@ -39,81 +38,64 @@ def check_map_path(path: str) -> None:
 
 
 class MapSketch:
-    """Collects the events and pairs of a map while a run goes on, in bounded memory."""
+    """The pairs of a run as a map needs them: all are counted, so many as a page shows are kept.
 
-    def __init__(self, events_count: int | None) -> None:
-        """Keep every n-th event, so that at most `EVENTS_MAX` of `events_count` are kept."""
-        self._step = max(1, -(-(events_count or 0) // EVENTS_MAX))
-        self._rows: dict[Any, int] = {}
-        self._geometries: list[BaseGeometry | None] = []
-        self._pairs: list[tuple[int, Id]] = []
+    Events go by their row, subscriptions by their rank in the order of ids.
+    """
 
-    def add_events(self, ids: pa.Array, first_row: int, column: GeometryColumn) -> None:
-        """Take the events of a batch that fall into the sample."""
-        for row in range(-first_row % self._step, len(ids), self._step):
-            if len(self._geometries) < 2 * EVENTS_MAX:
-                self._rows.setdefault(ids[row].as_py(), len(self._geometries))
-                self._geometries.append(column.one(row))
+    def __init__(self, counts: PairCounts) -> None:
+        """Draw what is counted elsewhere."""
+        self._counts = counts
+        self._pairs = np.zeros((0, 2), np.int64)
+        self._mended: dict[int, BaseGeometry | None] = {}
 
-    def add_pairs(self, events: pa.Array, subscriptions: pa.Array) -> None:
-        """Take the pairs whose event is in the sample, as long as there is room.
+    def add_batch(self, matched: MatchedBatch, geometry: str) -> None:
+        """Take the pairs of a batch, and the geometries that were mended: to mend is slow."""
+        first_row = matched.events.first_row
+        self.add_pairs(first_row + matched.rows, matched.ranks)
+        for name in {GEOMETRY, geometry}:
+            column = matched.events.batch.geometry(name)
+            if len(self._mended) < _MENDED_MAX:
+                self._mended |= {first_row + row: column.one(row) for row in column.mended}
 
-        The events must have been added before. Only what is taken becomes Python objects.
-        """
-        room = _PAIRS_MAX - len(self._pairs)
-        if room <= 0 or not self._rows:
-            return
-        number = pc.index_in(events, pa.array(list(self._rows), events.type))
-        taken = pc.indices_nonzero(number.is_valid())[:room]
-        rows = np.fromiter(self._rows.values(), np.int64)[number.take(taken)]
-        self._pairs += zip(rows.tolist(), subscriptions.take(taken).to_pylist(), strict=True)
+    def add_pairs(self, rows: NDArray[np.int64], ranks: NDArray[np.int64]) -> None:
+        """Take pairs; of too many, some of every event and subscription are kept."""
+        self._pairs = np.concatenate([self._pairs, np.column_stack([rows, ranks])])
+        if len(self._pairs) > 2 * PAIRS_MAX:
+            self._thin_out()
+
+    def _thin_out(self) -> None:
+        self._pairs = self._pairs[fairest(self._pairs[:, 0], self._pairs[:, 1], PAIRS_MAX)]
 
     def draw(
         self,
         path: str,
         title: str,
         subscriptions: Sequence[Subscription],
-        matched: Collection[Id],
-        report: Report,
+        reader: EventReader,
+        summary: Mapping[str, int],
     ) -> None:
-        """Draw the map."""
-        number = {s.id: i for i, s in enumerate(subscriptions)}
-        pairs = np.array([(row, number[id_]) for row, id_ in self._pairs], np.int64).reshape(-1, 2)
-        events_matched = np.zeros(len(self._geometries), bool)
-        events_matched[pairs[:, 0]] = True
-        labels = {row: str(id_) for id_, row in self._rows.items()}
-        sampled = f" (1 in {self._step})" if self._step > 1 else ""
+        """Draw the map; `summary` has the number of all `events`."""
+        is_page = Path(path).suffix.lower() == ".html"
+        events = reader.read(self._counts, summary["events"], self._mended, with_attributes=is_page)
         layers = [
+            layer_of(subscriptions, self._counts.subscriptions),
             Layer(
-                "subscriptions",
-                as_array([find_shape(s.predicate.expression) for s in subscriptions]),
-                [str(s.id) for s in subscriptions],
-                np.array([s.id in matched for s in subscriptions], bool),
-                "subscription",
-            ),
-            Layer(
-                f"events{sampled}",
-                as_array(self._geometries),
-                [labels.get(row, "") for row in range(len(self._geometries))],
-                events_matched,
+                "events",
+                events.geometries,
+                events.labels,
+                events.partner_counts > 0,
                 "event",
+                total=summary["events"],
+                matched_total=self._counts.events_matched,
+                partner_counts=events.partner_counts,
+                attributes=events.attributes,
             ),
         ]
-        summary: dict[str, str | int] = {
-            name: getattr(report, name.replace(" ", "_"))
-            for name in ("subscriptions", "events", "matches", "events matched")
-        }
-        draw_map(path, layers, title=title, summary=summary, pairs=pairs)
+        draw_map(path, layers, title=title, summary=summary, pairs=self._drawn_pairs(events))
 
-
-def find_shape(expression: Expression) -> BaseGeometry | None:
-    """Find the first geometry of a predicate: what a person would draw for it."""
-    if isinstance(expression, Spatial | DistanceWithin):
-        right = expression.right
-        if isinstance(right, Literal) and isinstance(right.value, BaseGeometry):
-            return right.value
-    for child in children(expression):
-        found = find_shape(child)
-        if found is not None:
-            return found
-    return None
+    def _drawn_pairs(self, events: DrawnEvents) -> NDArray[np.int64]:
+        """Number the events of the pairs by their places among those drawn; leave out the rest."""
+        places = np.searchsorted(events.rows, self._pairs[:, 0])
+        is_drawn = np.append(events.rows, -1)[places] == self._pairs[:, 0]
+        return np.column_stack([places[is_drawn], self._pairs[is_drawn, 1]])

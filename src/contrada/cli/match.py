@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from contrada.cli.drawing import MapSketch
+from contrada.cli.drawn_events import EventReader
 from contrada.cli.keeping import Keeping, check_keep, read_wanted
 from contrada.cli.outputs import (
     STDOUT,
@@ -23,17 +21,17 @@ from contrada.cli.outputs import (
     primary_geometry,
     wants_geometry,
 )
+from contrada.cli.pair_counts import PairCounts
 from contrada.cli.progress import bar, require_tqdm, saying
 from contrada.cli.report import Report
 from contrada.cli.terminal import one_line, say, show
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows, read_rows
 from contrada.files.reading import name_layer
 from contrada.matcher import Matcher
-from contrada.matcher.run import MatchedBatch
+from contrada.matcher.run import MatchedBatch, choose_id_column
 from contrada.matching.engines import DEFAULT_ENGINE, ENGINE_LINES, ENGINES
 from contrada.model.event import GEOMETRY, paths_of
-from contrada.model.subscription import Id
 from contrada.showing import listed
 
 _DESCRIPTION = """\
@@ -248,8 +246,8 @@ def match_here(options: argparse.Namespace) -> Report:
     run_ = matcher.run(rows, options.event_id, options.repair, is_lenient, hear, kept)
     keeping = Keeping(options, run_)
     schema = keeping.schema(plain_schema(run_.schema))
-    sketch = MapSketch(rows.count) if options.map else None
-    matched_ids: set[Id] = set()
+    counts = PairCounts(len(matcher))
+    sketch = MapSketch(counts) if options.map else None
     with ExitStack() as stack:
         crs = rows.crs or matcher.crs
         write = open_answer(stack, options.output, schema, crs, keeping.geometries)
@@ -263,16 +261,15 @@ def match_here(options: argparse.Namespace) -> Report:
                     write(piece)
                 write_bad(bad)
                 bad.clear()
-                _count(report, matched, pairs, matched_ids)
+                _count(report, matched, counts)
                 if sketch is not None:
-                    geometry = matched.events.batch.drawn(primary_geometry(rows))
-                    sketch.add_events(matched.events.ids, matched.events.first_row, geometry)
-                    sketch.add_pairs(pairs.column(0), pairs.column(1))
+                    sketch.add_batch(matched, primary_geometry(rows))
                 progress.update(matched.events.batch.length)
-        report.subscriptions_matched = len(matched_ids)
+        report.events_matched = counts.events_matched
+        report.subscriptions_matched = counts.subscriptions_matched
         fill(report, matcher, options)
         if sketch is not None:
-            draw(sketch, matcher, matched_ids, report, options)
+            draw(sketch, matcher, rows, report, options)
     return report
 
 
@@ -351,21 +348,27 @@ def fill(report: Report, matcher: Matcher, options: argparse.Namespace) -> None:
 def draw(
     sketch: MapSketch,
     matcher: Matcher,
-    matched_ids: set[Id],
+    rows: Rows,
     report: Report,
     options: argparse.Namespace,
 ) -> None:
     """Draw the map of a run, named after its files."""
     title = f"{Path(options.events).stem} over {Path(options.subscriptions).stem}"
-    subscriptions = sorted(matcher.freeze(), key=lambda s: s.id)
+    frozen = matcher.freeze()
+    read = {path for name in frozen.attributes for path in paths_of(name)}
+    id_column = choose_id_column(rows, options.event_id, Remedy.EVENT_ID)
+    summary = {
+        name: getattr(report, name.replace(" ", "_"))
+        for name in ("subscriptions", "events", "matches", "events matched")
+    }
     with saying(f"drawing {options.map}"):
-        sketch.draw(options.map, title, subscriptions, matched_ids, report)
+        geometry = primary_geometry(rows)
+        reader = EventReader(rows, id_column, geometry, first=read, repair=options.repair)
+        subscriptions = sorted(frozen, key=lambda subscription: subscription.id)
+        sketch.draw(options.map, title, subscriptions, reader, summary)
 
 
-def _count(
-    report: Report, matched: MatchedBatch, pairs: pa.RecordBatch, matched_ids: set[Id]
-) -> None:
+def _count(report: Report, matched: MatchedBatch, counts: PairCounts) -> None:
     report.events += matched.events.batch.length
     report.matches += len(matched.rows)
-    report.events_matched += len(np.unique(matched.rows))
-    matched_ids.update(pairs.column(1).unique().to_pylist())
+    counts.add(matched.events.first_row + matched.rows, matched.ranks)

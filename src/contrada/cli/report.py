@@ -16,7 +16,7 @@ class Report:
     subscriptions_matched: int | None = 0
     subscriptions_mended: int = 0
     subscriptions_left_out: int = 0
-    events_mended: int | None = 0
+    events_mended: int = 0
     events_left_out: int = 0
     seconds: float = 0.0
     files: dict[str, str] = field(default_factory=dict)

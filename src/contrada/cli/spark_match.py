@@ -21,8 +21,8 @@ from contrada.cli.outputs import (
     open_answer,
     open_bad_rows,
     plain_schema,
-    primary_geometry,
 )
+from contrada.cli.pair_counts import PairCounts
 from contrada.cli.progress import spark_jobs
 from contrada.cli.report import Report
 from contrada.cli.spark_source import ROW, Source, restore
@@ -41,12 +41,10 @@ from contrada.files import Rows
 from contrada.matcher import Matcher
 from contrada.matcher.keeping import Side
 from contrada.matcher.run import MatchRun
-from contrada.matching.columns import read_geometries
 from contrada.matching.engines import DEFAULT_ENGINE
 from contrada.matching.subscribing import SUBSCRIPTION_COLUMNS
 from contrada.matching.writing import as_wkb
 from contrada.model.event import paths_of
-from contrada.model.subscription import Id
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,11 +84,13 @@ def match_on_spark(options: argparse.Namespace) -> Report:
             report = Report(
                 events=counts.events,
                 events_left_out=counts.set_aside,
-                events_mended=None if options.repair else 0,
+                events_mended=counts.mended,
             )
             with ExitStack() as stack:
                 subscriptions.write_bad(stack, options.quarantine_subscriptions)
-                _collect(options, matcher, source, Path(folder) / _MATCHES, run, keeping, report)
+                _collect(
+                    options, matcher, source, events, Path(folder) / _MATCHES, run, keeping, report
+                )
     return report
 
 
@@ -142,25 +142,26 @@ def _plan_run(matcher: Matcher, events: Rows, options: argparse.Namespace) -> Ma
 
 def _kept(options: argparse.Namespace) -> list[str]:
     """Name what Spark carries along besides the columns that are written."""
-    return [] if options.quarantine is None else [ROW]
+    return [] if options.counts and options.quarantine is None else [ROW]
 
 
 def _collect(
     options: argparse.Namespace,
     matcher: Matcher,
     source: Source,
+    events: Rows,
     matches: Path,
     run: MatchRun,
     keeping: Keeping,
     report: Report,
 ) -> None:
     """Write the answer of Spark to the files that were asked for, and count it."""
-    sketch = _sketch(options, source) if options.map else None
+    counts = PairCounts(len(matcher))
+    sketch = MapSketch(counts) if options.map else None
     is_counted = bool(options.counts)
     pairs = plain_schema(run.schema)
+    ids = pa.array(matcher.freeze().ids, pairs.field("subscription").type)
     schema = keeping.schema([pairs.field(0), _N if is_counted else pairs.field(1)])
-    matched_ids: set[Id] = set()
-    matched_events = []
     with ExitStack() as stack:
         crs = source.rows.crs or matcher.crs
         write = open_answer(stack, options.output, schema, crs, keeping.geometries)
@@ -174,19 +175,20 @@ def _collect(
                 write_bad([_describe(row) for row in bad.to_pylist()])
             if is_counted:
                 report.matches += pc.sum(good.column("n")).as_py() or 0
-                good = good.filter(pc.greater(good.column("n"), 0))
-            else:
-                report.matches += good.num_rows
-                matched_ids.update(good.column("subscription").unique().to_pylist())
-            matched_events.append(good.column("event").unique())
+                report.events_matched += pc.sum(pc.greater(good.column("n"), 0)).as_py() or 0
+                continue
+            report.matches += good.num_rows
+            rows = good.column(ROW).to_numpy()
+            ranks = pc.index_in(good.column("subscription"), ids).to_numpy().astype(np.int64)
+            counts.add(rows, ranks)
             if sketch is not None:
-                sketch.add_pairs(good.column("event"), good.column("subscription"))
-        every = pa.chunked_array(matched_events, schema.field("event").type)
-        report.events_matched = len(every.unique())
-        report.subscriptions_matched = None if is_counted else len(matched_ids)
+                sketch.add_pairs(rows, ranks)
+        if not is_counted:
+            report.events_matched = counts.events_matched
+        report.subscriptions_matched = None if is_counted else counts.subscriptions_matched
         fill(report, matcher, options)
         if sketch is not None:
-            draw(sketch, matcher, matched_ids, report, options)
+            draw(sketch, matcher, events, report, options)
 
 
 def _read_answer(matches: Path, is_wide: bool) -> Iterator[pa.RecordBatch]:
@@ -227,19 +229,3 @@ def _describe(row: dict[str, Any]) -> BadRow:
     error, id_ = row["error"], row["event"]
     reason = without_copy(f"{error['place']}: {error['message']}")
     return row[ROW], None if id_ is None else str(id_), reason
-
-
-def _sketch(options: argparse.Namespace, source: Source) -> MapSketch:
-    """Read the events again for the map."""
-    sketch = MapSketch(source.rows.count)
-    name = primary_geometry(source.rows)
-    first_row = 0
-    for batch in source.rows.batches():
-        ids: Any = pa.array(range(first_row, first_row + batch.num_rows))
-        if source.id_column != ROW:
-            ids = batch.column(source.id_column)
-        if name in batch.schema.names:
-            column = read_geometries(batch.column(name), repair=options.repair)
-            sketch.add_events(ids, first_row, column)
-        first_row += batch.num_rows
-    return sketch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -11,7 +11,7 @@ import shapely
 from contrada.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence, Sized
 
     from numpy.typing import NDArray
 
@@ -25,8 +25,12 @@ COORDINATE_MAX = 1e150
 class Layer:
     """Shapes of one kind, drawn together: geometries, one label each, and which of them matched.
 
-    The three columns have equal lengths; lists are taken as arrays. A geometry that is None, empty
-    or not finite is counted but not drawn. Labels are shown as text, never as markup.
+    The columns have equal lengths; lists are taken as arrays. A geometry that is None, empty or not
+    finite is counted but not drawn. Labels and attributes are shown as text, never as markup.
+
+    Where only some of the shapes are handed over, `total` and `matched_total` say how many there
+    are. `partner_counts` says how many partners each shape has in all, where the pairs are not all
+    handed over. `attributes` are columns of texts to show with a shape; an empty one is not shown.
     """
 
     name: str
@@ -34,6 +38,10 @@ class Layer:
     labels: Sequence[str]
     matched: NDArray[np.bool_]
     role: Role
+    total: int | None = None
+    matched_total: int | None = None
+    partner_counts: NDArray[np.int64] | None = None
+    attributes: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse columns that do not fit together."""
@@ -45,6 +53,7 @@ class Layer:
                 f'layer "{self.name}" has {lengths[0]} geometries, '
                 f"{lengths[1]} labels and {lengths[2]} matched flags; the numbers must be equal"
             )
+        self._check_details()
         if self.role not in ("subscription", "event"):
             raise InvalidInput(
                 f'layer "{self.name}" has the role "{self.role}"; '
@@ -57,23 +66,35 @@ class Layer:
                 f'layer "{self.name}", row {row}: {self.geometries[row]!r} is not a geometry'
             )
 
+    def _check_details(self) -> None:
+        columns: dict[str, Sized] = dict(self.attributes)
+        if self.partner_counts is not None:
+            object.__setattr__(self, "partner_counts", np.asarray(self.partner_counts, np.int64))
+            columns["partner_counts"] = self.partner_counts
+        for name, column in columns.items():
+            if len(column) != len(self.geometries):
+                raise InvalidInput(
+                    f'layer "{self.name}" has {len(self.geometries)} geometries and '
+                    f'{len(column)} values of "{name}"; the numbers must be equal'
+                )
+
     def __len__(self) -> int:
         return len(self.geometries)
 
 
-def select_rows(layer: Layer, shapes_max: int) -> NDArray[np.intp]:
-    """Choose the rows of a layer to draw, in their order: all, or `shapes_max` of them.
+def select_rows(layer: Layer, unmatched_max: int) -> NDArray[np.intp]:
+    """Choose the rows of a layer to draw, in their order.
 
-    Matched shapes come first; what room is left goes to an even sample of the others. The choice
+    All that matched, and of what did not an even sample of at most `unmatched_max`. The choice
     depends on nothing but the layer, so that two runs draw the same map.
     """
     drawable = _is_drawable(layer.geometries)
-    kept = _sample_evenly(np.flatnonzero(drawable & layer.matched), shapes_max)
-    others = _sample_evenly(np.flatnonzero(drawable & ~layer.matched), shapes_max - len(kept))
-    return np.sort(np.concatenate([kept, others]))
+    others = sample_evenly(np.flatnonzero(drawable & ~layer.matched), unmatched_max)
+    return np.sort(np.concatenate([np.flatnonzero(drawable & layer.matched), others]))
 
 
-def _sample_evenly(rows: NDArray[np.intp], count_max: int) -> NDArray[np.intp]:
+def sample_evenly(rows: NDArray[np.intp], count_max: int) -> NDArray[np.intp]:
+    """Take all rows, or `count_max` of them in even steps."""
     if len(rows) <= count_max:
         return rows
     return rows[np.arange(count_max) * len(rows) // count_max]

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from contrada.errors import InvalidInput
 from contrada.machine import write_whole
+from contrada.pictures.outlines import GRID_UNITS
 from contrada.pictures.page import render_page
-from contrada.pictures.picture import compose
+from contrada.pictures.picture import Detail, compose
 from contrada.pictures.plate import render_plate, require_matplotlib
 
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 
     from contrada.pictures.layers import Layer
 
-# A page is zoomed into, an image is not: it needs an eighth of the detail.
-_PAGE_TOLERANCE_UNITS = 1.0
-_PLATE_TOLERANCE_UNITS = 8.0
+# A page is zoomed into, an image is not: half a pixel is all that it can show.
+_PAGE_DETAIL = Detail(finest_units=0.5, vertices_max=500_000)
+_PLATE_DETAIL = Detail(finest_units=GRID_UNITS / 2_500, vertices_max=2_000_000)
 
 
 def draw_map(
@@ -31,16 +32,16 @@ def draw_map(
     title: str,
     summary: Mapping[str, str | int] = {},
     pairs: NDArray[np.int64] | None = None,
-    shapes_max: int = 20_000,
+    unmatched_max: int = 20_000,
 ) -> None:
     """Draw a match result to `path`: `.html` is a page to explore, offline; `.png` an image.
 
-    What did not match lies under what did, large shapes under small ones. `pairs` has one row per
-    match: the event's index over all event layers, one after the other, and the subscription's
-    likewise; the page uses it to show what matches what. Of a layer with more than `shapes_max`
-    shapes, the matched ones and then an even sample of the others are drawn, and the legend says
-    so. Coordinates within the range of longitude and latitude are read as such. The file appears
-    whole or not at all.
+    It opens on what matched, or else on the subscriptions. What did not match is faint and lies
+    under what did, large shapes under small ones. `pairs` has one row per match: the event's index
+    over all event layers, one after the other, and the subscription's likewise; the page uses it to
+    show what matches what. All that matched is drawn; of what did not, an even sample of at most
+    `unmatched_max` in each layer, and the legend says so. Coordinates within the range of longitude
+    and latitude are read as such. The file appears whole or not at all.
     """
     target = Path(path)
     suffix = target.suffix.lower()
@@ -55,7 +56,7 @@ def draw_map(
         title=title,
         summary=summary,
         pairs=pairs,
-        shapes_max=shapes_max,
-        tolerance_units=_PAGE_TOLERANCE_UNITS if suffix == ".html" else _PLATE_TOLERANCE_UNITS,
+        unmatched_max=unmatched_max,
+        detail=_PAGE_DETAIL if suffix == ".html" else _PLATE_DETAIL,
     )
     write_whole(target, render_page(picture) if suffix == ".html" else render_plate(picture))

@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-# The longer side of a map, in grid units.
-GRID_UNITS = 50_000
+# The longer side of the view with which a map opens, in grid units.
+GRID_UNITS = 4_000_000
+
+# A map opens on no less than this share of everything, so that grid units stay countable.
+_OPENING_MIN = 1 / 20_000
+_OPENING_OF_A_POINT = 1 / 200
 
 # One letter per path: a point, a line, the ring of an area.
 POINT, LINE, AREA = "p", "l", "a"
@@ -30,12 +34,16 @@ _POLYGON_TYPE = 3
 _STRETCH_MAX = 6.0
 
 
+Box = tuple[float, float, float, float]  # west, south, east, north
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """The part of the plane that a map shows, and its integer grid.
 
-    A point lies at (x - west) / unit, (y - south) / unit; `width` and `height` are in units.
-    Where the extent could be longitude and latitude it is read so (`is_lonlat`): labels get a
+    A point lies at (x - west) / unit, (y - south) / unit; `width` and `height` are in units, and so
+    is `opening`, the west, south, east and north of the view with which the map opens. Where the
+    extent could be longitude and latitude it is read so (`is_lonlat`): labels get a
     degree sign, and a unit of y is drawn `stretch` times as long as one of x.
     """
 
@@ -46,6 +54,7 @@ class Frame:
     height: float
     stretch: float
     is_lonlat: bool
+    opening: Box
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,22 +101,26 @@ def starts_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.cumsum(lengths) - lengths
 
 
-def frame_around(columns: Sequence[NDArray[np.object_]]) -> Frame:
-    """Give the frame of all drawn geometries; where they have no extent, one of size one."""
+def frame_around(
+    columns: Sequence[NDArray[np.object_]], opening_boxes: NDArray[np.float64] | None = None
+) -> Frame:
+    """Give the frame of all drawn geometries, which opens on some boxes, or on everything.
+
+    Where the geometries have no extent, it is one of size one.
+    """
     boxes = np.concatenate([np.empty((0, 4)), *(shapely.bounds(column) for column in columns)])
-    if not len(boxes):
-        boxes = np.zeros((1, 4))
-    west, south = (float(low) for low in boxes[:, :2].min(axis=0))
-    east, north = (float(high) for high in boxes[:, 2:].max(axis=0))
+    west, south, east, north = _extent(boxes)
     side = max(east - west, north - south)
     # A side that vanishes beside the coordinates themselves could not be divided into units.
     if side <= 1e-9 * max(abs(west), abs(south), abs(east), abs(north)) or side < 1e-100:
         side = max(1.0, 1e-6 * max(abs(west), abs(south)))
-        west, east = west - side / 2, west + side / 2
-        south, north = south - side / 2, south + side / 2
-    unit = side / GRID_UNITS
+        west, south, east, north = _widened((west, south, east, north), side)
+    opening = (west, south, east, north)
+    if opening_boxes is not None and len(opening_boxes):
+        opening = _opening_around(_extent(opening_boxes), side)
+    unit = max(opening[2] - opening[0], opening[3] - opening[1]) / GRID_UNITS
     is_lonlat = west >= -180.5 and east <= 360.5 and south >= -90.5 and north <= 90.5
-    shrink = math.cos(math.radians((south + north) / 2)) if is_lonlat else 1.0
+    shrink = math.cos(math.radians((opening[1] + opening[3]) / 2)) if is_lonlat else 1.0
     return Frame(
         west=west,
         south=south,
@@ -116,32 +129,76 @@ def frame_around(columns: Sequence[NDArray[np.object_]]) -> Frame:
         height=(north - south) / unit,
         stretch=1 / max(shrink, 1 / _STRETCH_MAX),
         is_lonlat=is_lonlat,
+        opening=(
+            (opening[0] - west) / unit,
+            (opening[1] - south) / unit,
+            (opening[2] - west) / unit,
+            (opening[3] - south) / unit,
+        ),
     )
 
 
-def trace_outlines(
-    geometries: NDArray[np.object_], frame: Frame, tolerance_units: float
-) -> Outlines:
-    """Simplify drawable geometries to `tolerance_units` and round them to the grid of `frame`."""
-    paths, kinds, owners = _paths_of(geometries)
-    simple = shapely.simplify(paths, tolerance_units * frame.unit, preserve_topology=False)
-    places, path_of = shapely.get_coordinates(simple, return_index=True)
+def _extent(boxes: NDArray[np.float64]) -> Box:
+    if not len(boxes):
+        return 0.0, 0.0, 0.0, 0.0
+    west, south = (float(low) for low in boxes[:, :2].min(axis=0))
+    east, north = (float(high) for high in boxes[:, 2:].max(axis=0))
+    return west, south, east, north
+
+
+def _opening_around(box: Box, whole_side: float) -> Box:
+    """Widen a box that is too small to open a map on."""
+    side = max(box[2] - box[0], box[3] - box[1])
+    if side <= 1e-9 * whole_side:
+        return _widened(box, _OPENING_OF_A_POINT * whole_side)
+    return _widened(box, _OPENING_MIN * whole_side) if side < _OPENING_MIN * whole_side else box
+
+
+def _widened(box: Box, side: float) -> Box:
+    """Give the square of a side around the middle of a box."""
+    x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+    return x - side / 2, y - side / 2, x + side / 2, y + side / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Geometries taken apart: each path with its kind and the row of the shape it belongs to."""
+
+    lines: NDArray[np.object_]
+    kinds: NDArray[np.str_]
+    owners: NDArray[np.intp]
+    shape_count: int
+
+    def count_bends(self) -> NDArray[np.int64]:
+        """Count the vertices of each path that could be simplified away; points have none."""
+        return np.where(self.kinds == POINT, 0, shapely.get_num_coordinates(self.lines))
+
+    def simplified(self, tolerances: NDArray[np.float64]) -> Paths:
+        """Simplify each path to the tolerance of its shape; zero leaves it as it is."""
+        tolerance = tolerances[self.owners]
+        chosen = np.flatnonzero((tolerance > 0) & (self.kinds != POINT))
+        lines = self.lines.copy()
+        lines[chosen] = shapely.simplify(lines[chosen], tolerance[chosen], preserve_topology=False)
+        return Paths(lines, self.kinds, self.owners, self.shape_count)
+
+
+def trace_outlines(paths: Paths, frame: Frame) -> Outlines:
+    """Round paths to the grid of `frame`."""
+    places, path_of = shapely.get_coordinates(paths.lines, return_index=True)
     corner = np.array([frame.west, frame.south])
     coordinates = np.rint((places - corner) / frame.unit).astype(np.int64)
-    needed = _is_needed(coordinates, path_of, kinds)
+    needed = _is_needed(coordinates, path_of, paths.kinds)
     return Outlines(
         coordinates=coordinates[needed],
-        path_lengths=np.bincount(path_of[needed], minlength=len(paths)),
-        path_kinds=kinds,
-        shape_lengths=np.bincount(owners, minlength=len(geometries)),
+        path_lengths=np.bincount(path_of[needed], minlength=len(paths.lines)),
+        path_kinds=paths.kinds,
+        shape_lengths=np.bincount(paths.owners, minlength=paths.shape_count),
     )
 
 
-def _paths_of(
-    geometries: NDArray[np.object_],
-) -> tuple[NDArray[np.object_], NDArray[np.str_], NDArray[np.intp]]:
-    """Split geometries into points, lines and rings: each with its kind and its owner's row."""
-    parts, owners = _single_parts(geometries)
+def paths_of(geometries: NDArray[np.object_]) -> Paths:
+    """Split drawable geometries into points, lines and rings."""
+    parts, owners = single_parts(geometries)
     types = shapely.get_type_id(parts)
     is_area = types == _POLYGON_TYPE
     areas = shapely.orient_polygons(parts[is_area])
@@ -150,10 +207,10 @@ def _paths_of(
     paths = np.concatenate([parts[~is_area], rings])
     path_owners = np.concatenate([owners[~is_area], owners[is_area][area_of]])
     order = np.argsort(path_owners, kind="stable")
-    return paths[order], kinds[order], path_owners[order]
+    return Paths(paths[order], kinds[order], path_owners[order], len(geometries))
 
 
-def _single_parts(
+def single_parts(
     geometries: NDArray[np.object_],
 ) -> tuple[NDArray[np.object_], NDArray[np.intp]]:
     """Take collections apart, nested ones too, and drop their empty members."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from contrada.pictures.attributes import ATTRIBUTES_BYTES_MAX, describe_attributes
 from contrada.pictures.outlines import starts_of
 from contrada.pictures.palette import DARK, LIGHT
 
@@ -46,16 +47,34 @@ def _inert_json(value: Any) -> str:
 
 def _describe(picture: Picture) -> dict[str, Any]:
     partners = picture.partners
+    attributes = _share_attributes(picture)
     return {
         "summary": list(picture.summary.items()),
         "frame": _describe_frame(picture.frame),
         "palette": {"light": asdict(LIGHT), "dark": asdict(DARK)},
         "layers": [
             _describe_layer(drawn, None if partners is None else partners.counts[number])
+            | {"attributes": attributes[number]}
             for number, drawn in enumerate(picture.layers)
         ],
         "pairs": None if partners is None else _describe_pairs(partners),
+        "tolerances": {
+            "matched": round(picture.tolerances.matched),
+            "unmatched": round(picture.tolerances.unmatched),
+        },
+        "matchedOutside": picture.matched_outside,
     }
+
+
+def _share_attributes(picture: Picture) -> list[list[dict[str, Any]]]:
+    """Give each layer's columns of attributes, as many as there is room for in all."""
+    room = ATTRIBUTES_BYTES_MAX
+    described = []
+    for drawn in picture.layers:
+        columns, taken = describe_attributes(drawn.layer.attributes, drawn.rows, room)
+        described.append(columns)
+        room -= taken
+    return described
 
 
 def _describe_frame(frame: Frame) -> dict[str, Any]:
@@ -67,6 +86,7 @@ def _describe_frame(frame: Frame) -> dict[str, Any]:
         "height": round(frame.height),
         "stretch": round(frame.stretch, 6),
         "isLonlat": frame.is_lonlat,
+        "opening": [round(place) for place in frame.opening],
     }
 
 
@@ -77,9 +97,10 @@ def _describe_layer(drawn: DrawnLayer, partner_counts: NDArray[np.int64] | None)
         "role": drawn.layer.role,
         "position": drawn.position,
         "kind": outlines.chief_kind(),
-        "total": len(drawn.layer),
+        "total": drawn.total,
         "matchedTotal": drawn.matched_total,
-        "sample": drawn.sample,
+        "matchedSample": drawn.matched_sample,
+        "unmatchedSample": drawn.unmatched_sample,
         "labels": _labels(drawn.layer.labels, drawn.rows),
         "matched": "".join(np.where(drawn.matched, "1", "0")),
         "partnerCounts": None if partner_counts is None else partner_counts.tolist(),

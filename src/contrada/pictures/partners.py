@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from contrada.pictures.layers import Layer, Role
 
 # A pair costs about a dozen bytes of the page.
-PAIRS_MAX = 250_000
+PAIRS_MAX = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class Partners:
 
     `events` and `subscriptions` count over the drawn shapes of all layers of that role, one layer
     after the other. `counts` has one column per layer, in the layers' order; it counts every
-    pair, also those whose other shape is not drawn.
+    pair, also those whose other shape is not drawn, and where a layer knows better than the pairs
+    it is asked.
     """
 
     events: NDArray[np.int64]
@@ -51,7 +52,7 @@ def link_partners(
     drawn_subscriptions = _drawn_positions(layers, rows, "subscription")[subscriptions]
     is_drawn = (drawn_events >= 0) & (drawn_subscriptions >= 0)
     drawn_events, drawn_subscriptions = drawn_events[is_drawn], drawn_subscriptions[is_drawn]
-    kept = _fairest(drawn_events, drawn_subscriptions)
+    kept = fairest(drawn_events, drawn_subscriptions, PAIRS_MAX)
     return Partners(drawn_events[kept], drawn_subscriptions[kept], counts)
 
 
@@ -91,7 +92,8 @@ def _split_counts(
     offsets = {"event": 0, "subscription": 0}
     for layer, kept in zip(layers, rows, strict=True):
         counts = event_counts if layer.role == "event" else subscription_counts
-        columns.append(counts[offsets[layer.role] + kept])
+        known = layer.partner_counts
+        columns.append(counts[offsets[layer.role] + kept] if known is None else known[kept])
         offsets[layer.role] += len(layer)
     return columns
 
@@ -111,12 +113,15 @@ def _drawn_positions(
     return np.concatenate(columns)
 
 
-def _fairest(events: NDArray[np.int64], subscriptions: NDArray[np.int64]) -> NDArray[np.intp]:
-    if len(events) <= PAIRS_MAX:
+def fairest(
+    events: NDArray[np.int64], subscriptions: NDArray[np.int64], count_max: int
+) -> NDArray[np.intp]:
+    """Choose at most `count_max` pairs, in their order: the first few of everyone before more."""
+    if len(events) <= count_max:
         return np.arange(len(events))
     ranks = _rank_within(events), _rank_within(subscriptions)
     order = np.lexsort((np.maximum(*ranks), np.minimum(*ranks)))
-    return np.sort(order[:PAIRS_MAX])
+    return np.sort(order[:count_max])
 
 
 def _rank_within(groups: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -85,12 +85,13 @@ def render_plate(picture: Picture) -> bytes:
 
 
 def _fit_window(frame: Frame, width_px: float, height_px: float) -> Window:
-    """Centre the frame in the map's rectangle, with a little air around it."""
-    width, height = frame.width, frame.height * frame.stretch
-    scale = 1.06 * max(width / width_px, height / height_px)
+    """Centre the opening view in the map's rectangle, with a little air around it."""
+    west, south, east, north = frame.opening
+    south, north = south * frame.stretch, north * frame.stretch
+    scale = 1.06 * max((east - west) / width_px, (north - south) / height_px)
     return Window(
-        west=width / 2 - scale * width_px / 2,
-        south=height / 2 - scale * height_px / 2,
+        west=(west + east) / 2 - scale * width_px / 2,
+        south=(south + north) / 2 - scale * height_px / 2,
         width=scale * width_px,
         height=scale * height_px,
         units_per_px=scale,
@@ -162,16 +163,26 @@ def _add_legend(figure: Figure, picture: Picture, bottom_px: float) -> None:
             left = f"and {len(picture.layers) - number} more layers"
             _write(figure, LEGEND_LEFT_PX - 16, y, left, 6, color=LIGHT.quiet)
             break
-        total, matched = len(drawn.layer), drawn.matched_total
+        total, matched = drawn.total, drawn.matched_total
         _write(figure, LEGEND_LEFT_PX - 16, y, _fit(drawn.layer.name, 22), 8, weight="bold")
         accent = LIGHT.accent(drawn.layer.role, drawn.position)
         y = _legend_line(figure, y - 34, drawn, accent, f"{matched:,} matched")
+        y = _legend_note(figure, y, drawn.matched_sample)
         if matched < total:
             y = _legend_line(figure, y, drawn, LIGHT.muted, f"{total - matched:,} did not")
-        if drawn.sample:
-            _write(figure, LEGEND_LEFT_PX - 16, y, drawn.sample, 6, color=LIGHT.quiet)
-            y -= 30
+            y = _legend_note(figure, y, drawn.unmatched_sample)
         y -= 22
+    else:
+        if picture.matched_outside:
+            _legend_note(figure, y, f"{picture.matched_outside:,} matched lie outside")
+
+
+def _legend_note(figure: Figure, y: float, text: str) -> float:
+    """Write a quiet line, if there is something to say; give where the next one goes."""
+    if not text:
+        return y
+    _write(figure, LEGEND_LEFT_PX + 22, y + 4, text, 5.8, color=LIGHT.quiet)
+    return y - 28
 
 
 def _legend_line(figure: Figure, y: float, drawn: DrawnLayer, color: str, text: str) -> float:

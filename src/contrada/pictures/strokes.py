@@ -5,7 +5,7 @@ Coordinates are grid units, with y already stretched; sizes in pixels are those 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,19 +29,27 @@ PX_TO_POINTS = 72 / 200
 # What is smaller than this is drawn as a dot, or a match in a small place would not be seen.
 SPECK_PX = 3.2
 
+# A matched area smaller than this is filled well, or its colour would not be seen.
+SMALL_PX, SMALL_FACE = 28, 0.6
+
 # Everything that matched is drawn after everything that did not; labels come last.
 MATCHED_ZORDER = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Pen:
-    """How shapes are drawn: colour, opacities of faces, edges and dots, and the drawing order."""
+    """How shapes are drawn: colour, opacities of faces, edges and dots, and the drawing order.
+
+    `speck` is the radius of what is too small to be seen, in sizes of a speck.
+    """
 
     color: str
     face_alpha: float
     edge_alpha: float
     dot_alpha: float
     weight: float
+    speck: float
+    edge_min_px: float
     zorder: float
 
 
@@ -66,15 +74,17 @@ def _stroke_layer(
     paths = _Paths.of(outlines, stretch)
     boxes = outlines.boxes(stretch)
     centres = (boxes[:, :2] + boxes[:, 2:]) / 2
-    is_small = (boxes[:, 2:] - boxes[:, :2]).max(axis=1) < SPECK_PX * units_per_px
-    is_speck = is_small & paths.have_extent(len(outlines))
+    sides = (boxes[:, 2:] - boxes[:, :2]).max(axis=1)
+    is_speck = (sides < SPECK_PX * units_per_px) & paths.have_extent(len(outlines))
     edge_px = float(np.clip(outlines.typical_size(stretch) / units_per_px / 14, 0.35, 1.6))
-    dot_px = float(np.clip(150 / np.sqrt(len(outlines)), 1.5, 4.5))
     for pen, chosen in zip(_pens(drawn, rank), (~drawn.matched, drawn.matched), strict=True):
-        _add_areas(axes, paths, chosen & ~is_speck, pen, edge_px)
-        _add_lines(axes, paths, chosen & ~is_speck, pen, edge_px)
+        dot_px = float(np.clip(110 / np.sqrt(chosen.sum() + 1), 1.5, 4.5))
+        is_small = (sides < SMALL_PX * units_per_px) & drawn.matched
+        for some, shade in ((~is_small, pen), (is_small, replace(pen, face_alpha=SMALL_FACE))):
+            _add_areas(axes, paths, chosen & ~is_speck & some, shade, max(edge_px, pen.edge_min_px))
+        _add_lines(axes, paths, chosen & ~is_speck, pen)
         _add_dots(axes, paths.points_of(chosen & ~is_speck), pen, dot_px * pen.weight)
-        _add_dots(axes, centres[chosen & is_speck], pen, SPECK_PX / 2 * pen.weight)
+        _add_dots(axes, centres[chosen & is_speck], pen, SPECK_PX * pen.speck)
 
 
 def _pens(drawn: DrawnLayer, rank: int) -> tuple[Pen, Pen]:
@@ -82,12 +92,12 @@ def _pens(drawn: DrawnLayer, rank: int) -> tuple[Pen, Pen]:
     accent = LIGHT.accent(drawn.layer.role, drawn.position)
     if drawn.layer.role == "event":
         return (
-            Pen(LIGHT.muted, 0.08, 0.8, 0.55, 0.9, zorder=1 + rank),
-            Pen(accent, 0.16, 0.95, 0.8, 1.0, zorder=MATCHED_ZORDER + rank),
+            Pen(LIGHT.muted, 0.03, 0.3, 0.3, 0.8, 0.3, 0.0, zorder=1 + rank),
+            Pen(accent, 0.16, 0.95, 0.8, 1.0, 0.65, 0.9, zorder=MATCHED_ZORDER + rank),
         )
     return (
-        Pen(LIGHT.muted, 0.26, 0.75, 0.8, 0.9, zorder=1 + rank),
-        Pen(accent, 0.42, 1.0, 0.95, 1.25, zorder=MATCHED_ZORDER + rank),
+        Pen(LIGHT.muted, 0.1, 0.4, 0.3, 0.8, 0.3, 0.0, zorder=1 + rank),
+        Pen(accent, 0.42, 1.0, 0.95, 1.25, 0.65, 0.9, zorder=MATCHED_ZORDER + rank),
     )
 
 
@@ -151,13 +161,14 @@ def _ring(places: NDArray[np.float64]) -> Path:
     return Path(np.concatenate([places, places[:1]]), codes)
 
 
-def _add_lines(
-    axes: Axes, paths: _Paths, shapes: NDArray[np.bool_], pen: Pen, edge_px: float
-) -> None:
+def _add_lines(axes: Axes, paths: _Paths, shapes: NDArray[np.bool_], pen: Pen) -> None:
+    """Draw lines; the more there are, the thinner and fainter, or they would be one blot."""
+    lines = [places for _, places in paths.of_kind(shapes, LINE)]
+    crowd = np.sqrt(len(lines) + 1)
     collection = LineCollection(
-        [places for _, places in paths.of_kind(shapes, LINE)],
-        colors=[(pen.color, pen.edge_alpha)],
-        linewidths=[(edge_px + 0.8) * PX_TO_POINTS * pen.weight],
+        lines,
+        colors=[(pen.color, pen.edge_alpha * float(np.clip(14 / crowd, 0.35, 1)))],
+        linewidths=[float(np.clip(45 / crowd, 0.7, 2.4)) * PX_TO_POINTS * pen.weight],
         zorder=pen.zorder + 0.2,
     )
     axes.add_collection(collection, autolim=False)

@@ -1,7 +1,7 @@
 """Answers as record batches of bounded size: pairs, counts, bad rows, and what a task has done."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from contrada.matcher.run import MatchedBatch
 from contrada.matching.columns import Rows
+from contrada.matching.receiving import ReceivedEvents
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.table import Ids
 from contrada.model.geometry import Fault
@@ -28,7 +29,7 @@ _LONG_TYPES = (
     pa.types.is_string,
     pa.types.is_large_string,
 )
-_TALLY = pa.struct([("evaluated", pa.int64()), ("set_aside", pa.int64())])
+_TALLY = pa.struct([(name, pa.int64()) for name in ("evaluated", "set_aside", "mended")])
 _ERROR_FIELDS = ("code", "message", "place")
 
 
@@ -38,6 +39,21 @@ class Names:
 
     ids: pa.Array
     subscribers: pa.Array
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a task has done: the events that it evaluated, the mended among them, and set aside."""
+
+    evaluated: int = 0
+    set_aside: int = 0
+    mended: int = 0
+
+    def add(self, events: ReceivedEvents) -> None:
+        """Count the events of a batch."""
+        self.evaluated += events.batch.length - len(events.bad)
+        self.set_aside += len(events.bad)
+        self.mended += len(events.mended.keys() - events.bad.keys())
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +143,14 @@ class AnswerShape:
         yield self._batch(batch, matched, rows, self._nothing(len(rows)), faults)
 
     def tally(
-        self, event_type: pa.DataType, kept: Sequence[pa.DataType], evaluated: int, set_aside: int
+        self, event_type: pa.DataType, kept: Sequence[pa.DataType], done: "Tally"
     ) -> pa.RecordBatch:
-        """Give the last row of a task: how many events it evaluated, and how many it set aside."""
+        """Give the last row of a task: what it has done."""
         answer = {"event": pa.nulls(1, event_type), **self._nothing(1)}
         answer |= {name: pa.nulls(1, kind) for name, kind in zip(self.keep, kept, strict=True)}
         if self.quarantine:
             answer["error"] = _errors(None, 1)
-        answer[TALLY] = pa.array([{"evaluated": evaluated, "set_aside": set_aside}], _TALLY)
+        answer[TALLY] = pa.array([asdict(done)], _TALLY)
         return pa.RecordBatch.from_pydict(answer)
 
     def _nothing(self, length: int) -> dict[str, pa.Array]:

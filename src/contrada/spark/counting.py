@@ -1,7 +1,7 @@
 """Counts that can fail: what came in, and what the tasks say they did with it.
 
 The events are counted as they come from their source, by Spark; each task ends with a row that says
-how many it evaluated and set aside, which Spark sums up and drops. `counts` compares the two.
+how many it evaluated, set aside and mended, which Spark sums up and drops. `counts` compares them.
 """
 
 from collections.abc import Callable
@@ -17,16 +17,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
 
 _PATIENCE_S = 30.0
+_DONE = ("evaluated", "set_aside", "mended")
 _observations: "WeakKeyDictionary[DataFrame, tuple[Observation, Observation]]" = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
 class EventCounts:
-    """What became of the events of a job: events = evaluated + set_aside."""
+    """What became of the events of a job: events = evaluated + set_aside.
+
+    `mended` counts those among the evaluated that `repair` has mended.
+    """
 
     events: int
     evaluated: int
     set_aside: int
+    mended: int = 0
 
 
 def observed(
@@ -42,8 +47,7 @@ def observed(
     tally = functions.col(TALLY)
     answer = answer.observe(
         after,
-        functions.sum(tally["evaluated"]).alias("evaluated"),
-        functions.sum(tally["set_aside"]).alias("set_aside"),
+        *(functions.sum(tally[name]).alias(name) for name in _DONE),
     )
     answer = finish(answer.where(tally.isNull()).drop(TALLY))
     _observations[answer] = (before, after)
@@ -66,7 +70,7 @@ def counts(answer: "DataFrame") -> EventCounts:
             "match anew, and count after an action that takes all rows"
         )
     done = _wait_for(after)
-    found = EventCounts(came_in, done.get("evaluated") or 0, done.get("set_aside") or 0)
+    found = EventCounts(came_in, *(done.get(name) or 0 for name in _DONE))
     if found.events != found.evaluated + found.set_aside:
         raise RowsLost(
             f"{found.events:,} events came in, and {found.evaluated:,} were evaluated and "

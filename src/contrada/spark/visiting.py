@@ -12,7 +12,7 @@ from contrada.matching.lookup import LookupTable, PrefixLists
 from contrada.matching.receiving import ReceivedEvents
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.writing import with_mended
-from contrada.spark.answering import ROWS_MAX, AnswerShape
+from contrada.spark.answering import ROWS_MAX, AnswerShape, Tally
 from contrada.spark.routing import ROUTE, Router, draw_lots
 from contrada.spark.segments import prefixes_of
 from contrada.spark.staging import StagedSet
@@ -43,30 +43,29 @@ class PartitionTask:
         rows_max = ROWS_MAX
         if self.residual is not None:
             rows_max = min(rows_max, count_rows_at_once(open_set(self.residual)))
-        evaluated = set_aside = 0
+        done = Tally()
         schema: pa.Schema | None = None
         for large in batches:
             for first in range(0, large.num_rows, rows_max):
                 batch = large.slice(first, rows_max)
-                visit = self.visit(self, router, batch)
+                visit = self.visit(self, router, batch, done)
                 yield from visit.answers()
-                evaluated += visit.evaluated
-                set_aside += visit.set_aside
                 schema = visit.kept_schema
         if schema is not None:
             kept = [schema.field(name).type for name in self.shape.keep]
-            yield self.shape.tally(schema.field("event").type, kept, evaluated, set_aside)
+            yield self.shape.tally(schema.field("event").type, kept, done)
 
 
 class Visit:
-    """One batch of events in its partition."""
+    """One batch of events in its partition; `done` counts those that are at home here."""
 
-    def __init__(self, task: PartitionTask, router: Router, batch: pa.RecordBatch) -> None:
-        self.task, self.router = task, router
+    def __init__(
+        self, task: PartitionTask, router: Router, batch: pa.RecordBatch, done: Tally
+    ) -> None:
+        self.task, self.router, self._done = task, router, done
         names = [*ROUTE, *task.events.names]
         self._batch = batch.rename_columns(names)
         self.partition = int(batch.column(0)[0].as_py())
-        self.evaluated = self.set_aside = 0
         self.kept_schema: pa.Schema | None = None
 
     def answers(self) -> Iterator[pa.RecordBatch]:
@@ -97,8 +96,7 @@ class Visit:
         if at_home:
             bad = np.array(sorted(events.bad), np.int64)
             yield from task.shape.bad(batch, MatchedBatch(events, bad[:0], bad[:0]), bad)
-            self.set_aside += len(bad)
-            self.evaluated += batch.num_rows - len(bad)
+            self._done.add(events)
 
     def match_segment(
         self, batch: pa.RecordBatch, events: ReceivedEvents, staged: StagedSet

@@ -17,7 +17,7 @@ from contrada.matching.receiving import ReceivedEvents, receive
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.writing import with_mended
 from contrada.model.geometry import Fault
-from contrada.spark.answering import ROWS_MAX, AnswerShape
+from contrada.spark.answering import ROWS_MAX, AnswerShape, Tally
 from contrada.spark.evaluators import EXACT, Evaluator
 from contrada.spark.frames import FILE
 from contrada.spark.staging import StagedSet
@@ -72,7 +72,7 @@ class MatchTask:
         self.versions.check()
         subscriptions = open_set(self.staged)
         names = self.shape.name(subscriptions)
-        evaluated = set_aside = 0
+        done = Tally()
         schema: pa.Schema | None = None
         for batch in cut(batches, self.events.names, subscriptions):
             events = self.events.receive(batch)
@@ -83,12 +83,11 @@ class MatchTask:
             yield from self.shape.answer(kept, matched, names)
             bad = np.array(sorted(events.bad), np.int64)
             yield from self.shape.bad(kept, matched, bad)
-            evaluated += batch.num_rows - len(bad)
-            set_aside += len(bad)
+            done.add(events)
             schema, event_type = batch.schema, events.ids.type
         if schema is not None:
             kinds = [schema.field(name).type for name in self.shape.keep]
-            yield self.shape.tally(event_type, kinds, evaluated, set_aside)
+            yield self.shape.tally(event_type, kinds, done)
 
 
 def open_set(staged: StagedSet) -> SubscriptionSet:
