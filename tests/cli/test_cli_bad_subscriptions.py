@@ -34,7 +34,8 @@ def refusal(capsys: pytest.CaptureFixture[str], *args: str) -> list[str]:
     assert main(["match", *args]) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    return said.err.splitlines()
+    lines = said.err.splitlines()
+    return [line for line in lines if not line.startswith("reading ")]  # said on a busy machine
 
 
 def test_bad_subscriptions_are_shown_all_at_once_with_the_options_that_help(
