@@ -4,7 +4,6 @@ What can be refused about them is refused before anything runs.
 """
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import pairwise
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from contrada.cli.drawing import check_map_path
 from contrada.cli.overwriting import refuse_overwriting
-from contrada.cli.terminal import writing_stdout
+from contrada.cli.terminal import stdout_bytes, writing_stdout
 from contrada.files import Output, Rows, open_output
 from contrada.files.text_writer import CsvWriter
 from contrada.matching.columns import keep_readable
@@ -83,7 +82,7 @@ def open_answer(stack: ExitStack, path: str | None, plain: pa.Schema, crs: str |
 
 def _write_to_stdout(plain: pa.Schema) -> Write:
     with writing_stdout():
-        writer = CsvWriter(sys.stdout.buffer, plain, None, STDOUT)
+        writer = CsvWriter(stdout_bytes(), plain, None, STDOUT)
 
     def write(batch: pa.RecordBatch) -> None:
         with writing_stdout():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 _QUERIES_AT_ONCE = 4_096
-_PAIRS_AT_ONCE = 2**20
+_PAIRS_AT_ONCE = 2**18
 
 Edges = NDArray[np.float64]  # n × 4: x and y of both ends
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -49,14 +49,16 @@ def count_meetings(rings: NDArray[np.object_], most: Meetings) -> Meetings:
     An edge crosses another in the inside of both. Neighbours in a ring have no contact where they
     join, unless one goes back on the other.
     """
-    edges, owners = _edges(rings)
+    edges, owners = edges_of(rings)
+    columns = np.ascontiguousarray(edges.T)
     found = Meetings()
-    for first, second in _near_pairs(edges):
-        sides = _compare(edges[first], edges[second])
-        touches = (sides <= 0) & ~_are_neighbours(edges, owners, first, second)
+    for first, second in near_pairs(edges):
+        sides = _compare(columns, first, second)
+        met = np.flatnonzero(sides <= 0)
+        goes_on = _are_neighbours(edges, owners, first[met], second[met])
         found = Meetings(
             found.crossings + int((sides < 0).sum()),
-            found.contacts + int(touches.sum()),
+            found.contacts + len(met) - int(goes_on.sum()),
             found.pairs + len(first),
         )
         if found.exceed(most):
@@ -64,7 +66,7 @@ def count_meetings(rings: NDArray[np.object_], most: Meetings) -> Meetings:
     return found
 
 
-def _edges(rings: NDArray[np.object_]) -> tuple[Edges, NDArray[np.int64]]:
+def edges_of(rings: NDArray[np.object_]) -> tuple[Edges, NDArray[np.int64]]:
     """Give the edges of all rings, and the ring of each; edges without length are left out."""
     xy, owners = shapely.get_coordinates(rings, return_index=True)
     edges = np.hstack([xy[:-1], xy[1:]])
@@ -72,7 +74,7 @@ def _edges(rings: NDArray[np.object_]) -> tuple[Edges, NDArray[np.int64]]:
     return edges[is_edge], owners[:-1][is_edge]
 
 
-def _near_pairs(edges: Edges) -> Iterator[Pairs]:
+def near_pairs(edges: Edges) -> Iterator[Pairs]:
     """Give the pairs of edges whose boxes meet, each once, so many at a time as fit."""
     if not len(edges):
         return
@@ -102,20 +104,28 @@ def _are_neighbours(
     return np.asarray(is_one_ring & (follows ^ precedes) & ~goes_back, bool)
 
 
-def _compare(left: Edges, right: Edges) -> NDArray[np.float64]:
+def _compare(
+    columns: Edges, first: NDArray[np.int64], second: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Give -1 where edges cross, 0 where they may touch, 1 where they do not meet.
 
     As far as doubles tell, and for edges whose boxes meet.
     """
+    left = [column[first] for column in columns]
+    right = [column[second] for column in columns]
     with np.errstate(all="ignore"):  # products of huge coordinates are no numbers
         return np.maximum(_sides(left, right), _sides(right, left))
 
 
-def _sides(edges: Edges, others: Edges) -> NDArray[np.float64]:
+def _sides(
+    edges: list[NDArray[np.float64]], others: list[NDArray[np.float64]]
+) -> NDArray[np.float64]:
     """Multiply the sides of an edge on which the ends of another lie: negative if they differ."""
-    start, along = edges[:, :2], edges[:, 2:] - edges[:, :2]
-    first, last = others[:, :2] - start, others[:, 2:] - start
-    return np.sign(_cross(along, first)) * np.sign(_cross(along, last))
+    x, y, end_x, end_y = edges
+    along_x, along_y = end_x - x, end_y - y
+    first = along_x * (others[1] - y) - along_y * (others[0] - x)
+    last = along_x * (others[3] - y) - along_y * (others[2] - x)
+    return np.asarray(np.sign(first) * np.sign(last), float)
 
 
 def _cross(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
