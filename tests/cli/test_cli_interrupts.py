@@ -1,4 +1,4 @@
-"""Ctrl-C ends every command with one word and 130, whatever breaks; no Java stays behind."""
+"""Ctrl-C ends every command with one word and 130, SIGTERM with 143; no Java stays behind."""
 
 import argparse
 import os
@@ -60,6 +60,41 @@ def test_every_command_says_that_it_was_interrupted(
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err in ("contrada: interrupted\n", "contrada: interrupted; nothing was written\n")
+
+
+@pytest.mark.parametrize("command", MODULES)
+@pytest.mark.parametrize("fault", [None, RuntimeError("a job was cancelled")])
+def test_every_command_says_that_it_was_terminated(
+    command: str,
+    fault: Exception | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def run(_: argparse.Namespace) -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            if fault is not None:
+                raise fault
+
+    monkeypatch.setattr(sys.modules[f"contrada.cli.{command}"], "run", run)
+    assert main([command, *MODULES[command]]) == 143
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err in ("contrada: terminated\n", "contrada: terminated; nothing was written\n")
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_whoever_ignores_a_signal_goes_on_ignoring_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(_: argparse.Namespace) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("contrada.cli.explain.run", run)
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        assert main(["explain", "a"]) == 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_fault_without_an_interrupt_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,31 +164,48 @@ def has_java(group: int) -> bool:
 
 @pytest.mark.spark
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
-def test_an_interrupt_while_spark_starts_leaves_no_java_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "word"), [(signal.SIGINT, b"interrupted"), (signal.SIGTERM, b"terminated")]
+)
+def test_a_signal_while_spark_starts_leaves_no_java_behind(
+    number: signal.Signals, word: bytes, tmp_path: Path
+) -> None:
     with match_on_spark(tmp_path, 1) as process:
         assert process.stderr is not None
         assert b"starting Spark on local[1]\n" in iter(process.stderr.readline, b"")
         while not has_java(process.pid):
             assert process.poll() is None
-        os.killpg(process.pid, signal.SIGINT)
+        if number == signal.SIGTERM:
+            process.send_signal(number)  # as `kill` does
+        else:
+            os.killpg(process.pid, number)  # as a terminal does
         said = process.stderr.read()  # until Java has closed it, too
-    assert said == b"contrada: interrupted; nothing was written\n"
-    assert process.returncode == 130
+    assert said == b"contrada: %s; nothing was written\n" % word
+    assert process.returncode == 128 + number
+    assert not has_java(process.pid)
     assert not (tmp_path / "out.csv").exists()
 
 
 @pytest.mark.soak
 @pytest.mark.spark
-def test_an_interrupt_in_the_middle_of_a_job_on_spark_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "word"), [(signal.SIGINT, b"interrupted"), (signal.SIGTERM, b"terminated")]
+)
+def test_a_signal_in_the_middle_of_a_job_on_spark_says_so(
+    number: signal.Signals, word: bytes, tmp_path: Path
+) -> None:
     with match_on_spark(tmp_path, 200_000) as process:
         assert process.stderr is not None
         said = b""
         while b"matching on Spark" not in said:
             said += os.read(process.stderr.fileno(), 65_536)
-        os.killpg(process.pid, signal.SIGINT)
+        if number == signal.SIGTERM:
+            process.send_signal(number)
+        else:
+            os.killpg(process.pid, number)
         said = process.stderr.read()
-    assert said.split(b"\r")[-1].strip() == b"contrada: interrupted; nothing was written"
-    assert process.returncode == 130
+    assert said.split(b"\r")[-1].strip() == b"contrada: %s; nothing was written" % word
+    assert process.returncode == 128 + number
     assert not (tmp_path / "out.csv").exists()
 
 

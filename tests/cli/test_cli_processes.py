@@ -87,9 +87,17 @@ def read_until(terminal: int, word: bytes) -> bytes:
     return heard
 
 
-@pytest.mark.parametrize("threads", [[], ["--threads", "1"]])
-def test_an_interrupt_leaves_the_files_as_they_were(
-    threads: list[str], plain: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("number", "word", "threads"),
+    [
+        (signal.SIGINT, b"interrupted", []),
+        (signal.SIGINT, b"interrupted", ["--threads", "1"]),
+        (signal.SIGTERM, b"terminated", []),
+        (signal.SIGTERM, b"terminated", ["--threads", "1"]),
+    ],
+)
+def test_a_signal_leaves_the_files_as_they_were(
+    number: signal.Signals, word: bytes, threads: list[str], plain: Path, tmp_path: Path
 ) -> None:
     old, new = tmp_path / "old.parquet", tmp_path / "bad.csv"
     old.write_text("from another day")
@@ -103,12 +111,12 @@ def test_an_interrupt_leaves_the_files_as_they_were(
         os.close(stderr)
         heard = read_until(terminal, b"matching")
         assert len(list(tmp_path.iterdir())) == 3, "both outputs are being written"
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         heard += read_until(terminal, b"nothing was written")
         stdout, _ = process.communicate()
     os.close(terminal)
-    assert process.returncode == 130
-    assert b"contrada: interrupted; nothing was written" in heard
+    assert process.returncode == 128 + number
+    assert b"contrada: %s; nothing was written" % word in heard
     assert stdout == b""
     assert list(tmp_path.iterdir()) == [old]
     assert old.read_text() == "from another day"
@@ -151,6 +159,25 @@ def test_progress_goes_to_stderr_and_never_to_stdout(plain: Path) -> None:
     assert b"100k" in heard, "the number of events"
     assert len(lines) == FEW + 1
     assert {line.split(b",")[1] for line in lines[1:]} == {b"west", b"east"}
+
+
+def test_rows_on_a_terminal_show_control_characters_as_escapes(tmp_path: Path) -> None:
+    event = "\x1b]0;owned\x07\u202ecafé"
+    (tmp_path / "zones.csv").write_text('id,wkt\nhere,"POLYGON((0 0,4 0,4 4,0 4,0 0))"\n')
+    (tmp_path / "events.csv").write_text(f"id,lon,lat\n{event},1,1\n", encoding="utf-8")
+    args = [*COMMAND, str(tmp_path / "zones.csv"), str(tmp_path / "events.csv"), "-o", "-"]
+    terminal, stdout = open_terminal()
+    with subprocess.Popen(args, stdout=stdout, stderr=subprocess.DEVNULL) as process:
+        os.close(stdout)
+        shown = read_until(terminal, b"no such word")
+    os.close(terminal)
+    assert process.returncode == 0
+    assert shown.decode().splitlines() == [
+        "event,subscription",
+        "\\x1b]0;owned\\x07\\u202ecafé,here",
+    ]
+    piped = subprocess.run(args, capture_output=True, check=True).stdout
+    assert piped.decode() == f"event,subscription\n{event},here\n"
 
 
 def test_short_work_is_silent_on_stderr(plain: Path, tmp_path: Path) -> None:

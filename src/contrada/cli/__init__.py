@@ -1,10 +1,11 @@
 """The command line: `contrada match`, `explain`, `demo`, `simulate` and `reproduce`.
 
 An error of the user's is one line on stderr, or where rows are bad one for each, and exit code 2;
-an interrupt leaves nothing half-written.
+an interrupt or SIGTERM leaves nothing half-written.
 """
 
 import argparse
+import signal
 from collections.abc import Sequence
 from errno import EDQUOT, ENOSPC
 from typing import Any
@@ -17,7 +18,7 @@ from contrada.cli.remedies import describe
 from contrada.cli.terminal import complain, plain_warnings, visible, writing_stdout
 from contrada.errors import ContradaError, InvalidInput
 
-EXIT_INVALID, EXIT_INTERRUPTED = 2, 130
+EXIT_INVALID, EXIT_SIGNALLED = 2, 128
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,9 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except BrokenPipeError:
             return 0
         except (KeyboardInterrupt, Exception) as fault:
-            if isinstance(fault, KeyboardInterrupt) or interrupts.has_come():
-                complain(_describe_interrupt(options))
-                return EXIT_INTERRUPTED
+            number = interrupts.first(fault)
+            if number is not None:
+                complain(_describe_interrupt(number, options))
+                return EXIT_SIGNALLED + number
             if not _is_for_user(fault):
                 raise
             complain(*_describe(fault))
@@ -52,10 +54,11 @@ def _describe(fault: BaseException) -> list[str]:
     return describe(fault) if isinstance(fault, InvalidInput) else [str(fault)]
 
 
-def _describe_interrupt(options: argparse.Namespace) -> str:
+def _describe_interrupt(number: int, options: argparse.Namespace) -> str:
     """Promise that nothing was written only where rows do not leave before the end."""
     is_whole = getattr(options, "output", STDOUT) != STDOUT
-    return "interrupted; nothing was written" if is_whole else "interrupted"
+    what = "terminated" if number == signal.SIGTERM else "interrupted"
+    return f"{what}; nothing was written" if is_whole else what
 
 
 class _Parser(argparse.ArgumentParser):

@@ -1,4 +1,4 @@
-"""Ctrl-C: a command that was told to stop says so and nothing else, whatever breaks meanwhile.
+"""Ctrl-C and SIGTERM: a command told to stop says so and nothing else, whatever breaks meanwhile.
 
 Libraries answer an interrupt in ways of their own: Spark's handler cancels the jobs, whose failure
 may come first, and Arrow gives an error of its own. So what counts is that the signal came, which
@@ -8,27 +8,47 @@ a pipe remembers, not which exception did.
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import Any
 
 _LAUNCH = "launch_gateway"  # of PySpark
 _RETRY_S = 0.2
 
 
+class Terminated(KeyboardInterrupt):
+    """Somebody sent SIGTERM, which ends a command as Ctrl-C does."""
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    if number == signal.SIGTERM:
+        raise Terminated
+    signal.default_int_handler(number, frame)
+
+
+_DEFAULTS: dict[int, Callable[[int, FrameType | None], Any] | signal.Handlers] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+}
+
+
 class Interrupts:
-    """Whether an interrupt has come."""
+    """Whether an interrupt has come, and which was the first."""
 
     def __init__(self, memory: socket.socket | None = None) -> None:
         self._memory = memory
-        self._has_come = False
+        self._first: int | None = None
 
-    def has_come(self) -> bool:
-        """Tell whether an interrupt has come since the command began."""
-        if self._memory is not None:
+    def first(self, fault: BaseException) -> int | None:
+        """Give the signal that made a command fail; None where the fault is its own."""
+        if self._memory is not None and self._first is None:
             with suppress(BlockingIOError):
-                self._has_come |= signal.SIGINT in self._memory.recv(4096)
-        return self._has_come
+                come = self._memory.recv(4096)
+                self._first = next((number for number in come if number in _DEFAULTS), None)
+        if self._first is None and isinstance(fault, KeyboardInterrupt):
+            return signal.SIGINT
+        return self._first
 
 
 @contextmanager
@@ -42,15 +62,17 @@ def listening() -> Iterator[Interrupts]:
         ours.setblocking(False)
         theirs.setblocking(False)
         descriptor = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
-        handler, postponing = signal.getsignal(signal.SIGINT), _Postponing()
-        if handler is signal.default_int_handler:
-            signal.signal(signal.SIGINT, postponing)
+        postponing = _Postponing()
+        taken = [n for n, default in _DEFAULTS.items() if signal.getsignal(n) is default]
+        for number in taken:
+            signal.signal(number, postponing)
         try:
             yield Interrupts(ours)
         finally:
             postponing.cancel()
-            if signal.getsignal(signal.SIGINT) is postponing:
-                signal.signal(signal.SIGINT, handler)
+            for number in taken:
+                if signal.getsignal(number) is postponing:
+                    signal.signal(number, _DEFAULTS[number])
             signal.set_wakeup_fd(descriptor)
 
 
@@ -70,9 +92,9 @@ class _Postponing:
         is_first = self._timer is None or self._is_due
         if not (is_first and _is_launching(frame)):
             self.cancel()
-            signal.default_int_handler(number, frame)
+            _interrupt(number, frame)
         self._is_due = False
-        self._timer = threading.Timer(_RETRY_S, self._come_again)
+        self._timer = threading.Timer(_RETRY_S, self._come_again, [number])
         self._timer.daemon = True
         self._timer.start()
 
@@ -81,9 +103,9 @@ class _Postponing:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _come_again(self) -> None:
+    def _come_again(self, number: int) -> None:
         self._is_due = True
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(number)
 
 
 def _is_launching(frame: FrameType | None) -> bool:

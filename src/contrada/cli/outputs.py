@@ -4,7 +4,6 @@ What can be refused about them is refused before anything runs.
 """
 
 import argparse
-import sys
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +12,7 @@ import pyarrow as pa
 
 from contrada.cli.drawing import check_map_path
 from contrada.cli.overwriting import refuse_overwriting
-from contrada.cli.terminal import writing_stdout
+from contrada.cli.terminal import stdout_bytes, writing_stdout
 from contrada.files import Output, Rows, open_output
 from contrada.files.text_writer import CsvWriter
 from contrada.matching.subscribing import OnBad
@@ -83,7 +82,7 @@ def open_answer(
 
 def _write_to_stdout(schema: pa.Schema, geometries: Collection[str]) -> Write:
     with writing_stdout():
-        writer = CsvWriter(sys.stdout.buffer, schema, geometries, STDOUT)
+        writer = CsvWriter(stdout_bytes(), schema, geometries, STDOUT)
 
     def write(batch: pa.RecordBatch) -> None:
         with writing_stdout():

@@ -4,6 +4,7 @@ A file may hold anything, and so may its name. Control characters in it would mo
 change colours or the order of letters; they are shown as escapes, here and nowhere else.
 """
 
+import io
 import logging
 import os
 import re
@@ -11,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TextIO
+from typing import IO, Any, TextIO, cast
 
 from contrada.errors import InvalidInput
 
@@ -68,6 +69,30 @@ def writing_stdout() -> Iterator[TextIO]:
         if isinstance(fault, BrokenPipeError):
             raise
         raise InvalidInput(f"stdout: cannot be written: {fault.strerror or fault}") from fault
+
+
+class VisibleBytes(io.RawIOBase):
+    """Takes bytes of UTF-8 and shows them on a terminal without control characters."""
+
+    def __init__(self, terminal: IO[bytes]) -> None:
+        self._terminal = terminal
+
+    def writable(self) -> bool:
+        """Tell that this can be written to."""
+        return True
+
+    def write(self, text: Any) -> int:
+        """Write whole characters."""
+        shown = visible(bytes(text).decode("utf-8", "backslashreplace"))
+        self._terminal.write(shown.encode())
+        self._terminal.flush()
+        return len(text)
+
+
+def stdout_bytes() -> IO[bytes]:
+    """Give stdout for rows: exact in a file or a pipe, without control characters on a terminal."""
+    exact = sys.stdout.buffer
+    return cast("IO[bytes]", VisibleBytes(exact)) if sys.stdout.isatty() else exact
 
 
 def _leave_stdout() -> None:

@@ -4,7 +4,7 @@ What GEOS does with a geometry takes the square of such meetings, or more: lines
 other a few hundred times each keep it busy for minutes, though they are a few kilobytes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from contrada.limits import PAIR_CONTACTS_MAX
 
 _CONTACTS_PER_VERTEX = 10  # are no trouble: the cost is in proportion to the size
 _QUERIES_AT_ONCE = 4_096
-_PAIRS_AT_ONCE = 2**20
+_PAIRS_AT_ONCE = 2**18
 
 Geometries = NDArray[np.object_]
 Edges = NDArray[np.float64]  # n × 4: x and y of both ends
@@ -53,14 +53,16 @@ def count_meetings(rings: NDArray[np.object_], most: Meetings) -> Meetings:
     An edge crosses another in the inside of both. Neighbours in a ring have no contact where they
     join, unless one goes back on the other.
     """
-    edges, owners = _edges(rings)
+    edges, owners = edges_of(rings)
+    columns = np.ascontiguousarray(edges.T)
     found = Meetings()
-    for first, second in _near_pairs(edges):
-        sides = _compare(edges[first], edges[second])
-        touches = (sides <= 0) & ~_are_neighbours(edges, owners, first, second)
+    for first, second in near_pairs(edges):
+        sides = _compare([c[first] for c in columns], [c[second] for c in columns])
+        met = np.flatnonzero(sides <= 0)
+        goes_on = _are_neighbours(edges, owners, first[met], second[met])
         found = Meetings(
             found.crossings + int((sides < 0).sum()),
-            found.contacts + int(touches.sum()),
+            found.contacts + len(met) - int(goes_on.sum()),
             found.pairs + len(first),
         )
         if found.exceed(most):
@@ -90,7 +92,7 @@ def _count_contacts(a: BaseGeometry, b: BaseGeometry, most: int) -> int:
     tree = shapely.STRtree(lines[1])
     found = 0
     for first, second in _query(tree, lines[0], len(theirs)):
-        found += int((_compare(ours[first], theirs[second]) <= 0).sum())
+        found += int((_compare(ours[first].T, theirs[second].T) <= 0).sum())
         if found > most:
             break
     return found
@@ -98,13 +100,13 @@ def _count_contacts(a: BaseGeometry, b: BaseGeometry, most: int) -> int:
 
 def _edges_in(geometry: BaseGeometry, other: BaseGeometry) -> Edges:
     """Give the edges of a geometry whose boxes meet the box of another."""
-    edges, _ = _edges(rings_of(geometry))
+    edges, _ = edges_of(rings_of(geometry))
     west, south, east, north = shapely.bounds(other)
     low, high = np.minimum(edges[:, :2], edges[:, 2:]), np.maximum(edges[:, :2], edges[:, 2:])
     return edges[((low <= [east, north]) & (high >= [west, south])).all(axis=1)]
 
 
-def _edges(rings: NDArray[np.object_]) -> tuple[Edges, NDArray[np.int64]]:
+def edges_of(rings: NDArray[np.object_]) -> tuple[Edges, NDArray[np.int64]]:
     """Give the edges of all rings, and the ring of each; edges without length are left out."""
     xy, owners = shapely.get_coordinates(rings, return_index=True)
     edges = np.hstack([xy[:-1], xy[1:]])
@@ -112,7 +114,7 @@ def _edges(rings: NDArray[np.object_]) -> tuple[Edges, NDArray[np.int64]]:
     return edges[is_edge], owners[:-1][is_edge]
 
 
-def _near_pairs(edges: Edges) -> Iterator[Pairs]:
+def near_pairs(edges: Edges) -> Iterator[Pairs]:
     """Give the pairs of edges whose boxes meet, each once, so many at a time as fit."""
     if not len(edges):
         return
@@ -147,7 +149,9 @@ def _are_neighbours(
     return np.asarray(is_one_ring & (follows ^ precedes) & ~goes_back, bool)
 
 
-def _compare(left: Edges, right: Edges) -> NDArray[np.float64]:
+def _compare(
+    left: Sequence[NDArray[np.float64]], right: Sequence[NDArray[np.float64]]
+) -> NDArray[np.float64]:
     """Give -1 where edges cross, 0 where they may touch, 1 where they do not meet.
 
     As far as doubles tell, and for edges whose boxes meet.
@@ -156,11 +160,15 @@ def _compare(left: Edges, right: Edges) -> NDArray[np.float64]:
         return np.maximum(_sides(left, right), _sides(right, left))
 
 
-def _sides(edges: Edges, others: Edges) -> NDArray[np.float64]:
+def _sides(
+    edges: Sequence[NDArray[np.float64]], others: Sequence[NDArray[np.float64]]
+) -> NDArray[np.float64]:
     """Multiply the sides of an edge on which the ends of another lie: negative if they differ."""
-    start, along = edges[:, :2], edges[:, 2:] - edges[:, :2]
-    first, last = others[:, :2] - start, others[:, 2:] - start
-    return np.sign(_cross(along, first)) * np.sign(_cross(along, last))
+    x, y, end_x, end_y = edges
+    along_x, along_y = end_x - x, end_y - y
+    first = along_x * (others[1] - y) - along_y * (others[0] - x)
+    last = along_x * (others[3] - y) - along_y * (others[2] - x)
+    return np.asarray(np.sign(first) * np.sign(last), float)
 
 
 def _cross(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:

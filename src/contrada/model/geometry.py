@@ -7,7 +7,7 @@ geometry rarely comes alone.
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -17,8 +17,15 @@ from numpy.typing import NDArray
 from shapely import GeometryCollection, Point
 from shapely.geometry.base import BaseGeometry
 
-from contrada.limits import MEND_PAIRS_MAX, OWN_CONTACTS_MAX, OWN_CROSSINGS_MAX
-from contrada.model.crossings import Meetings, count_meetings, rings_of
+from contrada.limits import (
+    LINE_CONTACTS_MAX,
+    MEND_PAIRS_MAX,
+    OWN_CONTACTS_MAX,
+    OWN_CROSSINGS_MAX,
+    VERTEX_PAIRS_MAX,
+)
+from contrada.model.crossings import Meetings, count_meetings, edges_of, rings_of
+from contrada.model.crowding import find_crowds, have_crowded_ends
 from contrada.model.encodings import read_geojson, read_interface, read_wkb, read_wkt
 
 Geometries = NDArray[np.object_]
@@ -44,8 +51,6 @@ _MULTI: Mapping[str, Callable[[Sequence[Any]], BaseGeometry]] = {
 }
 _LOOSE_TYPES = (1, 5, _COLLECTION)  # lines may cross themselves, members of a collection each other
 _TANGLED_MIN = 200  # fewer coordinates cannot meet too often
-_TANGLED_LINE = Meetings(OWN_CROSSINGS_MAX, MEND_PAIRS_MAX, MEND_PAIRS_MAX)  # may touch itself
-_TANGLED_COLLECTION = Meetings(OWN_CROSSINGS_MAX, OWN_CONTACTS_MAX, MEND_PAIRS_MAX)
 _TOLD = b"\xffcontrada: "  # no WKB begins so
 _AREA_TYPES = np.isin(np.arange(-1, 8), (3, 6))
 
@@ -192,8 +197,8 @@ def _members(collection: BaseGeometry) -> list[BaseGeometry]:
         if part.geom_type == "GeometryCollection":
             pending += reversed(shapely.get_parts(part))
         elif not part.is_empty:
-            members.append(tidy(as_array([_without_repeats(part)]))[0])
-    return members
+            members.append(_without_repeats(part))
+    return list(tidy(as_array(members)))
 
 
 def _without_equal_areas(members: list[BaseGeometry]) -> list[BaseGeometry]:
@@ -218,33 +223,54 @@ def _without_repeats(part: BaseGeometry) -> BaseGeometry:
 
 
 def find_faults(geometries: Geometries) -> dict[int, Fault]:
-    """Find the geometries that are not finite or not valid, by position."""
+    """Find the geometries that are not finite, not valid or too much to judge, by position."""
     coordinates, owners = shapely.get_coordinates(geometries, return_index=True)
     infinite = np.unique(owners[~np.isfinite(coordinates).all(axis=1)])
     with np.errstate(all="ignore"):
-        invalid = np.flatnonzero(~_are_valid(geometries) & ~shapely.is_missing(geometries))
+        crowds = find_crowds(geometries)
+        judged = _without(geometries, crowds)
+        invalid = np.flatnonzero(~_are_valid(judged) & ~shapely.is_missing(judged))
         faults = {int(i): Fault("invalid", _reason(geometries[i])) for i in invalid}
     for i in infinite:
         faults[int(i)] = Fault("non_finite", _non_finite(coordinates[owners == i]))
-    return {**_find_tangles(geometries), **faults}
+    crowded = {i: Fault("crowded", f"not judged: {what}") for i, what in crowds.items()}
+    return {**_find_tangles(judged), **crowded, **faults}
+
+
+def _without(geometries: Geometries, positions: Collection[int]) -> Geometries:
+    if not positions:
+        return geometries
+    others = geometries.copy()
+    others[list(positions)] = None
+    return others
 
 
 def _find_tangles(geometries: Geometries) -> dict[int, Fault]:
     """Find lines that cross themselves, and collections whose members meet, beyond the limits."""
     is_loose = np.isin(shapely.get_type_id(geometries), _LOOSE_TYPES)
     large = is_loose & (shapely.get_num_coordinates(geometries) > _TANGLED_MIN)
-    faults: dict[int, Fault] = {}
-    for i in np.flatnonzero(large):
-        is_collection = shapely.get_type_id(geometries[i]) == _COLLECTION
-        most = _TANGLED_COLLECTION if is_collection else _TANGLED_LINE
-        found = count_meetings(rings_of(geometries[i]), most)
-        if found.crossings > OWN_CROSSINGS_MAX:
-            what = f"{OWN_CROSSINGS_MAX:,} times (OWN_CROSSINGS_MAX)"
-            faults[int(i)] = Fault("tangled", f"its edges cross each other more than {what}")
-        elif is_collection and found.contacts > OWN_CONTACTS_MAX:
-            what = f"{OWN_CONTACTS_MAX:,} times (OWN_CONTACTS_MAX)"
-            faults[int(i)] = Fault("tangled", f"its members touch each other more than {what}")
-    return faults
+    found = {int(i): _find_tangle(geometries[i]) for i in np.flatnonzero(large)}
+    return {i: Fault("tangled", what) for i, what in found.items() if what is not None}
+
+
+def _find_tangle(geometry: BaseGeometry) -> str | None:
+    rings = rings_of(geometry)
+    is_collection = shapely.get_type_id(geometry) == _COLLECTION
+    if is_collection:
+        contacts_max, limit = OWN_CONTACTS_MAX, "OWN_CONTACTS_MAX"
+    else:
+        contacts_max = max(LINE_CONTACTS_MAX, 10 * int(shapely.get_num_coordinates(geometry)))
+        limit = "LINE_CONTACTS_MAX"
+        if have_crowded_ends(edges_of(rings)[0]):
+            return f"more than {VERTEX_PAIRS_MAX:,} pairs of edges share an end (VERTEX_PAIRS_MAX)"
+    found = count_meetings(rings, Meetings(OWN_CROSSINGS_MAX, contacts_max, MEND_PAIRS_MAX))
+    if found.crossings > OWN_CROSSINGS_MAX:
+        what = f"{OWN_CROSSINGS_MAX:,} times (OWN_CROSSINGS_MAX)"
+        return f"its edges cross each other more than {what}"
+    if found.contacts > contacts_max:
+        who = "members" if is_collection else "edges"
+        return f"its {who} touch each other more than {contacts_max:,} times ({limit})"
+    return None
 
 
 def _are_valid(geometries: Geometries) -> NDArray[np.bool_]:
