@@ -92,7 +92,7 @@ def _count_contacts(a: BaseGeometry, b: BaseGeometry, most: int) -> int:
     tree = shapely.STRtree(lines[1])
     found = 0
     for first, second in _query(tree, lines[0], len(theirs)):
-        found += int((_compare(ours[first].T, theirs[second].T) <= 0).sum())
+        found += int((_compare([*ours[first].T], [*theirs[second].T]) <= 0).sum())
         if found > most:
             break
     return found
