@@ -17,6 +17,8 @@ PREDICATE_TOKENS_MAX = 1_000_000  # of a text: words, signs and the gaps between
 PREDICATE_ATOMS_MAX = 100_000  # names, numbers, strings and geometries of one predicate
 NAME_LENGTH_MAX = 1_000  # characters of an attribute's name: each of its dots may begin a path
 LIKE_PATTERN_LENGTH_MAX = 1_000  # characters; a longer one in an event is unknown
+SIMPLIFIER_PAIRS_MAX = 1_000_000  # of constraints on one attribute; others are left as they are
+SIMPLIFIER_VERTICES_MAX = 1_000_000  # of the pairs of regions that are related
 POWER_BITS_MAX = 1_024  # of an integer to the power of another; a larger one is a float
 
 # Values of events

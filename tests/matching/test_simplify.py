@@ -1,7 +1,9 @@
 """The simplifier: what it takes out, and that no answer changes."""
 
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from itertools import combinations, islice, product
+from typing import Any
 
 import pytest
 import shapely
@@ -11,8 +13,10 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada import Matcher
 from contrada.language import constraint_text, is_satisfied, make_predicate, read
-from contrada.matching.implying import Implications, do_conflict, does_cover
-from contrada.matching.simplify import simplify
+from contrada.limits import SIMPLIFIER_PAIRS_MAX
+from contrada.matching import implying
+from contrada.matching.implying import Group, Implications, do_conflict, does_cover
+from contrada.matching.simplify import Rule, simplify
 from contrada.model.calculus import base_relations, compose, matrices_of
 from contrada.model.event import Event
 from contrada.model.relation import RELATIONS, Relation
@@ -177,12 +181,13 @@ def test_no_answer_changes_for_any_two_comparisons_and_any_kind_of_value() -> No
         {n for n, value in enumerate(VALUES) if is_satisfied(c, Event({"x": value}))}
         for c in constraints
     ]
-    implied = Implications(constraints)
+    ((group, places),) = Implications(constraints).divide(range(len(constraints)))
+    assert places == list(range(len(constraints)))
     for i, first in enumerate(constraints):
         for j, second in enumerate(constraints):
             pair = f"{constraint_text(first)}, {constraint_text(second)}"
-            assert not implied.covers[i, j] or holds_of[j] <= holds_of[i], pair
-            assert not implied.conflicts[i, j] or not holds_of[i] & holds_of[j], pair
+            assert not group.covers[i, j] or holds_of[j] <= holds_of[i], pair
+            assert not group.conflicts[i, j] or not holds_of[i] & holds_of[j], pair
 
 
 def test_what_is_remembered_of_patterns_that_users_write_is_bounded() -> None:
@@ -213,6 +218,112 @@ def test_what_follows_for_regions_need_not_follow_for_a_collection_with_a_region
     assert holds(overlaps, Event({"g": region}))
     assert not holds(overlaps, Event({"g": collection}))
     assert is_satisfied(overlaps.filters[0].constraints[0], Event({"g": collection}))
+
+
+# Predicates of very many constraints. Each of these took the square of their number.
+
+
+def conjunction(tests: Iterable[Any]) -> Predicate:
+    return make_predicate(read({"op": "and", "args": list(tests)}))
+
+
+def said(operator: str, name: str, value: Any) -> dict[str, Any]:
+    return {"op": operator, "args": [{"property": name}, value]}
+
+
+def small_box(i: int) -> dict[str, Any]:
+    return shapely.geometry.mapping(shapely.box(3 * i, 0, 3 * i + 1, 1))
+
+
+class CountedGroups:
+    """How many pairs of constraints are looked at."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.pairs = 0
+
+        class Counted(Group):
+            def __init__(group, numbers: Any, *rest: Any) -> None:  # noqa: N805
+                self.pairs += len(numbers) ** 2
+                super().__init__(numbers, *rest)
+
+        monkeypatch.setattr(implying, "Group", Counted)
+
+
+MANY = 5_000
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        [said("<>", "x", i) for i in range(MANY)],
+        [said("<>", f"x{i % 100}", i) for i in range(MANY)],
+        [said("like", "x", f"a{i}%") for i in range(MANY)],
+        [said("in", "x", [0, i + 1]) for i in range(MANY)],
+        [{"op": "not", "args": [said("in", "x", [i, -i])]} for i in range(MANY)],
+        [said("s_disjoint", "g", small_box(i)) for i in range(2_000)],
+    ],
+    ids=["differences", "attributes", "patterns", "lists", "negated lists", "regions"],
+)
+def test_only_so_many_pairs_of_constraints_are_looked_at(
+    tests: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = CountedGroups(monkeypatch)
+    simplify(conjunction(tests))
+    assert counted.pairs <= SIMPLIFIER_PAIRS_MAX
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_very_many_bounds_the_strictest_stays_without_a_look_at_pairs(
+    order: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = CountedGroups(monkeypatch)
+    tests = [said(">", "x", i) for i in range(MANY)] + [said("<=", "x", MANY + i) for i in (2, 1)]
+    predicate, removals = simplify(conjunction(tests[::order]))
+    (filter_,) = predicate.filters
+    kept = {constraint_text(constraint) for constraint in filter_.constraints}
+    assert kept == {f"x > {MANY - 1}", f"x <= {MANY + 1}"}
+    assert len(removals) == MANY
+    assert counted.pairs == 4
+
+
+def test_bounds_of_each_kind_and_side_are_compared_among_themselves() -> None:
+    text = "x > 1 AND x > 'a' AND x >= 3 AND x > 3 AND x > 3.0 AND x > 'b'"
+    predicate, removals = simplify(make_predicate(read(text)))
+    assert predicate.filters == ()
+    said = {(removal.removed, removal.because) for removal in removals}
+    assert {("x > 1", "x >= 3"), ("x >= 3", "x > 3"), ("x > 'a'", "x > 'b'")} < said
+    assert ("x > 3.0", "x > 3") in said
+    conflict = next(removal for removal in removals if removal.rule is Rule.CONFLICT)
+    assert conflict.removed == text
+
+
+def test_what_is_beyond_the_pairs_stays_and_small_groups_come_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(implying, "SIMPLIFIER_PAIRS_MAX", 104)
+    text = " AND ".join([*(f"x <> {i}" for i in range(40)), "x > 100", "y = 1", "y > 0"])
+    assert simplified(text) == [[*(f"x <> {i}" for i in range(40)), "x > 100", "y = 1"]]
+    monkeypatch.undo()
+    assert simplified(text) == [["x > 100", "y = 1"]]
+
+
+def test_regions_of_very_many_vertices_are_left_as_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    disks = [shapely.Point(0, 0).buffer(radius, quad_segs=64) for radius in range(1, 21)]
+    text = " AND ".join(f"S_DISJOINT(g, {disk.wkt})" for disk in disks)
+    assert list(map(len, simplified(text))) == [1]
+    monkeypatch.setattr(implying, "SIMPLIFIER_VERTICES_MAX", 5_000)
+    assert 10 < len(simplified(text)[0]) < 20
+
+
+def test_many_filters_of_many_constraints_are_simplified() -> None:
+    filters = [
+        {"op": "and", "args": [said(">", f"x{j}", i * j) for j in range(40)]} for i in range(50)
+    ]
+    predicate, removals = simplify(make_predicate(read({"op": "or", "args": filters})))
+    assert len(predicate.filters) == 1
+    assert len(removals) == 49
 
 
 def regions() -> st.SearchStrategy[BaseGeometry]:

@@ -10,7 +10,7 @@ from shapely.geometry.base import BaseGeometry
 import oracle
 from contrada import Matcher
 from contrada.model.geometry import as_array
-from contrada.model.regions import BASES, UNCERTAIN, relate_regions
+from contrada.model.regions import BASES, UNCERTAIN, Allowance, relate_regions
 from strategies import geometries, place
 
 FIRST = "POLYGON((3 3,2 4,2.6 3.400000000000001,3 3))"
@@ -18,7 +18,7 @@ SECOND = "POLYGON((4 4,0 0,0.7999999999999998 0.8000000000000007,4 4))"
 
 
 def relation_of(a: BaseGeometry, b: BaseGeometry) -> str | None:
-    number = int(relate_regions(as_array([a, b]))[0, 1])
+    number = int(relate_regions(as_array([a, b]), Allowance(1_000))[0, 1])
     return None if number == UNCERTAIN else str(BASES[number])
 
 
@@ -61,5 +61,7 @@ def test_regions_that_keep_a_distance_are_related_and_those_that_touch_are_not()
 
 def test_too_many_regions_on_one_heap_are_not_related() -> None:
     heap = as_array([shapely.box(i, i, 1_000 + i, 1_000 + i) for i in range(600)])
-    assert (relate_regions(heap) == UNCERTAIN).all()
-    assert (np.diag(relate_regions(heap[:300])) == BASES.index("equals")).all()
+    assert (relate_regions(heap, Allowance(10_000_000)) == UNCERTAIN).all()
+    assert (
+        np.diag(relate_regions(heap[:300], Allowance(10_000_000))) == BASES.index("equals")
+    ).all()

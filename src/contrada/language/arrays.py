@@ -21,6 +21,7 @@ from contrada.language.values import every, is_moment, is_number, is_unknown, so
 from contrada.limits import ARRAY_DEPTH_MAX, ARRAY_PAIRS_MAX
 from contrada.model.event import as_python
 from contrada.model.instant import read_instant
+from contrada.model.number_keys import number_key
 
 Key = tuple[str, Hashable]  # the kind of a value, and what tells it from others of the kind
 Number = int  # of an array: equal arrays that are fully known have the same
@@ -90,7 +91,7 @@ def _key(value: Any) -> Key:
     if isinstance(value, bool):
         return "boolean", value
     if is_number(value):
-        return "number", value
+        return "number", number_key(value)
     if isinstance(value, str):
         return "text", value
     moment = read_instant(value) if is_moment(value) else None

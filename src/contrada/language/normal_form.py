@@ -6,8 +6,8 @@ as the constraint's negation, except where an operator has an exact opposite (`N
 `S_INTERSECTS(a, b)`). A test without any attribute is evaluated at once.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import NoReturn
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
 
 from contrada.errors import InvalidInput
 from contrada.language.evaluate import evaluate, truth
@@ -33,6 +33,7 @@ from contrada.model.expression import (
     Temporal,
     attributes,
 )
+from contrada.model.number_keys import number_key
 from contrada.model.relation import RELATIONS
 from contrada.model.subscription import Constraint, Filter, Predicate
 
@@ -41,13 +42,14 @@ _COMPLEMENT = {"disjoint": "intersects", "intersects": "disjoint"}
 _NO_EVENT = Event({})
 
 Terms = int  # constraints as bits of their numbers
+Filters = dict[Any, Terms]  # each under a key of its own
 
 
 def make_predicate(expression: Expression, filters_max: int = FILTERS_MAX) -> Predicate:
     """Bring an expression into normal form; more than `filters_max` filters are refused."""
     folded = fold(expression)
     form = _NormalForm(filters_max)
-    filters = tuple(form.write(terms) for terms in form.filters(folded, is_negated=False))
+    filters = tuple(form.write(terms) for terms in form.filters(folded, is_negated=False).values())
     return Predicate(folded, filters)
 
 
@@ -111,7 +113,7 @@ class _NormalForm:
         numbers = (i for i, bit in enumerate(reversed(bin(terms)[2:])) if bit == "1")
         return Filter(tuple(self._constraints[i] for i in numbers))
 
-    def filters(self, node: Expression, *, is_negated: bool) -> dict[Terms, None]:
+    def filters(self, node: Expression, *, is_negated: bool) -> Filters:
         """List the filters of a node, each once."""
         match node:
             case Not(argument):
@@ -125,7 +127,7 @@ class _NormalForm:
                 return self.filters(fold(both), is_negated=is_negated)
             case Literal():
                 holds = truth(node, _NO_EVENT) is (not is_negated)
-                return {0: None} if holds else {}
+                return {0: 0} if holds else {}
             case Comparison(operator, left, right) if is_negated:
                 return self._leaf(Constraint(Comparison(_OPPOSITE[operator], left, right)))
             case Spatial(relation, left, right) if is_negated and relation.name in _COMPLEMENT:
@@ -134,42 +136,49 @@ class _NormalForm:
             case _:
                 return self._leaf(Constraint(node, is_negated))
 
-    def _leaf(self, constraint: Constraint) -> dict[Terms, None]:
+    def _leaf(self, constraint: Constraint) -> Filters:
         number = self._number_of.setdefault(constraint, len(self._constraints))
         if number == len(self._constraints):
             self._constraints.append(constraint)
-        return {1 << number: None}
+        return _by_key([1 << number])
 
-    def _collect(self, parts: Iterable[dict[Terms, None]]) -> dict[Terms, None]:
-        found: dict[Terms, None] = {}
+    def _collect(self, parts: Iterable[Filters]) -> Filters:
+        found: Filters = {}
         for part in parts:
             found |= part
             self._check(found)
         self._check_size(found)
         return found
 
-    def _join(self, parts: Iterable[dict[Terms, None]]) -> dict[Terms, None]:
-        joined: dict[Terms, None] = {0: None}
-        for part in sorted(parts, key=lambda part: len(part) > 1):  # what all have is joined first
+    def _join(self, parts: Sequence[Filters]) -> Filters:
+        common = 0  # what all filters have
+        others: list[Filters] = []
+        for part in parts:
+            if len(part) == 1:
+                common |= next(iter(part.values()))
+            else:
+                others.append(part)
+        joined = _by_key([common])
+        for part in sorted(others, key=bool):  # one without filters leaves none of any other
             self._steps += len(joined) * len(part)
             if self._steps > NORMAL_FORM_STEPS_MAX:
                 what = f"{NORMAL_FORM_STEPS_MAX:,} steps to its disjunctive normal form"
                 self._refuse(f"{what} (NORMAL_FORM_STEPS_MAX)")
-            found: dict[Terms, None] = {}
-            for terms in joined:
-                found |= dict.fromkeys(terms | more for more in part)
+            found: Filters = {}
+            for terms in joined.values():
+                found |= _by_key(terms | more for more in part.values())
                 self._check(found)
             joined = found
         self._check_size(joined)
         return joined
 
-    def _check(self, filters: Mapping[Terms, None]) -> None:
+    def _check(self, filters: Filters) -> None:
         if len(filters) > self._filters_max:
             what = f"{self._filters_max} filters in disjunctive normal form (FILTERS_MAX)"
             self._refuse(what, ", or raise filters_max")
 
-    def _check_size(self, filters: Mapping[Terms, None]) -> None:
-        if sum(terms.bit_count() for terms in filters) > CONSTRAINTS_MAX:
+    def _check_size(self, filters: Filters) -> None:
+        if sum(terms.bit_count() for terms in filters.values()) > CONSTRAINTS_MAX:
             what = f"{CONSTRAINTS_MAX:,} constraints in disjunctive normal form (CONSTRAINTS_MAX)"
             self._refuse(what)
 
@@ -177,3 +186,8 @@ class _NormalForm:
         raise InvalidInput(
             f"the predicate has more than {what}; split it into several subscriptions{more}"
         )
+
+
+def _by_key(filters: Iterable[Terms]) -> Filters:
+    """List filters, each once."""
+    return {number_key(terms): terms for terms in filters}

@@ -5,15 +5,18 @@ event satisfies both (CR-tree paper, section 4.2). Both are decided for events o
 where nothing can be proved, the answer is no.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import combinations
+from math import isqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
-from contrada.matching.value_sets import ValueSet, value_set
+from contrada.limits import SIMPLIFIER_PAIRS_MAX, SIMPLIFIER_VERTICES_MAX
+from contrada.matching.value_sets import Bits, ValueSet, value_set, write_bits
 from contrada.model.calculus import (
     AREA,
     KINDS,
@@ -26,46 +29,43 @@ from contrada.model.calculus import (
 )
 from contrada.model.expression import Attribute, Comparison, In, IsNull, Literal, Spatial
 from contrada.model.geometry import are_areas, as_array
-from contrada.model.regions import BASES, UNCERTAIN, relate_regions
+from contrada.model.regions import BASES, UNCERTAIN, Allowance, relate_regions
 from contrada.model.relation import Family, Relation, SpatialRelation
 from contrada.model.subscription import Constraint
 
 Square = NDArray[np.bool_]
 Kind = tuple[SpatialRelation, bool]  # a relation, and whether the constraint is negated
-_VALUES_MAX = 256  # comparisons of one attribute beyond this many are left as they are
-_KINDS_MAX = 48  # so are relations of one attribute beyond this many different ones,
-_REGIONS_MAX = 1_024  # and its regions
+_KINDS_MAX = 48  # relations of one attribute beyond this many different ones are left as they are
 _CASES_MAX = 1 << 14  # what is remembered: more than the cases of all named relations
 
 
-class Implications:
-    """`covers[i, j]` and `conflicts[i, j]` for all pairs of some constraints."""
+class Group:
+    """Constraints on one attribute, by place: `covers[i, j]` and `conflicts[i, j]` of all pairs.
 
-    def __init__(self, constraints: Sequence[Constraint]) -> None:
-        """Decide all pairs, those on one attribute at a time."""
-        self._constraints = constraints
-        self.covers: Square = np.eye(len(constraints), dtype=bool)
-        self.conflicts: Square = np.zeros((len(constraints), len(constraints)), bool)
-        by_attribute: dict[str, list[int]] = {}
-        for number, constraint in enumerate(constraints):
-            names = constraint.attributes()
-            if len(names) == 1:
-                by_attribute.setdefault(names[0], []).append(number)
-        for members in by_attribute.values():
-            if len(members) > 1:
-                self._decide_regions([m for m in members if _is_regional(constraints[m])])
-                self._decide_values(members)
-                self._decide_presence(members)
+    `numbers` are those of the constraints among all of the predicate.
+    """
 
-    def _decide_regions(self, members: list[int]) -> None:
-        kinds = list(dict.fromkeys(_spatial_kind(self._constraints[m]) for m in members))
-        code_of = {kind: code for code, kind in enumerate(kinds[:_KINDS_MAX])}
-        members = [m for m in members if _spatial_kind(self._constraints[m]) in code_of]
-        members = members[:_REGIONS_MAX]
-        if len(members) < 2:
+    def __init__(
+        self, numbers: Sequence[int], constraints: Sequence[Constraint], allowance: Allowance
+    ) -> None:
+        """Decide all pairs of the constraints that have these numbers."""
+        self.numbers = np.array(numbers, np.int64)
+        self._constraints = [constraints[number] for number in numbers]
+        self.covers: Square = np.eye(len(numbers), dtype=bool)
+        self.conflicts: Square = np.zeros((len(numbers), len(numbers)), bool)
+        self._decide_regions(allowance)
+        self._decide_values()
+        self._decide_presence()
+
+    def _decide_regions(self, allowance: Allowance) -> None:
+        places = [i for i, constraint in enumerate(self._constraints) if _is_regional(constraint)]
+        if len(places) < 2:
             return
-        constraints = [self._constraints[m] for m in members]
-        bases = relate_regions(as_array([_region(c) for c in constraints]))
+        kinds = list(dict.fromkeys(_spatial_kind(self._constraints[i]) for i in places))
+        code_of = {kind: code for code, kind in enumerate(kinds[:_KINDS_MAX])}
+        places = [i for i in places if _spatial_kind(self._constraints[i]) in code_of]
+        constraints = [self._constraints[i] for i in places]
+        bases = relate_regions(as_array([_region(c) for c in constraints]), allowance)
         codes = np.array([code_of[_spatial_kind(c)] for c in constraints])
         # bases[j, i] is the relation of region j to region i.
         shape = (len(code_of), len(code_of), len(BASES) + 1)
@@ -77,34 +77,90 @@ class Implications:
                 continue
             covers[i, j, k] = does_cover(kinds[i], kinds[j], BASES[k])
             conflicts[i, j, k] = do_conflict(kinds[i], kinds[j], BASES[k])
-        at = np.ix_(members, members)
+        at = np.ix_(places, places)
         self.covers[at] |= covers.ravel()[cases]
         self.conflicts[at] |= conflicts.ravel()[cases]
 
-    def _decide_values(self, members: list[int]) -> None:
-        sets: list[tuple[int, ValueSet]] = []
-        for member in members:
-            values = value_set(self._constraints[member])
+    def _decide_values(self) -> None:
+        by_kind: dict[str, list[tuple[int, ValueSet]]] = {}
+        for place, constraint in enumerate(self._constraints):
+            values = value_set(constraint)
             if values is not None:
-                sets.append((member, values))
-        for i, first in sets[:_VALUES_MAX]:
-            for j, second in sets[:_VALUES_MAX]:
-                self.covers[i, j] |= second.is_within(first)
-                self.conflicts[i, j] |= second.is_apart_from(first)
+                by_kind.setdefault(values.kind, []).append((place, values))
+        for sets in by_kind.values():
+            bits = write_bits([values for _, values in sets])
+            self._compare([place for place, _ in sets], bits)
+        for first, second in combinations(by_kind, 2):
+            if {first, second} != {"text", "time"}:  # a text may also be a moment
+                places = [[place for place, _ in by_kind[kind]] for kind in (first, second)]
+                self.conflicts[np.ix_(*places)] = self.conflicts[np.ix_(*places[::-1])] = True
 
-    def _decide_presence(self, members: list[int]) -> None:
+    def _compare(self, places: Sequence[int], bits: Sequence[Bits]) -> None:
+        """Decide the pairs of constraints whose values are of one kind."""
+        for (i, first), (j, second) in combinations(zip(places, bits, strict=True), 2):
+            common = first & second
+            if not common:
+                self.conflicts[i, j] = self.conflicts[j, i] = True
+            if common == first:
+                self.covers[j, i] = True
+            if common == second:
+                self.covers[i, j] = True
+
+    def _decide_presence(self) -> None:
         """A constraint that needs a value excludes IS NULL and implies IS NOT NULL."""
-        for i in members:
-            test = self._constraints[i].test
-            if not (isinstance(test, IsNull) and isinstance(test.value, Attribute)):
-                continue
-            for j in members:
-                if isinstance(self._constraints[j].test, IsNull):
-                    continue
-                if self._constraints[i].is_negated:
-                    self.covers[i, j] |= _needs_value(self._constraints[j])
-                elif _needs_value(self._constraints[j]):
-                    self.conflicts[i, j] = self.conflicts[j, i] = True
+        places = [i for i, c in enumerate(self._constraints) if isinstance(c.test, IsNull)]
+        if not places:
+            return
+        needing = [j for j, c in enumerate(self._constraints) if _needs_value(c)]
+        for i in places:
+            if self._constraints[i].is_negated:
+                self.covers[i, needing] = True
+            else:
+                self.conflicts[i, needing] = self.conflicts[needing, i] = True
+
+
+class Implications:
+    """What constraints say about each other: those on one attribute are a group.
+
+    No more than `SIMPLIFIER_PAIRS_MAX` pairs are looked at, those of the smallest groups first,
+    and of pairs of regions no more than `SIMPLIFIER_VERTICES_MAX` vertices.
+    """
+
+    def __init__(self, constraints: Sequence[Constraint]) -> None:
+        """Form the groups, and decide the pairs in them."""
+        self._groups: list[Group] = []
+        self._place_of: dict[int, tuple[int, int]] = {}  # its group, and the place in that
+        by_attribute: dict[str, list[int]] = {}
+        for number, constraint in enumerate(constraints):
+            name = _attribute(constraint)
+            if name is not None:
+                by_attribute.setdefault(name, []).append(number)
+        pairs_left, allowance = SIMPLIFIER_PAIRS_MAX, Allowance(SIMPLIFIER_VERTICES_MAX)
+        for numbers in sorted(by_attribute.values(), key=len):
+            chosen = numbers[: isqrt(pairs_left)]
+            if len(chosen) > 1:
+                pairs_left -= len(chosen) ** 2
+                self._place_of |= {n: (len(self._groups), i) for i, n in enumerate(chosen)}
+                self._groups.append(Group(chosen, constraints, allowance))
+
+    def divide(self, numbers: Iterable[int]) -> Iterable[tuple[Group, list[int]]]:
+        """Sort constraints by group: their places in it. Those in no group are left out."""
+        places: dict[int, list[int]] = {}
+        for number in numbers:
+            if number in self._place_of:
+                group, place = self._place_of[number]
+                places.setdefault(group, []).append(place)
+        return ((self._groups[group], chosen) for group, chosen in places.items())
+
+
+def _attribute(constraint: Constraint) -> str | None:
+    """Name the one attribute whose other constraints may tell something of this one."""
+    test = constraint.test
+    is_presence = isinstance(test, IsNull) and isinstance(test.value, Attribute)
+    if not (is_presence or _needs_value(constraint)):
+        return None
+    names = constraint.attributes()
+    return names[0] if len(names) == 1 else None
 
 
 def _needs_value(constraint: Constraint) -> bool:

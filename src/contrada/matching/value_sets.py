@@ -1,16 +1,21 @@
 """The values of one attribute that satisfy a constraint, as far as they are easily described.
 
-Numbers, texts and moments are ordered; a set is a few values, or a range without a few values.
+Numbers, texts and moments are ordered; a set is a few values, or a range, or all but a few values.
 A text that reads as a moment has no such set: it is compared as a moment with a moment, as a text
 with a text, and the two orders differ.
 """
 
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from contrada.matching.indexes.operands import literal_keys
 from contrada.model.expression import Attribute, Comparison, Expression, In, Literal
 from contrada.model.subscription import Constraint
+
+Bits = int
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,74 +27,28 @@ class ValueSet:
     """
 
     kind: str
-    only: frozenset[Any] | None = None
+    only: tuple[Any, ...] | None = None
     low: Any = None
     includes_low: bool = False
     high: Any = None
     includes_high: bool = False
-    without: frozenset[Any] = frozenset()
+    without: tuple[Any, ...] = ()
 
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value of the same kind is in the set."""
-        if self.only is not None:
-            return value in self.only
-        if value in self.without:
-            return False
-        if self.low is not None and not (
-            value > self.low or (self.includes_low and value == self.low)
-        ):
-            return False
-        return self.high is None or value < self.high or (self.includes_high and value == self.high)
+    def named(self) -> Iterable[Any]:
+        """List the values that the set names."""
+        ends = (end for end in (self.low, self.high) if end is not None)
+        return (*(self.only or ()), *ends, *self.without)
 
-    def is_within(self, other: "ValueSet") -> bool:
-        """Tell whether every value of this set is in the other."""
-        if self.kind != other.kind:
-            return False
-        if self.only is not None:
-            return all(other.holds(value) for value in self.only)
-        if other.only is not None:
-            return False
-        return (
-            self._starts_within(other)
-            and self._ends_within(other)
-            and not any(self.holds(value) for value in other.without)
-        )
-
-    def is_apart_from(self, other: "ValueSet") -> bool:
-        """Tell whether no value is in both sets."""
-        if self.kind != other.kind:
-            return {self.kind, other.kind} != {"text", "time"}  # a text may also be a moment
-        for a, b in ((self, other), (other, self)):
-            if a.only is not None:
-                return not any(b.holds(value) for value in a.only)
-        return self._ends_before(other) or other._ends_before(self)
-
-    def _starts_within(self, other: "ValueSet") -> bool:
-        if other.low is None:
-            return True
-        if self.low is None:
-            return False
-        is_same = self.low == other.low
+    def is_stricter(self, other: "ValueSet") -> bool:
+        """Tell, of two sets with the one same end of one kind, whether this one has less in it."""
+        if self.low is not None:
+            return bool(
+                self.low > other.low
+                or (self.low == other.low and other.includes_low and not self.includes_low)
+            )
         return bool(
-            self.low > other.low or (is_same and (other.includes_low or not self.includes_low))
-        )
-
-    def _ends_within(self, other: "ValueSet") -> bool:
-        if other.high is None:
-            return True
-        if self.high is None:
-            return False
-        is_same = self.high == other.high
-        return bool(
-            self.high < other.high or (is_same and (other.includes_high or not self.includes_high))
-        )
-
-    def _ends_before(self, other: "ValueSet") -> bool:
-        if self.high is None or other.low is None:
-            return False
-        is_same = self.high == other.low
-        return bool(
-            self.high < other.low or (is_same and not (self.includes_high and other.includes_low))
+            self.high < other.high
+            or (self.high == other.high and other.includes_high and not self.includes_high)
         )
 
 
@@ -115,9 +74,9 @@ def _compared(operator: str, value: Any) -> ValueSet | None:
         return None
     match operator:
         case "=":
-            return ValueSet(kind, only=frozenset({value}))
+            return ValueSet(kind, only=(value,))
         case "<>":
-            return ValueSet(kind, without=frozenset({value}))
+            return ValueSet(kind, without=(value,))
         case "<" | "<=":
             return (
                 None
@@ -133,12 +92,42 @@ def _compared(operator: str, value: Any) -> ValueSet | None:
 
 
 def _chosen(choices: tuple[Expression, ...], is_negated: bool) -> ValueSet | None:
-    values = [choice.value for choice in choices if isinstance(choice, Literal)]
+    values = tuple(choice.value for choice in choices if isinstance(choice, Literal))
     kinds = {_kind(value) for value in values}
     if len(values) != len(choices) or len(kinds) != 1 or None in kinds:
         return None
     (kind,) = kinds
     assert kind is not None
-    if is_negated:
-        return ValueSet(kind, without=frozenset(values))
-    return ValueSet(kind, only=frozenset(values))
+    return ValueSet(kind, without=values) if is_negated else ValueSet(kind, only=values)
+
+
+def write_bits(sets: Sequence[ValueSet]) -> list[Bits]:
+    """Write sets of one kind as bits: one for each value that any of them names, and one for each
+    gap before, between and after these. A gap counts as if there were always a value in it."""
+    axis = [value for value, _ in groupby(sorted(v for set_ in sets for v in set_.named()))]
+    return [_write(set_, axis) for set_ in sets]
+
+
+def _write(set_: ValueSet, axis: list[Any]) -> Bits:
+    if set_.only is not None:
+        return _join(_place(value, axis) for value in set_.only)
+    low = 0 if set_.low is None else _place(set_.low, axis) + (not set_.includes_low)
+    high = (
+        2 * len(axis) if set_.high is None else _place(set_.high, axis) - (not set_.includes_high)
+    )
+    return (1 << high + 1) - (1 << low) & ~_join(_place(value, axis) for value in set_.without)
+
+
+def _place(value: Any, axis: list[Any]) -> int:
+    return 2 * bisect_left(axis, value) + 1
+
+
+def _join(places: Iterable[int]) -> Bits:
+    """Set some bits, in time that follows their number and the highest."""
+    chosen = list(places)
+    if len(chosen) < 2:
+        return sum(1 << place for place in chosen)
+    row = bytearray(max(chosen, default=0) // 8 + 1)
+    for place in chosen:
+        row[place >> 3] |= 1 << (place & 7)
+    return int.from_bytes(row, "little")

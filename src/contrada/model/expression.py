@@ -12,6 +12,7 @@ from typing import TypeAlias
 from shapely.geometry.base import BaseGeometry
 
 from contrada.model.instant import Instant, Interval
+from contrada.model.number_keys import number_key
 from contrada.model.relation import SpatialRelation
 
 Value: TypeAlias = (
@@ -41,7 +42,9 @@ class Literal:
 
 def _typed(value: Value) -> tuple[object, ...]:
     """Give a value and its type, so that 1 and TRUE differ, in arrays too."""
-    return tuple(map(_typed, value)) if isinstance(value, tuple) else (type(value), value)
+    if isinstance(value, tuple):
+        return tuple(map(_typed, value))
+    return type(value), number_key(value) if isinstance(value, int) else value
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ by their exact bounds, equal regions by their coordinates, and all others only i
 keep a distance from each other that no rounding can bridge.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import shapely
 from numpy.typing import NDArray
@@ -23,15 +25,32 @@ _NUMBER_OF = {relation: number for number, relation in enumerate(BASES)}
 Numbers = NDArray[np.int64]
 
 
-def relate_regions(regions: Geometries) -> Numbers:
-    """Give the relation of each region to each other, as numbers in `BASES` or UNCERTAIN."""
+@dataclass(slots=True)
+class Allowance:
+    """How many vertices of pairs of regions may still be looked at."""
+
+    vertices_left: int
+
+    def spend(self, vertices: Numbers) -> int:
+        """Say how many of some pairs may be looked at, the first ones, and count their vertices."""
+        sums = np.cumsum(vertices)
+        count = int(np.searchsorted(sums, self.vertices_left, side="right"))
+        self.vertices_left -= int(sums[count - 1]) if count else 0
+        return count
+
+
+def relate_regions(regions: Geometries, allowance: Allowance) -> Numbers:
+    """Give the relation of each region to each other, as numbers in `BASES` or UNCERTAIN.
+
+    Pairs that the allowance leaves out are uncertain.
+    """
     count = len(regions)
     pairs = _pairs_that_meet(regions)
     if pairs is None:
         return np.full((count, count), UNCERTAIN, np.int64)
     codes = np.full((count, count), _NUMBER_OF[Relation.DISJOINT], np.int64)
     first, second = pairs
-    found = _relate_pairs(regions, first, second)
+    found = _relate_pairs(regions, first, second, allowance)
     turned = np.array([*(_NUMBER_OF[_converse(base)] for base in BASES), UNCERTAIN])
     codes[first, second] = found
     codes[second, first] = turned[found]
@@ -64,23 +83,34 @@ def _pairs_that_meet(regions: Geometries) -> tuple[Numbers, Numbers] | None:
     return np.concatenate([f for f, _ in found]), np.concatenate([s for _, s in found])
 
 
-def _relate_pairs(regions: Geometries, first: Numbers, second: Numbers) -> Numbers:
+def _relate_pairs(
+    regions: Geometries, first: Numbers, second: Numbers, allowance: Allowance
+) -> Numbers:
     codes = np.full(len(first), UNCERTAIN, np.int64)
     bounds, are_boxes = shapely.bounds(regions), _are_boxes(regions)
     both = are_boxes[first] & are_boxes[second]
     codes[both] = _relate_boxes(bounds[first[both]], bounds[second[both]])
     rest = np.flatnonzero(~both)
-    a, b = regions[first[rest]], regions[second[rest]]
-    is_same = shapely.equals_identical(a, b)
+    vertices = shapely.get_num_coordinates(regions).astype(np.int64)
+    rest = rest[: allowance.spend(vertices[first[rest]] + vertices[second[rest]])]
+    is_same = shapely.equals_identical(regions[first[rest]], regions[second[rest]])
     codes[rest[is_same]] = _NUMBER_OF[Relation.EQUALS]
-    margins = _MARGIN * np.abs(np.hstack([bounds[first[rest]], bounds[second[rest]]])).max(axis=1)
-    edges = shapely.boundary(regions)
-    with np.errstate(all="ignore"):
-        is_near = shapely.dwithin(edges[first[rest]], edges[second[rest]], margins)
-    is_near |= margins > _MARGIN * _COORDINATE_MAX
-    apart = np.flatnonzero(~is_near)
-    codes[rest[apart]] = _relate_by_matrix(a[apart], b[apart])
+    rest = rest[~is_same]
+    apart = rest[~_are_near(regions, bounds, first[rest], second[rest])]
+    codes[apart] = _relate_by_matrix(regions[first[apart]], regions[second[apart]])
     return codes
+
+
+def _are_near(
+    regions: Geometries, bounds: NDArray[np.float64], first: Numbers, second: Numbers
+) -> NDArray[np.bool_]:
+    """Tell between which regions the boundaries keep no distance that rounding cannot bridge."""
+    margins = _MARGIN * np.abs(np.hstack([bounds[first], bounds[second]])).max(axis=1, initial=0)
+    edges = shapely.boundary(regions)
+    shapely.prepare(edges[np.unique(first)])  # else the distance takes the square of the vertices
+    with np.errstate(all="ignore"):
+        is_near = shapely.dwithin(edges[first], edges[second], margins)
+    return np.asarray(is_near | (margins > _MARGIN * _COORDINATE_MAX), bool)
 
 
 def _relate_by_matrix(a: Geometries, b: Geometries) -> Numbers:

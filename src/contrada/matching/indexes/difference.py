@@ -5,7 +5,14 @@ from typing import Any
 import numpy as np
 
 from contrada.matching.indexes.equality import equal_values
-from contrada.matching.indexes.operands import Kind, Operands, as_ids, literal_keys, value_keys
+from contrada.matching.indexes.operands import (
+    Kind,
+    Operands,
+    as_ids,
+    literal_keys,
+    table_key,
+    value_keys,
+)
 from contrada.matching.table import Ids
 from contrada.model.event import Event
 from contrada.model.expression import Comparison, Expression
@@ -28,7 +35,7 @@ class DifferenceIndex:
             return False
         operand, values = found
         row = self._rows.setdefault(operand, {})
-        keys = [dict(literal_keys(value)) for value in values]
+        keys = [dict(map(table_key, literal_keys(value))) for value in values]
         # One literal that cannot be compared with a kind makes the whole unknown for it.
         for kind in keys[0]:
             if all(kind in key for key in keys):
@@ -45,9 +52,9 @@ class DifferenceIndex:
     def satisfied(self, event: Event) -> list[Ids]:
         """Give all constraints on the event's values but those that name one of them."""
         return [
-            row[kind].find(comparable)
+            row[kind].find(key)
             for value, row in self._operands.read(event)
-            for kind, comparable in value_keys(value)
+            for kind, key in map(table_key, value_keys(value))
             if kind in row
         ]
 
@@ -58,16 +65,18 @@ class _Differences:
     def __init__(self) -> None:
         self._numbers: list[int] = []
         self._ids = as_ids([])
-        self._named: dict[Any, list[int]] = {}  # by value: where the constraints are in the array
+        self._named: dict[
+            Any, list[int]
+        ] = {}  # by key of a value: where the constraints are in the array
 
-    def add(self, number: int, values: set[Any]) -> None:
-        for value in values:
-            self._named.setdefault(value, []).append(len(self._numbers))
+    def add(self, number: int, keys: set[Any]) -> None:
+        for key in keys:
+            self._named.setdefault(key, []).append(len(self._numbers))
         self._numbers.append(number)
 
     def freeze(self) -> None:
         self._ids = as_ids(self._numbers)
 
-    def find(self, value: Any) -> Ids:
-        named = self._named.get(value)
+    def find(self, key: Any) -> Ids:
+        named = self._named.get(key)
         return self._ids if named is None else np.delete(self._ids, named)

@@ -9,6 +9,7 @@ from contrada.matching.indexes.operands import (
     is_operand,
     kind_of_literal,
     literal_keys,
+    table_key,
     value_keys,
 )
 from contrada.matching.table import Ids
@@ -50,7 +51,8 @@ class EqualityIndex:
         if found is None or is_difference or constraint.is_negated:
             return False
         operand, values = found
-        for key in dict.fromkeys(key for value in values for key in literal_keys(value)):
+        keys = (table_key(key) for value in values for key in literal_keys(value))
+        for key in dict.fromkeys(keys):
             self._add(operand, key, number)
         return True
 
@@ -71,6 +73,6 @@ class EqualityIndex:
         return [
             ids[key]
             for value, ids in self._operands.read(event)
-            for key in value_keys(value)
+            for key in map(table_key, value_keys(value))
             if key in ids
         ]

@@ -17,6 +17,7 @@ from contrada.matching.table import Ids
 from contrada.model.event import Event, Names
 from contrada.model.expression import Attribute, Computed, Expression, attributes
 from contrada.model.instant import Instant, read_instant
+from contrada.model.number_keys import number_key
 
 Kind = str
 Key = tuple[Kind, Any]
@@ -59,6 +60,12 @@ def value_keys(value: Any) -> list[Key]:
     if isinstance(value, str):
         return [("text", value)] if instant is None else [("text", value), ("time", instant)]
     return [] if instant is None else [("time", instant), ("moment", instant)]
+
+
+def table_key(key: Key) -> Key:
+    """Give the key by which a table finds a value that is compared for equality."""
+    kind, value = key
+    return (kind, number_key(value)) if kind == "number" else key
 
 
 class Operands(Generic[Row]):
