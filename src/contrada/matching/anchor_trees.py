@@ -16,6 +16,7 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.language.distance import is_within, point_distances_m, reach
 from contrada.matching.columns import GeometryColumn, Mask, Rows
+from contrada.matching.meeting_trees import EVENTS_MIN, MeetingTrees
 from contrada.matching.space import make_shapes, pairs_related
 from contrada.matching.table import Ids
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
@@ -28,6 +29,7 @@ from contrada.model.relation import (
     egenhofer,
 )
 from contrada.model.subscription import Constraint
+from contrada.threads import once
 
 DISTANCE = "dwithin"
 
@@ -41,6 +43,7 @@ _TREE_PREDICATES: Mapping[str, Any] = {
     "covers": "covers",
     "coveredBy": "covered_by",
 }
+_DEAR = ("intersects", "touches", "crosses")  # dear where boxes meet; others fail there at once
 _EGENHOFER = {name: code for code, name in enumerate(EGENHOFER_NAMES.values())}
 _CODES = {relation: _EGENHOFER[name] for relation, name in EGENHOFER_NAMES.items()}
 
@@ -66,9 +69,15 @@ class _RelationTree:
     ) -> None:
         self.attribute, self._numbers = attribute, numbers
         self._relation = relation
+        self._is_dear = relation.name in _DEAR or relation.family is Family.PATTERN
         self._shapes = make_shapes(geometries)
         self._tree = STRtree(self._shapes.geometries)
         self._tree.query(shapely.Point(0, 0))  # builds it now, before threads may share it
+
+    @once
+    def _meeting_trees(self) -> MeetingTrees:
+        """Make what points do not need."""
+        return MeetingTrees(self._shapes.geometries)
 
     def find(self, column: GeometryColumn) -> tuple[Rows, Ids]:
         points = self._find_points(column)
@@ -90,10 +99,15 @@ class _RelationTree:
         at = np.flatnonzero(~shapely.is_missing(column.shapes))
         if not at.size:
             return at, at
-        predicate = _TREE_PREDICATES.get(self._relation.name)
-        places, ids = self._tree.query(column.shapes[at], predicate=predicate)
+        shapes, predicate = column.shapes[at], _TREE_PREDICATES.get(self._relation.name)
+        if self._is_dear and at.size >= EVENTS_MIN:
+            places, ids = self._meeting_trees.find(shapes)
+            is_decided = predicate == "intersects"
+        else:
+            places, ids = self._tree.query(shapes, predicate=predicate)
+            is_decided = predicate is not None
         rows = at[places]
-        if predicate is not None:
+        if is_decided:
             return rows, ids
         holds, _ = pairs_related(self._relation, column, rows, self._shapes, ids)
         return rows[holds], ids[holds]
@@ -115,12 +129,11 @@ class _RegionTree:
         codes = np.array([_EGENHOFER[name] for name in names], np.int64)
         self._anchors[of_shape, codes[is_area]] = numbers[is_area]
         self._shapes = make_shapes(geometries[is_area][firsts])
-        self._tree = STRtree(self._shapes.geometries)
-        self._tree.query(shapely.Point(0, 0))
+        self._trees = MeetingTrees(self._shapes.geometries)
 
     def find(self, column: GeometryColumn) -> tuple[Rows, Ids]:
         at = np.flatnonzero(are_areas(column.shapes))
-        places, ids = self._tree.query(column.shapes[at], predicate="intersects")
+        places, ids = self._trees.find(column.shapes[at])
         rows = at[places]
         codes = _relate_regions(column.shapes[rows], self._shapes.geometries[ids])
         numbers = self._anchors[ids, codes]
