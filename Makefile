@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 SEDONA := .venv-sedona
 OLDEST := .venv-oldest
 OLDEST_SPARK := 4.1.0
-BENCHMARKS := points crtree spark_pipeline spark_polygons spark_partitions spark_scaling spark_disjoint
+BENCHMARKS := points lines crtree spark_pipeline spark_polygons spark_partitions spark_scaling spark_disjoint
 STAMP := $(VENV)/.installed
 LOCK := requirements.lock
 
