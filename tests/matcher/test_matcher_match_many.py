@@ -257,6 +257,15 @@ def test_a_long_stream_is_pulled_only_a_few_batches_ahead(threads: int) -> None:
     assert pulled <= 6 + threads + 1
 
 
+@pytest.mark.parametrize(("threads", "pieces"), [(1, 1), (2, 2), (3, 3), (64, 9)])
+def test_the_only_batch_is_shared_among_threads(threads: int, pieces: int) -> None:
+    line = shapely.LineString(np.tile(np.linspace(0, 9, 120), (2, 1)).T)
+    table = pa.table({"geometry": [line.wkb] * 640})  # of 1.2 MB
+    found = list(watching_matcher().match_many(table, threads=threads, batches=True))
+    assert len(found) == pieces
+    assert pairs(pa.Table.from_batches(found)) == [(row, id_) for row in range(640) for id_ in "ab"]
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_bad_row_stops_the_batches_at_its_place(threads: int) -> None:
     def pull() -> Iterator[pa.RecordBatch]:

@@ -19,7 +19,8 @@ from contrada.showing import listed
 class Rows:
     """Rows of one source, as Arrow record batches, in bounded memory.
 
-    Every batch has the schema `schema`, at least one row and at most as many as were asked for.
+    Every batch has the schema `schema`, at least one row and at most `batch_rows`; fewer than these
+    only the last one, or one beyond which 32-bit offsets would overflow.
     Columns in `geometry_columns` hold WKB (binary) or, where the source had text, WKT (string);
     the primary one comes first. `crs` is None where the source states none, `count` where it is
     not known without reading everything.
@@ -30,7 +31,7 @@ class Rows:
     geometry_columns: tuple[str, ...]
     crs: str | None
     count: int | None
-    _batch_rows: int = field(repr=False, compare=False)
+    batch_rows: int = field(repr=False, compare=False)
     _open: Callable[[], Iterator[pa.RecordBatch]] = field(repr=False, compare=False)
     _narrow: Callable[[Sequence[str], Set[str]], "Rows"] | None = field(
         default=None, repr=False, compare=False
@@ -39,7 +40,7 @@ class Rows:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Give the rows from the start; what can be read only once refuses a second call."""
-        return self._refuse_damage(_rechunk(self._open(), self._batch_rows))
+        return self._refuse_damage(_rechunk(self._open(), self.batch_rows))
 
     def narrowed(self, columns: Sequence[str], attributes: Set[str] | None = None) -> "Rows":
         """Give the same rows with only some columns, where the format reads them one by one.

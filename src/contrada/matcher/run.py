@@ -1,5 +1,6 @@
 """Matching a long table batch by batch: in order, in bounded memory, on several threads."""
 
+import math
 import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -52,6 +53,7 @@ class Counts:
 
 
 _PAIRS_MAX, _ROWS_MIN = 4_000_000, 64
+_PIECE_BYTES_MIN = 128 * 1024  # what is less is matched before another thread has begun
 
 OnMatched = Callable[[Event, bool, int], object]
 
@@ -103,7 +105,7 @@ class MatchRun:
         self._on_done()
 
     def _matched(self, workers: int) -> Iterator[MatchedBatch]:
-        received = self._receive_all()
+        received = self._receive_all(workers)
         if workers <= 1:
             for batch, first_row in received:
                 yield self._finish(self._match(batch, first_row))
@@ -121,13 +123,19 @@ class MatchRun:
                 for future in pending:
                     future.cancel()
 
-    def _receive_all(self) -> Iterator[tuple[pa.RecordBatch, int]]:
-        """Cut batches so small that even events which match everything give a bounded answer."""
+    def _receive_all(self, workers: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """Cut batches so small that even events which match everything give a bounded answer.
+
+        The last batch, which may be the only one, is cut into a piece for each thread as well.
+        """
         rows_max = count_rows_at_once(self.subscriptions)
         first_row = 0
         for batch in self.rows.batches():
-            for start in range(0, batch.num_rows, rows_max):
-                yield batch.slice(start, rows_max), first_row + start
+            is_last = batch.num_rows < self.rows.batch_rows
+            pieces = min(workers, batch.nbytes // _PIECE_BYTES_MIN) if is_last else 1
+            rows = min(rows_max, math.ceil(batch.num_rows / max(pieces, 1)))
+            for start in range(0, batch.num_rows, rows):
+                yield batch.slice(start, rows), first_row + start
             first_row += batch.num_rows
 
     def _event_type(self) -> pa.DataType:

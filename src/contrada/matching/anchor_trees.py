@@ -18,6 +18,7 @@ from contrada.language.distance import is_within, point_distances_m, reach
 from contrada.language.space import QUICK
 from contrada.limits import PAIR_CONTACTS_MAX
 from contrada.matching.columns import GeometryColumn, Mask, Rows
+from contrada.matching.meeting_trees import EVENTS_MIN, MeetingTrees
 from contrada.matching.space import make_shapes, pairs_related
 from contrada.matching.table import Ids
 from contrada.model.crossings import are_entangled
@@ -31,6 +32,7 @@ from contrada.model.relation import (
     egenhofer,
 )
 from contrada.model.subscription import Constraint
+from contrada.threads import once
 
 DISTANCE = "dwithin"
 
@@ -44,6 +46,7 @@ _TREE_PREDICATES: Mapping[str, Any] = {
     "covers": "covers",
     "coveredBy": "covered_by",
 }
+_DEAR = ("intersects", "touches", "crosses")  # dear where boxes meet; others fail there at once
 _EGENHOFER = {name: code for code, name in enumerate(EGENHOFER_NAMES.values())}
 _CODES = {relation: _EGENHOFER[name] for relation, name in EGENHOFER_NAMES.items()}
 
@@ -69,10 +72,16 @@ class _RelationTree:
     ) -> None:
         self.attribute, self._numbers = attribute, numbers
         self._relation = relation
+        self._is_dear = relation.name in _DEAR or relation.family is Family.PATTERN
         self._shapes = make_shapes(geometries)
         self._size = int(shapely.get_num_coordinates(geometries).max(initial=0))
         self._tree = STRtree(self._shapes.geometries)
         self._tree.query(shapely.Point(0, 0))  # builds it now, before threads may share it
+
+    @once
+    def _meeting_trees(self) -> MeetingTrees:
+        """Make what points do not need."""
+        return MeetingTrees(self._shapes.geometries)
 
     def find(self, column: GeometryColumn) -> tuple[Rows, Ids]:
         points = self._find_points(column)
@@ -94,10 +103,16 @@ class _RelationTree:
         at = np.flatnonzero(~shapely.is_missing(column.shapes))
         if not at.size:
             return at, at
-        predicate = self._find_predicate(column.shapes[at])
-        places, ids = self._tree.query(column.shapes[at], predicate=predicate)
+        shapes = column.shapes[at]
+        predicate = self._find_predicate(shapes)
+        if self._is_dear and at.size >= EVENTS_MIN:
+            places, ids = self._meeting_trees.find(shapes)
+            is_decided = predicate == "intersects"
+        else:
+            places, ids = self._tree.query(shapes, predicate=predicate)
+            is_decided = predicate is not None
         rows = at[places]
-        if predicate is not None:
+        if is_decided:
             return rows, ids
         holds, _ = pairs_related(self._relation, column, rows, self._shapes, ids)
         return rows[holds], ids[holds]
@@ -125,12 +140,11 @@ class _RegionTree:
         codes = np.array([_EGENHOFER[name] for name in names], np.int64)
         self._anchors[of_shape, codes[is_area]] = numbers[is_area]
         self._shapes = make_shapes(geometries[is_area][firsts])
-        self._tree = STRtree(self._shapes.geometries)
-        self._tree.query(shapely.Point(0, 0))
+        self._trees = MeetingTrees(self._shapes.geometries)
 
     def find(self, column: GeometryColumn) -> tuple[Rows, Ids]:
         at = np.flatnonzero(are_areas(column.shapes))
-        places, ids = self._tree.query(column.shapes[at], predicate="intersects")
+        places, ids = self._trees.find(column.shapes[at])
         rows = at[places]
         entangled = are_entangled(column.shapes[rows], self._shapes.geometries[ids])
         rows, ids = rows[~entangled], ids[~entangled]

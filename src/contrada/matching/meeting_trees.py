@@ -1,0 +1,75 @@
+"""Which geometries of subscriptions have a point in common with which events; the larger asks.
+
+Of two geometries GEOS prepares the one that asks, and then looks at every vertex of the other. A
+storm track that asks a continent takes milliseconds and keeps megabytes, and so does the next
+track; a continent that has been prepared asks a track in microseconds. Either way the answer is
+right, which cannot be said of relations other than `intersects`.
+"""
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+from shapely import STRtree
+
+from contrada.matching.columns import Rows
+from contrada.matching.table import Ids
+from contrada.model.geometry import Geometries
+
+EVENTS_MIN = 16  # for fewer it does not pay to prepare an area
+
+_BASE = 16  # vertices of a class: less than so many times as many as its smallest has
+_AREAS_MAX = 64  # for each event asked, so that its cost does not follow all that is registered
+_ASKING = (1, 3, 5, 6)  # lines and areas: points gain nothing, collections may make GEOS raise
+_COLLECTION = 7
+_NEVER = -1
+_SIZE_MAX = np.iinfo(np.int64).max
+
+
+class MeetingTrees:
+    """Geometries of subscriptions, in a tree for each class of sizes."""
+
+    def __init__(self, geometries: Geometries) -> None:
+        """Sort geometries by the number of their vertices."""
+        sizes = shapely.get_num_coordinates(geometries)
+        may_ask = np.isin(shapely.get_type_id(geometries), _ASKING)
+        levels = np.where(may_ask, np.log2(sizes) // np.log2(_BASE), _NEVER).astype(np.int64)
+        self._classes = [
+            _SizeClass(np.flatnonzero(levels == level), geometries, int(level))
+            for level in np.unique(levels)
+        ]
+
+    def find(self, events: Geometries) -> tuple[Rows, Ids]:
+        """Find all pairs of an event and a geometry that meet, by their places."""
+        sizes = shapely.get_num_coordinates(events).astype(np.int64)
+        sizes = np.where(shapely.get_type_id(events) == _COLLECTION, _SIZE_MAX, sizes)
+        found = [size_class.find(events, sizes) for size_class in self._classes]
+        none = np.zeros(0, np.int64)
+        rows = np.concatenate([none, *(pairs[0] for pairs in found)])
+        return rows, np.concatenate([none, *(pairs[1] for pairs in found)])
+
+
+class _SizeClass:
+    """Geometries of about one size.
+
+    None of them is prepared, so that every call prepares its own: a prepared geometry through
+    which two threads ask at once breaks.
+    """
+
+    def __init__(self, ids: Ids, geometries: Geometries, level: int) -> None:
+        self._ids = ids
+        self._geometries = shapely.force_2d(geometries[ids])  # a copy that is not prepared
+        self._tree = STRtree(self._geometries)
+        self._tree.query(shapely.Point(0, 0))  # builds it now, before threads may share it
+        # Asking a little larger event is still cheaper, as measured on lines over areas.
+        self._size_asking = 0 if level == _NEVER else _BASE ** (level + 2)
+        self._asked_min = max(EVENTS_MIN, len(ids) / _AREAS_MAX)
+
+    def find(self, events: Geometries, sizes: NDArray[np.int64]) -> tuple[Rows, Ids]:
+        """Find the pairs that meet, of events that are asked and of events that ask."""
+        is_asked = sizes < self._size_asking
+        is_asked &= is_asked.sum() >= self._asked_min
+        asked, asking = np.flatnonzero(is_asked), np.flatnonzero(~is_asked)
+        ids, places = STRtree(events[asked]).query(self._geometries, predicate="intersects")
+        more_places, more_ids = self._tree.query(events[asking], predicate="intersects")
+        rows = np.concatenate([asked[places], asking[more_places]])
+        return rows, self._ids[np.concatenate([ids, more_ids])]
