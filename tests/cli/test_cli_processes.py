@@ -165,7 +165,7 @@ def test_rows_on_a_terminal_show_control_characters_as_escapes(tmp_path: Path) -
     event = "\x1b]0;owned\x07\u202ecafé"
     (tmp_path / "zones.csv").write_text('id,wkt\nhere,"POLYGON((0 0,4 0,4 4,0 4,0 0))"\n')
     (tmp_path / "events.csv").write_text(f"id,lon,lat\n{event},1,1\n", encoding="utf-8")
-    args = [*COMMAND, tmp_path / "zones.csv", tmp_path / "events.csv", "-o", "-"]
+    args: list[str | Path] = [*COMMAND, tmp_path / "zones.csv", tmp_path / "events.csv", "-o", "-"]
     terminal, stdout = open_terminal()
     with subprocess.Popen(args, stdout=stdout, stderr=subprocess.DEVNULL) as process:
         os.close(stdout)
