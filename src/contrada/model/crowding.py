@@ -7,7 +7,7 @@ rings or few neighbours to each, which a handful of samples tells; only the othe
 """
 
 import math
-from hashlib import blake2b, shake_128
+from hashlib import shake_128
 from typing import Any
 
 import numpy as np
@@ -100,11 +100,15 @@ def _are_too_many(edges: Edges, most: int) -> bool:
 def _estimate_pairs(edges: Edges) -> float:
     """Estimate how many pairs have boxes that meet from samples that nobody can foresee."""
     count = len(edges)
-    seed = shake_128(blake2b(edges.tobytes()).digest()).digest(8 * (_SAMPLES + _OTHERS))
-    chosen = edges[np.frombuffer(seed, np.uint64) % np.uint64(count)]
-    low, high = np.minimum(chosen[:, :2], chosen[:, 2:]), np.maximum(chosen[:, :2], chosen[:, 2:])
-    meets = (low[:_SAMPLES, None] <= high[_SAMPLES:]) & (high[:_SAMPLES, None] >= low[_SAMPLES:])
-    return float(meets.all(axis=2).mean()) * count * (count - 1) / 2
+    content = np.ascontiguousarray(edges).view(np.uint64).sum(axis=0, dtype=np.uint64)
+    numbers = shake_128(content.tobytes()).digest(8 * (_SAMPLES + _OTHERS))
+    chosen = edges[np.frombuffer(numbers, np.uint64) % np.uint64(count)]
+    meets = np.ones((_SAMPLES, _OTHERS), bool)
+    for axis in (chosen[:, ::2], chosen[:, 1::2]):
+        low, high = axis.min(axis=1), axis.max(axis=1)
+        meets &= low[:_SAMPLES, None] <= high[_SAMPLES:]
+        meets &= high[:_SAMPLES, None] >= low[_SAMPLES:]
+    return float(meets.mean()) * count * (count - 1) / 2
 
 
 def have_crowded_ends(lines: NDArray[np.object_]) -> bool:
