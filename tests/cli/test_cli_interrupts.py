@@ -123,7 +123,9 @@ def test_while_a_java_starts_an_interrupt_waits_for_it(
         steps.append("nobody interrupts")
 
     monkeypatch.setattr("contrada.cli.explain.run", run)
+    began_at = time.monotonic()
     assert main(["explain", "a"]) == 130
+    assert time.monotonic() - began_at < 30, "the second signal wakes who sleeps"
     assert steps == ["java is there"]
     assert capsys.readouterr().err == "contrada: interrupted\n"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

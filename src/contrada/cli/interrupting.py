@@ -7,6 +7,7 @@ a pipe remembers, not which exception did.
 
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -105,7 +106,11 @@ class _Postponing:
 
     def _come_again(self, number: int) -> None:
         self._is_due = True
-        signal.raise_signal(number)
+        main = threading.main_thread().ident
+        if main is None or sys.platform == "win32":
+            signal.raise_signal(number)
+        else:
+            signal.pthread_kill(main, number)  # in this thread it would not wake the other
 
 
 def _is_launching(frame: FrameType | None) -> bool:

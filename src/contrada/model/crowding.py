@@ -6,7 +6,8 @@ nanoseconds, but a few hundred kilobytes may hold a billion of them. Ordinary po
 rings or few neighbours to each, which a handful of samples tells; only the others are counted.
 """
 
-from hashlib import blake2b, shake_128
+import math
+from hashlib import shake_128
 from typing import Any
 
 import numpy as np
@@ -15,19 +16,24 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from contrada.limits import RING_PAIRS_MAX, RUN_PAIRS_MAX, VERTEX_PAIRS_MAX
-from contrada.model.crossings import Edges, near_pairs, rings_of
+from contrada.model.crossings import Edges, edges_of, near_pairs, rings_of
 
 _COLLECTION = 7
 _AREAS = (3, 6)
-_SAMPLES = 64
+_SAMPLES, _OTHERS = 64, 2_048
 _PAIRS_EACH = 100  # for each ring or run: a large polygon may have so many, and more than a limit
 _FEW_TOGETHER = 8  # rings at one point, as on a map
-_COORDINATES_MIN = 1_000  # fewer cannot be too many in any way
+_RINGS_MIN = math.isqrt(2 * VERTEX_PAIRS_MAX)  # fewer rings or runs cannot be too many pairs
+_RUNS_MIN = math.isqrt(2 * RUN_PAIRS_MAX)
+_COORDINATES_MIN = min(4 * _RINGS_MIN, _RUNS_MIN)
 _MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)
 
 
 def find_crowds(geometries: NDArray[np.object_]) -> dict[int, str]:
-    """Tell of what there is too much in those geometries that are too crowded, by position."""
+    """Tell of what there is too much in those geometries that are too crowded, by position.
+
+    Coordinates are finite.
+    """
     is_large = shapely.get_num_coordinates(geometries) > _COORDINATES_MIN
     is_area = np.isin(shapely.get_type_id(geometries), (*_AREAS, _COLLECTION))
     found = {int(i): _find_crowd(geometries[i]) for i in np.flatnonzero(is_large & is_area)}
@@ -47,17 +53,14 @@ def _find_crowd(geometry: BaseGeometry) -> str | None:
 
 def _find_crowd_of_rings(rings: NDArray[np.object_]) -> str | None:
     xy, owners = shapely.get_coordinates(rings, return_index=True)
-    if not np.isfinite(xy).all():
-        return None
-    has_many = len(rings) * (len(rings) - 1) // 2 > VERTEX_PAIRS_MAX
-    if has_many and _count_vertex_pairs(xy, owners) > VERTEX_PAIRS_MAX:
+    if len(rings) > _RINGS_MIN and _count_vertex_pairs(xy, owners) > VERTEX_PAIRS_MAX:
         return (
             f"more than {VERTEX_PAIRS_MAX:,} pairs of its rings share a vertex (VERTEX_PAIRS_MAX)"
         )
     if _are_too_many(_diagonals(rings), RING_PAIRS_MAX):
         what = f"{RING_PAIRS_MAX:,} pairs of its rings have boxes that meet"
         return f"more than {what} (RING_PAIRS_MAX)"
-    if _are_too_many(_runs(xy, owners), RUN_PAIRS_MAX):
+    if len(xy) > _RUNS_MIN and _are_too_many(_runs(xy, owners), RUN_PAIRS_MAX):
         what = f"{RUN_PAIRS_MAX:,} pairs of runs of its rings have boxes that meet"
         return f"more than {what} (RUN_PAIRS_MAX)"
     return None
@@ -96,20 +99,24 @@ def _are_too_many(edges: Edges, most: int) -> bool:
 
 def _estimate_pairs(edges: Edges) -> float:
     """Estimate how many pairs have boxes that meet from samples that nobody can foresee."""
-    low, high = np.minimum(edges[:, :2], edges[:, 2:]).T, np.maximum(edges[:, :2], edges[:, 2:]).T
-    seed = shake_128(blake2b(edges.tobytes()).digest()).digest(8 * _SAMPLES)
-    met = 0
-    for i in np.frombuffer(seed, np.uint64) % np.uint64(len(edges)):
-        meets = (low[0] <= high[0, i]) & (high[0] >= low[0, i])
-        meets &= (low[1] <= high[1, i]) & (high[1] >= low[1, i])
-        met += int(np.count_nonzero(meets)) - 1
-    return met / _SAMPLES * len(edges) / 2
-
-
-def have_crowded_ends(edges: Edges) -> bool:
-    """Tell whether too many edges of a line meet in one point; equal ones count once."""
     count = len(edges)
-    if count * (count - 1) // 2 <= VERTEX_PAIRS_MAX:
+    content = np.ascontiguousarray(edges).view(np.uint64).sum(axis=0, dtype=np.uint64)
+    numbers = shake_128(content.tobytes()).digest(8 * (_SAMPLES + _OTHERS))
+    chosen = edges[np.frombuffer(numbers, np.uint64) % np.uint64(count)]
+    meets = np.ones((_SAMPLES, _OTHERS), bool)
+    for axis in (chosen[:, ::2], chosen[:, 1::2]):
+        low, high = axis.min(axis=1), axis.max(axis=1)
+        meets &= low[:_SAMPLES, None] <= high[_SAMPLES:]
+        meets &= high[:_SAMPLES, None] >= low[_SAMPLES:]
+    return float(meets.mean()) * count * (count - 1) / 2
+
+
+def have_crowded_ends(lines: NDArray[np.object_]) -> bool:
+    """Tell whether too many edges of lines meet in one point; equal ones count once."""
+    if shapely.get_num_coordinates(lines).sum() <= _RINGS_MIN:
+        return False
+    edges, _ = edges_of(lines)
+    if not len(edges):
         return False
     ends = np.vstack([edges[:, :2], edges[:, 2:]])
     others = np.vstack([edges[:, 2:], edges[:, :2]])

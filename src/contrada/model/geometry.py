@@ -24,7 +24,7 @@ from contrada.limits import (
     OWN_CROSSINGS_MAX,
     VERTEX_PAIRS_MAX,
 )
-from contrada.model.crossings import Meetings, count_meetings, edges_of, rings_of
+from contrada.model.crossings import Meetings, count_meetings, rings_of
 from contrada.model.crowding import find_crowds, have_crowded_ends
 from contrada.model.encodings import read_geojson, read_interface, read_wkb, read_wkt
 
@@ -225,9 +225,9 @@ def _without_repeats(part: BaseGeometry) -> BaseGeometry:
 def find_faults(geometries: Geometries) -> dict[int, Fault]:
     """Find the geometries that are not finite, not valid or too much to judge, by position."""
     coordinates, owners = shapely.get_coordinates(geometries, return_index=True)
-    infinite = np.unique(owners[~np.isfinite(coordinates).all(axis=1)])
+    infinite = np.unique(owners[~np.isfinite(coordinates).all(axis=1)]).tolist()
     with np.errstate(all="ignore"):
-        crowds = find_crowds(geometries)
+        crowds = find_crowds(_without(geometries, infinite))
         judged = _without(geometries, crowds)
         invalid = np.flatnonzero(~_are_valid(judged) & ~shapely.is_missing(judged))
         faults = {int(i): Fault("invalid", _reason(geometries[i])) for i in invalid}
@@ -238,7 +238,7 @@ def find_faults(geometries: Geometries) -> dict[int, Fault]:
 
 
 def _without(geometries: Geometries, positions: Collection[int]) -> Geometries:
-    if not positions:
+    if not len(positions):
         return geometries
     others = geometries.copy()
     others[list(positions)] = None
@@ -261,7 +261,7 @@ def _find_tangle(geometry: BaseGeometry) -> str | None:
     else:
         contacts_max = max(LINE_CONTACTS_MAX, 10 * int(shapely.get_num_coordinates(geometry)))
         limit = "LINE_CONTACTS_MAX"
-        if have_crowded_ends(edges_of(rings)[0]):
+        if have_crowded_ends(rings):
             return f"more than {VERTEX_PAIRS_MAX:,} pairs of edges share an end (VERTEX_PAIRS_MAX)"
     found = count_meetings(rings, Meetings(OWN_CROSSINGS_MAX, contacts_max, MEND_PAIRS_MAX))
     if found.crossings > OWN_CROSSINGS_MAX:
