@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from contrada import Matcher
 from contrada.matching import meeting_trees
-from contrada.matching.meeting_trees import EVENTS_MIN, MeetingTrees
+from contrada.matching.meeting_trees import EVENTS_MIN, MeetingTrees, meet
 
 Geometries = NDArray[Any]
 
@@ -65,6 +65,34 @@ def test_the_pairs_are_those_of_asking_all_one_by_one(events_count: int) -> None
     assert len(found) >= events_count // 2
 
 
+def test_pairs_meet_as_they_do_one_by_one() -> None:
+    geometries, events = all_kinds(1), all_kinds(10)
+    generator = np.random.default_rng(4)
+    ids = np.concatenate([generator.integers(0, len(geometries), 3000), np.full(500, 6)])
+    pairs = events[generator.integers(0, len(events), len(ids))], geometries[ids]
+    meets = meet(*pairs, ids)
+    assert meets.tolist() == shapely.intersects(*pairs).tolist()
+    assert 0 < meets.sum() < len(ids)
+    assert not shapely.is_prepared(geometries).any()
+
+
+def test_an_area_that_is_asked_of_often_asks_if_it_is_larger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asking: list[Any] = []
+    intersects = shapely.intersects
+
+    def watch(a: Any, b: Any) -> Any:
+        asking.extend(shapely.get_num_coordinates(a).tolist())
+        return intersects(a, b)
+
+    monkeypatch.setattr(shapely, "intersects", watch)
+    areas = stars([400, 400], 1)
+    ids = np.array([0] * EVENTS_MIN + [1] * (EVENTS_MIN - 1))
+    meet(walks([5] * len(ids), 2), areas[ids], ids)
+    assert asking == [401] * EVENTS_MIN + [5] * (EVENTS_MIN - 1)
+
+
 def test_without_geometries_nothing_is_found() -> None:
     rows, ids = MeetingTrees(np.zeros(0, object)).find(walks([3] * 20, 1))
     assert len(rows) == len(ids) == 0
@@ -106,7 +134,9 @@ def test_a_few_events_ask_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(WatchedTree.asking) == {7}
 
 
-@pytest.mark.parametrize("relation", ["intersects", "touches", "crosses", "T*T******", "ehOverlap"])
+@pytest.mark.parametrize(
+    "relation", ["intersects", "touches", "crosses", "T*T******", "ehOverlap", "disjoint"]
+)
 def test_large_areas_match_what_scan_matches(relation: str) -> None:
     areas = np.concatenate([stars([5, 40, 2000] * 4, 5), [shapely.box(2, 2, 8, 8)]])
     edge = shapely.linestrings([[(8, y), (9, y)] for y in range(3, 8)])

@@ -73,3 +73,22 @@ class _SizeClass:
         more_places, more_ids = self._tree.query(events[asking], predicate="intersects")
         rows = np.concatenate([asked[places], asking[more_places]])
         return rows, self._ids[np.concatenate([ids, more_ids])]
+
+
+def meet(events: Geometries, geometries: Geometries, ids: Ids) -> NDArray[np.bool_]:
+    """Tell for each pair whether it has a point in common; equal ids are of one geometry."""
+    _, firsts, which, counts = np.unique(
+        ids, return_index=True, return_inverse=True, return_counts=True
+    )
+    sizes, event_sizes = map(shapely.get_num_coordinates, (geometries, events))
+    types, event_types = map(shapely.get_type_id, (geometries, events))
+    asks = (counts[which] >= EVENTS_MIN) & (sizes > event_sizes)
+    asks &= np.isin(types, _ASKING) & np.isin(event_types, _ASKING)
+    askers = np.full(len(firsts), None, object)
+    asking = np.unique(which[asks])
+    askers[asking] = shapely.force_2d(geometries[firsts[asking]])  # prepared for this call alone
+    shapely.prepare(askers)
+    meets = np.zeros(len(events), bool)
+    meets[asks] = shapely.intersects(askers[which[asks]], events[asks])
+    meets[~asks] = shapely.intersects(events[~asks], geometries[~asks])
+    return meets

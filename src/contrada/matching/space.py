@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from contrada.language.space import are_known, related
 from contrada.matching.columns import GeometryColumn, Mask, Rows
+from contrada.matching.meeting_trees import meet
 from contrada.matching.table import Ids
 from contrada.model.geometry import Geometries
 from contrada.model.relation import Family, SpatialRelation
 
+_BY_MEETING = ("intersects", "disjoint")
 _POINT_INSIDE, _POINT_ON_BOUNDARY, _POINT_OUTSIDE = "0FFFFF212", "F0FFFF212", "FF0FFF212"
 
 
@@ -117,7 +119,12 @@ def _relate_rest(
         near = is_known & _boxes_meet(shapely.bounds(events), shapes.boxes[ids[rest]])
         holds[rest] = is_known & ~near & relation.holds_when_apart()
     at = np.flatnonzero(near)
-    holds[rest[at]] = related(relation, events[at], shapes.geometries[ids[rest[at]]])
+    events, geometries = events[at], shapes.geometries[ids[rest[at]]]
+    if relation.name in _BY_MEETING:
+        meets = meet(events, geometries, ids[rest[at]])
+        holds[rest[at]] = meets if relation.name == "intersects" else ~meets
+    else:
+        holds[rest[at]] = related(relation, events, geometries)
 
 
 def _boxes_meet(a: NDArray[np.float64], b: NDArray[np.float64]) -> Mask:
