@@ -186,7 +186,7 @@ def test_a_layer_of_a_geopackage_is_asked_for_by_name(
     assert main(["match", str(both), str(both), "-o", str(out)]) == 2
     said = capsys.readouterr()
     assert "zones, positions" in said.err
-    assert f"{both}|layername=zones" in said.err
+    assert "--subscriptions-layer NAME" in said.err
     zones, positions = f"{both}|layername=zones", f"{both}|layername=positions"
     assert main(["match", zones, positions, "-o", str(out)]) == 0
     assert read_csv(out) == city_pairs

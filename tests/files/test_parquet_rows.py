@@ -130,9 +130,9 @@ def test_a_missing_file_is_refused() -> None:
 
 
 def test_an_unknown_suffix_is_refused_with_the_known_ones(tmp_path: Path) -> None:
-    path = tmp_path / "roads.shp"
+    path = tmp_path / "roads.odd"
     path.touch()
-    with pytest.raises(InvalidInput, match=r"roads\.shp: unknown suffix; known are: \.parquet"):
+    with pytest.raises(InvalidInput, match=r"roads\.odd: unknown suffix; known are: \.parquet"):
         read_rows(path)
 
 

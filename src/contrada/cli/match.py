@@ -117,7 +117,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--quarantine-subscriptions",
         metavar="FILE",
-        help="write bad subscription rows there likewise, and go on without them",
+        help="write bad subscription rows there likewise and go on (default: refuse them)",
     )
     parser.add_argument(
         "--map", metavar="FILE", help="draw the result: .html (offline) or .png (default: no map)"
