@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,14 @@ from contrada.errors import InvalidInput
 
 COMMAND = [sys.executable, "-m", "contrada.cli"]
 MODULES = {"match": ["a", "b"], "explain": ["a"], "demo": [], "simulate": [], "reproduce": ["ahs"]}
+
+
+@pytest.fixture(autouse=True)
+def python_hears_signals() -> Iterator[None]:
+    """Begin as a command does: a SparkContext of another test has left its own handler."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def interrupt_and(fault: Exception | None) -> Callable[[argparse.Namespace], None]:
