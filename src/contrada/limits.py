@@ -29,6 +29,7 @@ ARRAY_PAIRS_MAX = 200_000  # comparisons of arrays in arrays with each other; be
 # Geometries
 DISTANCE_PIECES_MAX = 1_000_000  # pairs of pieces of edges, halved to tell a distance
 PAIR_CONTACTS_MAX = 200_000  # of the edges of two geometries: a matrix takes time for each
+PAIR_BOXES_MAX = 8_000_000  # of the edges of two geometries, whose boxes meet
 OWN_CROSSINGS_MAX = 10_000  # of the edges of a line or a collection: relations take the square
 OWN_CONTACTS_MAX = 20_000  # of the edges of the members of a collection
 RING_PAIRS_MAX = 2_000_000  # of rings of one polygon whose boxes meet, if that is many for each

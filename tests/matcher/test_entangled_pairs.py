@@ -67,7 +67,7 @@ def test_why_and_relate_say_what_they_can() -> None:
     matcher = Matcher()
     matcher.add("s", geometry=one, relation="overlaps")
     assert "DE-9IM" not in str(matcher.why("s", {"geometry": other}))
-    with pytest.raises(InvalidInput, match=r"200,000 times \(PAIR_CONTACTS_MAX\)"):
+    with pytest.raises(InvalidInput, match=r"200,000 or 8,000,000 times \(PAIR_CONTACTS_MAX"):
         contrada.relate(one, other)
 
 
@@ -86,3 +86,12 @@ def test_what_counts_are_contacts(teeth: int, is_too_much: bool) -> None:
     apart = shapely.transform(other, lambda xy: xy + np.array([2.0 * teeth, 0]))
     assert not are_entangled(one, apart)[0]
     assert teeth**2 * 4 > PAIR_CONTACTS_MAX or not is_too_much
+
+
+@pytest.mark.parametrize(("lines", "is_too_much"), [(1_000, False), (3_000, True)])
+def test_edges_that_only_come_near_count_by_their_boxes(lines: int, is_too_much: bool) -> None:
+    def hatch(offset: float) -> shapely.MultiLineString:
+        slants = [[(x + offset, 0), (x + offset + lines, lines)] for x in range(lines)]
+        return shapely.MultiLineString(slants)
+
+    assert are_entangled(as_array([hatch(0)]), as_array([hatch(0.5)]))[0] == is_too_much

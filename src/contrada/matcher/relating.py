@@ -6,7 +6,7 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput
-from contrada.limits import PAIR_CONTACTS_MAX
+from contrada.limits import PAIR_BOXES_MAX, PAIR_CONTACTS_MAX
 from contrada.model.crossings import are_entangled
 from contrada.model.geometry import Fault, as_array, find_faults, is_area, read_geometry
 from contrada.model.relation import Relation, egenhofer
@@ -18,8 +18,9 @@ def relate(a: Any, b: Any) -> Relation:
     regions = [_read_region(value, name) for value, name in ((a, "a"), (b, "b"))]
     if are_entangled(as_array(regions[:1]), as_array(regions[1:]))[0]:
         raise InvalidInput(
-            "the edges of a and b meet too often to tell their relation, more than "
-            f"{PAIR_CONTACTS_MAX:,} times (PAIR_CONTACTS_MAX)"
+            "the edges of a and b meet, or come near each other, too often to tell their relation: "
+            f"more than {PAIR_CONTACTS_MAX:,} or {PAIR_BOXES_MAX:,} times (PAIR_CONTACTS_MAX, "
+            "PAIR_BOXES_MAX)"
         )
     return egenhofer(str(shapely.relate(*regions)))
 

@@ -12,9 +12,12 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
-from contrada.limits import PAIR_CONTACTS_MAX
+from contrada.limits import PAIR_BOXES_MAX, PAIR_CONTACTS_MAX
 
-_CONTACTS_PER_VERTEX = 10  # are no trouble: the cost is in proportion to the size
+_CONTACTS_PER_VERTEX, _BOXES_PER_VERTEX = (
+    10,
+    100,
+)  # are no trouble: the cost is in proportion to the size
 _QUERIES_AT_ONCE = 4_096
 _PAIRS_AT_ONCE = 2**18
 
@@ -78,24 +81,31 @@ def are_entangled(a: Geometries, b: Geometries) -> NDArray[np.bool_]:
     vertices = [shapely.get_num_coordinates(side).astype(np.int64) for side in (a, b)]
     found = np.zeros(len(a), bool)
     for i in np.flatnonzero(vertices[0] * vertices[1] > PAIR_CONTACTS_MAX).tolist():
-        most = max(PAIR_CONTACTS_MAX, _CONTACTS_PER_VERTEX * int(vertices[0][i] + vertices[1][i]))
-        found[i] = _count_contacts(a[i], b[i], most) > most
+        size = int(vertices[0][i] + vertices[1][i])
+        contacts_max = max(PAIR_CONTACTS_MAX, _CONTACTS_PER_VERTEX * size)
+        boxes_max = max(PAIR_BOXES_MAX, _BOXES_PER_VERTEX * size)
+        found[i] = _meet_too_often(a[i], b[i], Meetings(0, contacts_max, boxes_max))
     return found
 
 
-def _count_contacts(a: BaseGeometry, b: BaseGeometry, most: int) -> int:
-    """Count the pairs of an edge of each that may have a contact, until there are too many."""
+def _meet_too_often(a: BaseGeometry, b: BaseGeometry, most: Meetings) -> bool:
+    """Count the pairs of an edge of each, those that may have a contact and those with near boxes.
+
+    Whether edges cross or touch is all one here.
+    """
     ours, theirs = _edges_in(a, b), _edges_in(b, a)
-    if len(ours) * len(theirs) <= most:
-        return 0
+    if len(ours) * len(theirs) <= most.contacts:
+        return False
     lines = [np.asarray(shapely.linestrings(e.reshape(-1, 2, 2)), object) for e in (ours, theirs)]
     tree = shapely.STRtree(lines[1])
-    found = 0
+    found = Meetings()
     for first, second in _query(tree, lines[0], len(theirs)):
-        found += int((_compare([*ours[first].T], [*theirs[second].T]) <= 0).sum())
-        if found > most:
-            break
-    return found
+        touches = _compare([*ours[first].T], [*theirs[second].T]) <= 0
+        contacts = found.contacts + int(touches.sum())
+        found = Meetings(0, contacts, found.pairs + len(first))
+        if found.exceed(most):
+            return True
+    return False
 
 
 def _edges_in(geometry: BaseGeometry, other: BaseGeometry) -> Edges:
