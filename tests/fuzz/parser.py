@@ -254,7 +254,15 @@ class Reader:
         return values
 
     def array(self) -> Node:
-        return self.listed() if self.sees("(") else self.atom()
+        """An array or what may be one; a bare value stands for the array of it alone."""
+        if self.sees("("):
+            return self.listed()
+        node = self.atom()
+        if isinstance(node, str | int | float):
+            return [node]
+        if node is None or (isinstance(node, dict) and "property" in node):
+            return node
+        raise NotCql2("neither an array nor a property")
 
 
 def negated(is_negated: bool, node: Node) -> Node:

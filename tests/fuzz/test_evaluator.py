@@ -30,6 +30,7 @@ from fuzz.shapes import Undecided
         ("a < TIMESTAMP('2020-01-01T00:00:00Z')", {"a": "2020-01-01T00:00:00+01:00"}, True),
         ("T_STARTS(a, INTERVAL('2020-01-01', '..'))", {"a": ["2020-01-01", "2020-01-02"]}, True),
         ("A_CONTAINEDBY(a, (1, NULL))", {"a": [2]}, None),
+        ("A_CONTAINEDBY(a, 2)", {"a": [2]}, True),
         ("S_TOUCHES(a, POLYGON((0 0,2 0,2 2,0 0)))", {"a": "POINT(2 1)"}, True),
         ("ehMeet(a, BBOX(0, 0, 1, 1))", {"a": "POLYGON((1 0,2 0,2 1,1 0))"}, True),
         ("ehMeet(a, BBOX(0, 0, 1, 1))", {"a": "POINT(1 1)"}, None),

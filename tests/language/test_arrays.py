@@ -103,6 +103,8 @@ def test_an_array_of_one_element_is_an_array() -> None:
     assert truth_of("A_CONTAINS(a, (b))", ["x", "y"], b="x") is True
     assert truth_of("A_OVERLAPS( ( b ) ,a)", ["y"], b="x") is False
     assert truth_of("A_CONTAINS(a, b)", ["x", "y"], b=["x"]) is True
+    assert truth_of("A_CONTAINS(tags, 'urgent')", tags=["urgent", "new"]) is True
+    assert truth_of("A_CONTAINEDBY(a, 5)", [5]) is True
     assert truth_of("A_CONTAINEDBY(a, (NULL))", []) is True
     assert truth_of("A_EQUALS(a, (null)) AND (p)", [1], p=True) is None
 

@@ -75,6 +75,22 @@ def test_many_islands_and_many_holes_are_mended() -> None:
         assert not find_faults(np.array([mended], object))
 
 
+def test_a_polygon_that_falls_into_too_many_faces_is_not_mended() -> None:
+    board = [square(i % 80, i // 80, 1).exterior for i in range(6_400) if (i + i // 80) % 2]
+    outside = [square(100 + 2 * i, 0, 1).exterior for i in range(3_000)]
+    inside = [square(2 * (i % 110), 2 * (i // 110), 1).exterior for i in range(11_000)]
+    shell = square(-1, -1, 300).exterior
+    shapes = {
+        "MEND_TOUCHES_MAX": shapely.Polygon(square(0, 0, 80).exterior, board),
+        "MEND_STRAYS_MAX": shapely.Polygon(square(0, 0, 80).exterior, outside),
+        "MEND_RINGS_MAX": shapely.Polygon(shell, [*inside, square(0.5, 0.5, 1).exterior]),
+    }
+    for limit, shape in shapes.items():
+        far = square(1e5, 1e5, 1)
+        for whole in (shape, shapely.MultiPolygon([far, shape])):
+            assert message_of(whole).endswith(f"({limit})")
+
+
 def test_what_is_not_mended_is_set_aside_with_the_reason() -> None:
     matcher = Matcher()
     matcher.add("here", "S_INTERSECTS(geometry, BBOX(0, 0, 1, 1))")

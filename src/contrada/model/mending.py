@@ -11,11 +11,21 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
-from contrada.limits import MEND_CONTACTS_MAX, MEND_CROSSINGS_MAX, MEND_NESTINGS_MAX, MEND_PAIRS_MAX
+from contrada.limits import (
+    MEND_CONTACTS_MAX,
+    MEND_CROSSINGS_MAX,
+    MEND_NESTINGS_MAX,
+    MEND_PAIRS_MAX,
+    MEND_RINGS_MAX,
+    MEND_STRAYS_MAX,
+    MEND_TOUCHES_MAX,
+)
 from contrada.model.crossings import Meetings, count_meetings, rings_of
 from contrada.model.geometry import Fault, as_array, find_faults, tidy
 
 _QUERIES_AT_ONCE = 256
+_POLYGON = 3
+_VERTICES_MIN = 2_000  # a polygon of fewer has too few faces to matter
 _MOST = Meetings(MEND_CROSSINGS_MAX, MEND_CONTACTS_MAX, MEND_PAIRS_MAX)
 
 
@@ -50,6 +60,32 @@ def _find_excess(geometry: BaseGeometry) -> Fault | None:
     if found.pairs > MEND_PAIRS_MAX:
         what = f"{MEND_PAIRS_MAX:,} pairs of edges that may cross"
         return _excess(geometry, what, "MEND_PAIRS_MAX")
+    for polygon in _large_polygons(geometry):
+        fault = _find_excess_of_faces(polygon)
+        if fault is not None:
+            return fault
+    return None
+
+
+def _large_polygons(geometry: BaseGeometry) -> NDArray[np.object_]:
+    parts: NDArray[np.object_] = shapely.get_parts(shapely.get_parts(geometry))
+    is_polygon = shapely.get_type_id(parts) == _POLYGON
+    return parts[is_polygon & (shapely.get_num_coordinates(parts) > _VERTICES_MIN)]
+
+
+def _find_excess_of_faces(polygon: BaseGeometry) -> Fault | None:
+    """Find what would cut a polygon into too many faces, each of which is compared with all."""
+    rings = rings_of(polygon)
+    if len(rings) > MEND_RINGS_MAX:
+        what = f"{MEND_RINGS_MAX:,} rings in one polygon"
+        return _excess(polygon, what, "MEND_RINGS_MAX")
+    boxes = np.asarray(shapely.box(*shapely.bounds(rings).T), object)
+    if int((~shapely.covers(boxes[0], boxes)).sum()) > MEND_STRAYS_MAX:
+        what = f"{MEND_STRAYS_MAX:,} holes beyond the shell of their polygon"
+        return _excess(polygon, what, "MEND_STRAYS_MAX")
+    if count_meetings(rings, _MOST).contacts > MEND_TOUCHES_MAX:
+        what = f"{MEND_TOUCHES_MAX:,} contacts of the edges of one polygon"
+        return _excess(polygon, what, "MEND_TOUCHES_MAX")
     return None
 
 
