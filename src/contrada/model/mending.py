@@ -68,9 +68,10 @@ def _find_excess(geometry: BaseGeometry) -> Fault | None:
 
 
 def _large_polygons(geometry: BaseGeometry) -> NDArray[np.object_]:
-    parts: NDArray[np.object_] = shapely.get_parts(shapely.get_parts(geometry))
+    parts = shapely.get_parts(shapely.get_parts(geometry))
     is_polygon = shapely.get_type_id(parts) == _POLYGON
-    return parts[is_polygon & (shapely.get_num_coordinates(parts) > _VERTICES_MIN)]
+    is_large = shapely.get_num_coordinates(parts) > _VERTICES_MIN
+    return np.asarray(parts[is_polygon & is_large], object)
 
 
 def _find_excess_of_faces(polygon: BaseGeometry) -> Fault | None:
