@@ -152,6 +152,7 @@ def task():
 IN_THE_COMPILER = """
 import numba
 from numba.core.compiler_lock import global_compiler_lock
+import contrada.kernels.machine_code  # as soon as a kernel is called
 
 double = numba.njit(lambda x: 2 * x)
 

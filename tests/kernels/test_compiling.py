@@ -17,7 +17,7 @@ import numpy as np
 print("ready", flush=True)
 sys.stdin.readline()
 boxtree.margin(np.array([0.0, 0.0, 2.0, 3.0]))
-stats = boxtree.margin.stats
+stats = boxtree.margin.compiled.stats
 print(sum(stats.cache_misses.values()), sum(stats.cache_hits.values()))
 """
 

@@ -8,13 +8,13 @@ import contextlib
 import json
 import re
 from functools import lru_cache
-from typing import Any
-
-from pyproj import CRS
-from pyproj.exceptions import CRSError
+from typing import TYPE_CHECKING, Any
 
 from contrada.errors import InvalidInput
 from contrada.showing import brief_text
+
+if TYPE_CHECKING:
+    from pyproj import CRS
 
 LONGITUDE_LATITUDE = "OGC:CRS84"
 
@@ -58,7 +58,10 @@ def to_projjson(crs: str) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def _parse(crs: str) -> CRS:
+def _parse(crs: str) -> "CRS":
+    from pyproj import CRS  # slow to load
+    from pyproj.exceptions import CRSError
+
     try:
         return CRS.from_user_input(crs)
     except (CRSError, ValueError, TypeError, KeyError, RecursionError) as fault:

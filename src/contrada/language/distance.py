@@ -7,17 +7,19 @@ halving the pieces of edges that could still lie within the distance. Everything
 """
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import shapely
 from numpy.typing import NDArray
-from pyproj import Geod
 from shapely.affinity import translate
 from shapely.geometry.base import BaseGeometry
 
 from contrada.language.values import is_number
 from contrada.limits import DISTANCE_PIECES_MAX
+
+if TYPE_CHECKING:
+    from pyproj import Geod
 
 _DEGREE_M_MAX = 111_700.0  # no degree of latitude or longitude is longer than this …
 _DEGREE_M_MIN = 110_570.0  # … and no degree of latitude shorter than this
@@ -36,7 +38,9 @@ Pieces = NDArray[np.float64]  # n × 4: longitude and latitude of both ends
 
 
 @lru_cache(maxsize=1)
-def _wgs84() -> Geod:
+def _wgs84() -> "Geod":
+    from pyproj import Geod  # slow to load, and few predicates need it
+
     return Geod(ellps="WGS84")
 
 

@@ -1,4 +1,4 @@
-"""`@kernel`: how every kernel is compiled, and where the machine code is kept.
+"""How kernels are compiled with Numba, and where the machine code is kept.
 
 Numba's cache does not notice edits in another file and would serve the old answer, so the cache
 folder is named by a hash of all kernel sources, the Numba version and the processor. Where many
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numba
 import numba.core.config
@@ -22,14 +22,14 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from contrada.machine import cache_folders, locked
 
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
-
 config: Any = numba.core.config
 
 
-def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Compile a function without the GIL, cached, with exact floating-point arithmetic."""
+def compile_kernel(function: Callable[..., Any]) -> Any:
+    """Make a function run without the GIL, cached, with exact floating-point arithmetic.
+
+    Numba compiles it when it is called for the first time with arguments of some types.
+    """
     before = config.CACHE_DIR
     folder = config.CACHE_DIR = before or _cache_folder()
     try:
@@ -42,8 +42,7 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
     if locks and hasattr(compiled, "compile"):  # a plain function where Numba is switched off
         lock = Path(locks) / f"{function.__module__}.{function.__qualname__}.lock"
         compiled.compile = _one_at_a_time(compiled.compile, lock)
-    result: Callable[Parameters, Result] = compiled
-    return result
+    return compiled
 
 
 def _one_at_a_time(compile_: Callable[[Any], Any], lock: Path) -> Callable[[Any], Any]:
