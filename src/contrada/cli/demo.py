@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import shapely
 from numpy.typing import NDArray
 
@@ -20,6 +19,8 @@ from contrada.cli.progress import require_tqdm, spark_jobs, waiting
 from contrada.cli.report import Report
 from contrada.cli.spark_start import check_master, our_errors, our_log, read_conf, start
 from contrada.cli.terminal import say, show
+from contrada.deferred import compute as pc
+from contrada.deferred import parquet as pq
 from contrada.errors import InvalidInput
 from contrada.files import open_output
 from contrada.model.event import GEOMETRY
@@ -187,6 +188,4 @@ def _places(rows: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.in
 
 def _numbers(ids: pa.ChunkedArray, wanted: pa.ChunkedArray) -> NDArray[np.int64]:
     """Number each wanted id by its row."""
-    import pyarrow.compute as pc
-
     return np.asarray(pc.index_in(wanted, ids.combine_chunks()).to_numpy(), np.int64)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from contrada.cli.outputs import STDOUT, primary_geometry, wants_geometry
+from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows, read_rows
 from contrada.files.arrow_types import decoded_type, is_binary, is_text

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet
 
 from contrada.cli.drawing import MapSketch
 from contrada.cli.keeping import Keeping, read_wanted
@@ -36,6 +34,8 @@ from contrada.cli.spark_start import (
     without_copy,
 )
 from contrada.cli.terminal import say
+from contrada.deferred import compute as pc
+from contrada.deferred import parquet as pq
 from contrada.errors import InvalidInput
 from contrada.files import Rows
 from contrada.matcher import Matcher
@@ -195,9 +195,7 @@ def _read_answer(matches: Path, is_wide: bool) -> Iterator[pa.RecordBatch]:
     """Read what Spark wrote, a bounded piece at a time."""
     rows_max = _ANSWER_ROWS_IF_WIDE if is_wide else _ANSWER_ROWS
     for part in sorted(matches.glob("*.parquet")):
-        with pyarrow.parquet.ParquetFile(
-            part, pre_buffer=False, coerce_int96_timestamp_unit="us"
-        ) as file:
+        with pq.ParquetFile(part, pre_buffer=False, coerce_int96_timestamp_unit="us") as file:
             yield from file.iter_batches(rows_max)
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet
 
 from contrada.cli.outputs import primary_geometry
 from contrada.cli.progress import bar
 from contrada.cli.spark_start import is_one_machine
+from contrada.deferred import compute as pc
+from contrada.deferred import parquet as pq
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows
 from contrada.matcher.run import choose_id_column
@@ -83,7 +83,7 @@ class Source:
             return False
         if not self._path.is_file() or self._primary != GEOMETRY:
             return False
-        schema = pyarrow.parquet.read_schema(self._path)
+        schema = pq.read_schema(self._path)
         if GEOMETRY in schema.names and not pa.types.is_binary(schema.field(GEOMETRY).type):
             return False
         # Spark has no integers of 64 bits without a sign.
@@ -99,7 +99,7 @@ class Source:
         schema = self._copy_schema()
         first_row = 0
         progress = bar(f"copying {self.rows.name} for Spark", self.rows.count)
-        with progress, _blaming(copy), pyarrow.parquet.ParquetWriter(copy, schema) as writer:
+        with progress, _blaming(copy), pq.ParquetWriter(copy, schema) as writer:
             for batch in self.rows.batches():
                 columns = {field.name: batch.column(field.name) for field in self._needed}
                 if self.id_column in columns:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput
 from contrada.files.arrow_types import check_names, is_uuid, plain_type, validate
 from contrada.files.geoarrow import NATIVE_TYPES, encode_wkb

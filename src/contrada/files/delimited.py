@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import shapely
 
+from contrada.deferred import compute as pc
 from contrada.files.rows import Rows, keep_columns
 from contrada.files.sheet import RowTooLong, Sheet, open_sheet
 from contrada.files.text_types import ColumnTypes, convert, to_coordinates

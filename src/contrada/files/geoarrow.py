@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import shapely
 from numpy.typing import NDArray
 from shapely.errors import ShapelyError
 
+from contrada.deferred import compute as pc
 from contrada.files.geojson_wkb import WKB_CODES, write_wkb
 
 Offsets = tuple[NDArray[np.int64], ...]

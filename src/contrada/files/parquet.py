@@ -6,8 +6,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from contrada.deferred import parquet as pq
 from contrada.errors import InvalidInput
 from contrada.files.arrow import lay_out
 from contrada.files.arrow_types import check_names

@@ -7,9 +7,9 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import shapely
 
+from contrada.deferred import parquet as pq
 from contrada.files.crs import LONGITUDE_LATITUDE, is_same_crs, to_projjson
 from contrada.files.geometry_text import Geometries, decode_geometries, to_iso_wkb
 

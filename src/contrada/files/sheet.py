@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import IO
 
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 
+from contrada.deferred import csv as pa_csv
 from contrada.errors import InvalidInput
 from contrada.files.sheet_scan import GZIP_FAULTS, SheetScan, open_bytes
 from contrada.files.swallowed import explain_swallowed

@@ -7,7 +7,8 @@ so a later row can never fail.
 from collections.abc import Callable
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from contrada.deferred import compute as pc
 
 Convert = Callable[[pa.Array], pa.Array]
 

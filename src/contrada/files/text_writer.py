@@ -9,9 +9,9 @@ from decimal import Decimal
 from typing import IO, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 
+from contrada.deferred import compute as pc
+from contrada.deferred import csv as pa_csv
 from contrada.files.arrow_types import is_binary, is_text
 from contrada.files.geometry_text import decode_geometries, to_geojson, to_wkt
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput, Remedy
 from contrada.files.arrow import Layout, lay_out
 from contrada.files.crs import spell_crs

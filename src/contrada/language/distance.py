@@ -38,7 +38,8 @@ Pieces = NDArray[np.float64]  # n × 4: longitude and latitude of both ends
 
 
 @lru_cache(maxsize=1)
-def _wgs84() -> "Geod":
+def wgs84() -> "Geod":
+    """The ellipsoid on which all distances are measured."""
     from pyproj import Geod  # slow to load, and few predicates need it
 
     return Geod(ellps="WGS84")
@@ -64,7 +65,7 @@ def point_distances_m(
     x: NDArray[np.float64], y: NDArray[np.float64], x2: NDArray[np.float64], y2: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Give the geodesic distances of pairs of points."""
-    return np.asarray(_wgs84().inv(x, y, x2, y2)[2], float)
+    return np.asarray(wgs84().inv(x, y, x2, y2)[2], float)
 
 
 def reach(geometry: BaseGeometry, radius_m: float) -> BaseGeometry:
@@ -168,7 +169,7 @@ def _bounds(left: Pieces, right: Pieces) -> tuple[NDArray[np.float64], NDArray[n
     edges themselves, which are straight in longitude and latitude (below 2 tan(latitude)/R).
     """
     p, q = _middles(left), _middles(right)
-    forth, back, middle = map(np.asarray, _wgs84().inv(p[:, 0], p[:, 1], q[:, 0], q[:, 1]))
+    forth, back, middle = map(np.asarray, wgs84().inv(p[:, 0], p[:, 1], q[:, 0], q[:, 1]))
     half_left, half_right = _half_lengths(left), _half_lengths(right)
     half = half_left + half_right
     slope = half_left * abs(np.cos(np.radians(forth) - _headings(left)))

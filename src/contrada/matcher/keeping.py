@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput
 from contrada.files import Rows
 from contrada.matcher.run import MatchedBatch, MatchRun

@@ -9,8 +9,8 @@ from itertools import islice, pairwise
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput
 from contrada.limits import COLUMN_DEPTH_MAX
 from contrada.model.event import find_beginnings, find_value

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from contrada.deferred import compute as pc
 from contrada.matching.arrow_values import as_values, find_column
 from contrada.model.encodings import read_wkbs
 from contrada.model.event import Event

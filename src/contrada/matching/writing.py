@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from contrada.deferred import compute as pc
 from contrada.matching.arrow_values import as_values
 from contrada.matching.columns import EventBatch, Rows, keep_readable, read_geometries
 from contrada.model.encodings import WKT_DECIMALS, read_wkts

@@ -5,14 +5,13 @@ Distances are geodesic on WGS 84, as those of `dwithin` are; the matching itself
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 import shapely
 from numpy.typing import NDArray
-from pyproj import Geod
 from shapely.affinity import translate
 from shapely.geometry.base import BaseGeometry
+
+from contrada.language.distance import wgs84
 
 _CORNERS = 72
 _DEGREE_M = 111_320.0
@@ -59,7 +58,7 @@ def _disc(x: float, y: float, radius_m: float) -> BaseGeometry:
         rest = _disc(x - 180 if x > 0 else x + 180, -y, _HALF_ROUND_M - radius_m)
         return shapely.box(*_WORLD).difference(_wrapped(rest))
     azimuths = np.linspace(0, 360, _CORNERS, endpoint=False)
-    ends = _wgs84().fwd(np.full(_CORNERS, x), np.full(_CORNERS, y), azimuths, [radius_m] * _CORNERS)
+    ends = wgs84().fwd(np.full(_CORNERS, x), np.full(_CORNERS, y), azimuths, [radius_m] * _CORNERS)
     longitudes = x + (np.asarray(ends[0]) - x + 180) % 360 - 180
     ring = np.column_stack([longitudes, np.asarray(ends[1])])
     if min(to_poles) > radius_m:
@@ -71,7 +70,7 @@ def _disc(x: float, y: float, radius_m: float) -> BaseGeometry:
 
 
 def _distance_to_pole(y: float, pole: float) -> float:
-    return float(_wgs84().inv(0, y, 0, pole)[2])
+    return float(wgs84().inv(0, y, 0, pole)[2])
 
 
 def _hull(one: BaseGeometry, other: BaseGeometry) -> BaseGeometry:
@@ -85,8 +84,3 @@ def _wrapped(shape: BaseGeometry) -> BaseGeometry:
         return shape
     turns = [turn for turn in (-360, 0, 360) if west + turn < 180 and east + turn > -180]
     return shapely.union_all([shapely.clip_by_rect(translate(shape, t), *_WORLD) for t in turns])
-
-
-@lru_cache(maxsize=1)
-def _wgs84() -> Geod:
-    return Geod(ellps="WGS84")

@@ -1,0 +1,49 @@
+"""`@kernel`: a function that becomes machine code when it is first called.
+
+Numba takes longer to load than everything else together, so it is loaded by the first call, and
+whoever only imports a kernel does not wait for it.
+"""
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Generic, ParamSpec, TypeVar
+
+from contrada.threads import once
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+class Kernel(Generic[Parameters, Result]):
+    """A function that is called as machine code, and that other kernels may call."""
+
+    def __init__(self, function: Callable[Parameters, Result]) -> None:
+        """Take the function as it is written."""
+        self.function = function
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        """Call the machine code."""
+        return self.compiled(*args, **kwargs)
+
+    @once
+    def compiled(self) -> Callable[Parameters, Result]:
+        """The function as Numba gives it, calling others like itself."""
+        from contrada.kernels.machine_code import compile_kernel
+
+        written = self.function
+        assert isinstance(written, FunctionType)
+        names = dict(written.__globals__)
+        function = FunctionType(written.__code__, names, written.__name__, written.__defaults__)
+        function.__qualname__ = written.__qualname__
+        compiled: Callable[Parameters, Result] = compile_kernel(function)
+        for name in written.__code__.co_names:
+            called = names.get(name)
+            if isinstance(called, Kernel):
+                names[name] = compiled if called is self else called.compiled
+        return compiled
+
+
+def kernel(function: Callable[Parameters, Result]) -> Kernel[Parameters, Result]:
+    """Make a kernel of a function of arrays and numbers."""
+    return Kernel(function)

@@ -1,0 +1,35 @@
+"""`import contrada` is quick and silent: what few calls need is loaded when one needs it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SLOW = (
+    "numba pandas geopandas pyogrio pyproj pyspark matplotlib "
+    "pyarrow.compute pyarrow.csv pyarrow.fs pyarrow.parquet"
+)
+LISTED = f"""
+import atexit, sys
+atexit.register(lambda: print("loaded:", *set({SLOW!r}.split()) & set(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["import contrada", "import contrada.cli; contrada.cli.main(['--help'])"],
+    ids=["import", "help"],
+)
+def test_nothing_slow_is_loaded_and_no_folder_made(program: str, tmp_path: Path) -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", LISTED + program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")},
+    )
+    assert said.stdout.splitlines()[-1] == "loaded:"
+    assert said.stderr == ""
+    assert not list(tmp_path.iterdir())
