@@ -173,5 +173,5 @@ def test_arrays_of_pairs_are_related_as_single_pairs_are() -> None:
     for relation in [*RELATIONS.values(), pattern_relation("T*F**F***")]:
         known = are_known(relation, a) & are_known(relation, b)
         single = [relates(relation, left, right) for left, right in zip(a, b, strict=True)]
-        assert related(relation, a, b).tolist() == [answer is True for answer in single]
+        assert related(relation, a, b)[0].tolist() == [answer is True for answer in single]
         assert known.tolist() == [answer is not None for answer in single]

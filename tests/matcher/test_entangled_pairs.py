@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import shapely
 from shapely import LineString, Polygon
@@ -46,8 +47,8 @@ def answers(engine: str, relation: str, one: Any, other: Any) -> list[list[Any]]
     matcher.add("not", {"op": "not", "args": [literal]})
     matcher.add("two", {"op": relation, "args": [{"property": "a"}, {"property": "b"}]})
     event = {"geometry": other, "a": other, "b": one}
-    table = matcher.match_many([event]).column("subscription").to_pylist()
-    return [matcher.match(event), table]
+    table = pa.table({name: [shape.wkb] for name, shape in event.items()})
+    return [matcher.match(event), matcher.match_many(table).column("subscription").to_pylist()]
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -57,7 +58,7 @@ def test_no_relation_of_an_entangled_pair_costs_much_or_differs(engine: str, pai
     names = {"combs": ["s_overlaps", "ehOverlap"], "zigzags": ["s_touches"]}
     started = time.monotonic()
     for relation in names[pair]:
-        assert answers(engine, relation, one, other) == [["not"], ["not"]]
+        assert answers(engine, relation, one, other) == [[], []]
     assert answers(engine, "s_intersects", one, other) == [["plain", "two"]] * 2
     assert time.monotonic() - started < SECONDS
 
@@ -66,7 +67,13 @@ def test_why_and_relate_say_what_they_can() -> None:
     one, other = PAIRS["combs"]
     matcher = Matcher()
     matcher.add("s", geometry=one, relation="overlaps")
-    assert "DE-9IM" not in str(matcher.why("s", {"geometry": other}))
+    matcher.add("not", f"NOT ({matcher.get('s').text})")
+    for key in ("s", "not"):
+        why = matcher.why(key, {"geometry": other})
+        assert why.value is None
+        assert "DE-9IM" not in str(why)
+        assert "not decided: PAIR_CONTACTS_MAX, PAIR_BOXES_MAX" in str(why)
+        assert "PAIR_CONTACTS_MAX" in why._repr_html_()
     with pytest.raises(InvalidInput, match=r"200,000 or 8,000,000 times \(PAIR_CONTACTS_MAX"):
         contrada.relate(one, other)
 

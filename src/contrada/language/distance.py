@@ -47,12 +47,17 @@ def wgs84() -> "Geod":
 
 def is_within(a: BaseGeometry | None, b: BaseGeometry | None, radius_m: Any) -> bool | None:
     """Tell whether two geometries lie within a distance of each other; None where unknown."""
-    if a is None or b is None or not is_number(radius_m) or not 0 <= radius_m < np.inf:
-        return None
-    if not (is_on_globe(a) and is_on_globe(b)):
+    if a is None or b is None or not can_be_within(a, b, radius_m):
         return None
     metres = float(min(radius_m, _APART_M_MAX))
-    return _meet(a, b) or _are_pieces_within(_pieces(a), _pieces(b), metres)
+    return True if _meet(a, b) else _are_pieces_within(_pieces(a), _pieces(b), metres)
+
+
+def can_be_within(a: BaseGeometry | None, b: BaseGeometry | None, radius_m: Any) -> bool:
+    """Tell whether a distance can be asked of two geometries."""
+    if a is None or b is None or not is_number(radius_m) or not 0 <= radius_m < np.inf:
+        return False
+    return is_on_globe(a) and is_on_globe(b)
 
 
 def is_on_globe(geometry: BaseGeometry) -> bool:
@@ -105,7 +110,7 @@ def _pieces(geometry: BaseGeometry) -> Pieces:
     return np.vstack(rows)
 
 
-def _are_pieces_within(a: Pieces, b: Pieces, radius_m: float) -> bool:
+def _are_pieces_within(a: Pieces, b: Pieces, radius_m: float) -> bool | None:
     """Compare all pieces of two geometries, so many pairs at a time as memory allows.
 
     The straight line through the earth is shorter than the geodesic, but not by much: it decides
@@ -113,6 +118,7 @@ def _are_pieces_within(a: Pieces, b: Pieces, radius_m: float) -> bool:
     """
     half_lengths_b, places_b = _half_lengths(b), _places_in_space(_middles(b))
     rows = max(1, _PAIRS_MAX // len(b))
+    is_decided = True
     for part in (a[start : start + rows] for start in range(0, len(a), rows)):
         away = _places_in_space(_middles(part))[:, None] - places_b
         chords = np.sqrt((away * away).sum(axis=2))
@@ -120,9 +126,11 @@ def _are_pieces_within(a: Pieces, b: Pieces, radius_m: float) -> bool:
             return True
         halves = _half_lengths(part)[:, None] + half_lengths_b
         left, right = np.nonzero(chords - halves <= radius_m + _PIECE_M_MIN)
-        if _are_pairs_within(part[left], b[right], radius_m):
+        found = _are_pairs_within(part[left], b[right], radius_m)
+        if found:
             return True
-    return False
+        is_decided &= found is not None
+    return False if is_decided else None
 
 
 def _places_in_space(points: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -134,11 +142,11 @@ def _places_in_space(points: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.stack([across * np.cos(longitude), across * np.sin(longitude), z], axis=1)
 
 
-def _are_pairs_within(left: Pieces, right: Pieces, radius_m: float) -> bool:
+def _are_pairs_within(left: Pieces, right: Pieces, radius_m: float) -> bool | None:
     """Halve pairs of pieces until one is proved near enough, or all are proved too far.
 
     Those that may be nearest come first. Where an edge runs round a place at nearly the distance
-    there is no end to that: after `DISTANCE_PIECES_MAX` pairs the rest counts as too far.
+    there is no end to that: after `DISTANCE_PIECES_MAX` pairs it is unknown.
     """
     ends = (slice(0, 2), slice(2, 4))
     if any((_distances(left[:, i], right[:, j]) <= radius_m).any() for i in ends for j in ends):
@@ -157,7 +165,7 @@ def _are_pairs_within(left: Pieces, right: Pieces, radius_m: float) -> bool:
         is_open = (least <= radius_m) & (middle - least > _PIECE_M_MIN)
         if is_open.any():
             pending.append(_split_longer(left[is_open], right[is_open]))
-    return False
+    return None if pending else False
 
 
 def _bounds(left: Pieces, right: Pieces) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -31,19 +31,22 @@ _NAMED: Mapping[str, Callable[..., Any]] = {
 }
 
 
-def related(relation: SpatialRelation, a: Geometries, b: Geometries) -> NDArray[np.bool_]:
-    """Tell for each pair whether it satisfies the relation; unknown counts as False.
+def related(
+    relation: SpatialRelation, a: Geometries, b: Geometries
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Whether each pair satisfies the relation, and whether that is decided.
 
-    Where the two meet at too many places to be related only what is quick is decided.
+    It is not where the two meet at too many places, but for relations that are quick to decide. A
+    geometry of which the relation cannot be asked at all does not satisfy it.
     """
     if relation.name in QUICK:
-        return _related(relation, a, b)
-    entangled = are_entangled(a, b)
-    if not entangled.any():
-        return _related(relation, a, b)
+        return _related(relation, a, b), np.ones(len(a), bool)
+    decided = ~are_entangled(a, b)
+    if decided.all():
+        return _related(relation, a, b), decided
     result = np.zeros(len(a), bool)
-    result[~entangled] = _related(relation, a[~entangled], b[~entangled])
-    return result
+    result[decided] = _related(relation, a[decided], b[decided])
+    return result, decided
 
 
 def _related(relation: SpatialRelation, a: Geometries, b: Geometries) -> NDArray[np.bool_]:
@@ -83,4 +86,5 @@ def relates(
     left, right = as_array([a]), as_array([b])
     if not (are_known(relation, left)[0] and are_known(relation, right)[0]):
         return None
-    return bool(related(relation, left, right)[0])
+    holds, decided = related(relation, left, right)
+    return bool(holds[0]) if decided[0] else None

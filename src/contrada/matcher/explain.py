@@ -10,6 +10,7 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from contrada.language import constraint_text, evaluate, make_predicate, to_json, to_text, truth
+from contrada.language.distance import can_be_within
 from contrada.language.evaluate import geometry_of
 from contrada.limits import FILTERS_MAX
 from contrada.matching.engine import MakeIndex
@@ -28,6 +29,7 @@ from contrada.notebook import truth as truth_html
 from contrada.showing import brief, brief_text
 
 _TRUTH = {True: "true", False: "false", None: "unknown"}
+_CONSTRAINTS_MAX = 500  # that are printed
 Truth = bool | None
 Part = TypeVar("Part")
 
@@ -69,15 +71,13 @@ class Explanation:
         }
 
     def __str__(self) -> str:
-        lines = [self.text, ""]
+        lines = [abridge(self.text), ""]
         lines.append(f"with the engine {self.engine}:" if self.filters else "never satisfied")
-        for number, constraints in enumerate(self.filters, 1):
-            lines.append(f"filter {number} of {len(self.filters)}")
-            lines += [f"  {c.text:<60}  {c.served_by}" for c in constraints] or ["  always"]
+        lines += _lines(self.filters, lambda c: f"{abridge(c.text):<60}  {c.served_by}")
         lines.append("")
         if not self.removed:
             lines.append("removed by the simplifier: nothing")
-        lines += [f"removed by the simplifier: {removal}" for removal in self.removed]
+        lines += [f"removed by the simplifier: {abridge(removal)}" for removal in self.removed]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -95,7 +95,8 @@ class Explanation:
 class ConstraintTruth:
     """A constraint on one event: its truth, what the event has, and, for space, the matrix.
 
-    `value` is the answer of the engine; `exact_value` and the matrix are exact.
+    `value` is the answer of the engine; `exact_value` and the matrix are exact. `undecided` names
+    the limits beyond which a spatial constraint is unknown.
     """
 
     text: str
@@ -103,26 +104,28 @@ class ConstraintTruth:
     event_values: dict[str, Any]
     matrix: str | None
     exact_value: Truth
+    undecided: str = ""
 
     def __str__(self) -> str:
         matrix = f"  DE-9IM {self.matrix}" if self.matrix else ""
-        exactly = f"  (exactly: {_TRUTH[self.exact_value]})"
         values = ", ".join(
             f"{name} = {brief_text(value, 60)}" for name, value in self.event_values.items()
         )
+        truth = f"{_TRUTH[self.value]:<8}"
+        return f"{truth}{abridge(self.text)}{matrix}{self._remark('  ')}  [{values}]"
+
+    def _remark(self, space: str) -> str:
+        """Say what there is to add to the value, after some space."""
+        if self.undecided:
+            return f"{space}(not decided: {self.undecided})"
         is_exact = self.value is self.exact_value
-        return (
-            f"{_TRUTH[self.value]:<8}{self.text}{matrix}{'' if is_exact else exactly}  [{values}]"
-        )
+        return "" if is_exact else f"{space}(exactly: {_TRUTH[self.exact_value]})"
 
     def cells(self) -> list[str]:
         """Write the cells of its row in a notebook's table: value, constraint, event, matrix."""
-        exactly = (
-            "" if self.value is self.exact_value else f" (exactly: {_TRUTH[self.exact_value]})"
-        )
         values = [text(f"{n} = {brief_text(v, 60)}") for n, v in self.event_values.items()]
         return [
-            truth_html(self.value) + exactly,
+            truth_html(self.value) + text(self._remark(" ")),
             code(self.text),
             "<br>".join(values),
             matrix_html(self.matrix) if self.matrix else "",
@@ -149,10 +152,8 @@ class Why:
 
     def __str__(self) -> str:
         lines = [f"{self.id!r} {self._verdict()}"]
-        for number, constraints in enumerate(self.filters, 1):
-            lines.append(f"filter {number} of {len(self.filters)}")
-            lines += [f"  {constraint}" for constraint in constraints]
-        lines += [f"can never match: {reason}" for reason in self.impossible]
+        lines += _lines(self.filters, str)
+        lines += [f"can never match: {abridge(reason)}" for reason in self.impossible]
         return "\n".join(lines)
 
     def __bool__(self) -> bool:
@@ -178,6 +179,25 @@ def _size(filters: Sequence[Sequence[object]]) -> str:
     """Say how much there is of a normal form."""
     counts = {"filter": len(filters), "constraint": sum(map(len, filters))}
     return ", ".join(f"{n:,} {name}{'' if n == 1 else 's'}" for name, n in counts.items())
+
+
+def _lines(filters: Sequence[Sequence[Part]], write: Callable[[Part], str]) -> list[str]:
+    """Write a line for each filter and, under it, one for each constraint; of very many the first.
+
+    All of them are in the object itself.
+    """
+    lines: list[str] = []
+    left = _CONSTRAINTS_MAX
+    for number, constraints in enumerate(filters, 1):
+        if left <= 0:
+            lines.append(f"and {len(filters) - number + 1:,} more filters")
+            break
+        lines.append(f"filter {number} of {len(filters)}")
+        lines += [f"  {write(constraint)}" for constraint in constraints[:left]] or ["  always"]
+        if len(constraints) > left:
+            lines.append(f"  and {len(constraints) - left:,} more constraints")
+        left -= max(1, len(constraints))
+    return lines
 
 
 def _rows(filters: Sequence[Sequence[Part]], cells: Callable[[Part], list[str]]) -> list[list[str]]:
@@ -232,10 +252,9 @@ def _as_said(predicate: Predicate) -> tuple[Predicate, tuple[Removal, ...]]:
 def explain_why(subscription: Subscription, event: Event, make_index: MakeIndex) -> Why:
     """Ask an engine about every constraint of a subscription and an event."""
     said, removals = _as_said(subscription.predicate)
-    filters = tuple(
-        tuple(_explain_truth(constraint, event, make_index) for constraint in filter_.constraints)
-        for filter_ in said.filters
-    )
+    distinct = dict.fromkeys(c for filter_ in said.filters for c in filter_.constraints)
+    truths = {c: _explain_truth(c, event, make_index) for c in distinct}
+    filters = tuple(tuple(truths[c] for c in filter_.constraints) for filter_ in said.filters)
     impossible = tuple(str(removal) for removal in removals if removal.rule is Rule.CONFLICT)
     if not filters:
         impossible = (f"{to_text(said.expression)} is true for no event",)
@@ -252,8 +271,18 @@ def _join(said: Predicate, filters: Sequence[Sequence[ConstraintTruth]], event: 
 
 
 def _find_matrix(a: BaseGeometry, b: BaseGeometry) -> str | None:
+    """The matrix of two geometries; None where they meet too often to tell."""
     is_entangled = are_entangled(as_array([a]), as_array([b]))[0]
     return None if is_entangled else str(shapely.relate(a, b))
+
+
+def _name_limits(test: Spatial | DistanceWithin, matrix: str | None, event: Event) -> str:
+    """Name the limits because of which a test of two geometries, if it is unknown, is so."""
+    if isinstance(test, Spatial):
+        return "PAIR_CONTACTS_MAX, PAIR_BOXES_MAX" if matrix is None else ""
+    a, b = geometry_of(test.left, event), geometry_of(test.right, event)
+    can_be_asked = can_be_within(a, b, evaluate(test.radius_m, event))
+    return "DISTANCE_PIECES_MAX" if can_be_asked else ""
 
 
 def _explain_truth(constraint: Constraint, event: Event, make_index: MakeIndex) -> ConstraintTruth:
@@ -262,10 +291,13 @@ def _explain_truth(constraint: Constraint, event: Event, make_index: MakeIndex) 
     index = make_index([Subscription(0, Predicate(test, (Filter((constraint,)),)))])
     is_found = index.find(event, np.zeros(1, np.int64)).size > 0
     value = True if is_found else None if exact_value is None else False
-    matrix = None
+    matrix, undecided = None, ""
     if isinstance(constraint.test, Spatial | DistanceWithin):
         sides = [geometry_of(side, event) for side in (constraint.test.left, constraint.test.right)]
         if sides[0] is not None and sides[1] is not None:
             matrix = _find_matrix(sides[0], sides[1])
+            if exact_value is None:
+                undecided = _name_limits(constraint.test, matrix, event)
     values = {name: evaluate(Attribute(name), event) for name in constraint.attributes()}
-    return ConstraintTruth(constraint_text(constraint), value, values, matrix, exact_value)
+    written = constraint_text(constraint)
+    return ConstraintTruth(written, value, values, matrix, exact_value, undecided)

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import shapely
-from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput
 from contrada.kernels.discretising import find_relations
 from contrada.limits import BOUNDARY_POINTS_MAX, DENSITY_MAX
+from contrada.matching.columns import Mask
 from contrada.matching.grid import LONGITUDE_LATITUDE
 from contrada.matching.indexes.space import BASES, ExactEvaluator, ShapeSet
 from contrada.matching.table import Ids
@@ -75,21 +75,21 @@ class DiscreteEvaluator:
 
     def related(
         self, relation: SpatialRelation, event: BaseGeometry, shapes: ShapeSet, items: Ids
-    ) -> NDArray[np.bool_]:
+    ) -> tuple[Mask, Mask]:
         """Decide regions by Algorithm 1, everything else exactly."""
         if not is_area(event):
             return self._exact.related(relation, event, shapes, items)
         regions = shapes.shapes.is_area[items]
-        holds = np.zeros(len(items), bool)
+        holds, known = np.zeros(len(items), bool), np.ones(len(items), bool)
         rest = items[~regions]
         if rest.size:
-            holds[~regions] = self._exact.related(relation, event, shapes, rest)
+            holds[~regions], known[~regions] = self._exact.related(relation, event, shapes, rest)
         found = self.bases(event, shapes, items[regions])
         wanted = [
             code for code, base in enumerate(BASES) if base in base_relations(relation, False)
         ]
         holds[regions] = np.isin(found, wanted)
-        return holds
+        return holds, known
 
     def bases(self, event: BaseGeometry, shapes: ShapeSet, items: Ids) -> Ids:
         """Find the relation of a region to each item by Algorithm 1."""

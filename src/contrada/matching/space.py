@@ -124,7 +124,7 @@ def _relate_rest(
         meets = meet(events, geometries, ids[rest[at]])
         holds[rest[at]] = meets if relation.name == "intersects" else ~meets
     else:
-        holds[rest[at]] = related(relation, events, geometries)
+        holds[rest[at]], known[rest[at]] = related(relation, events, geometries)
 
 
 def _boxes_meet(a: NDArray[np.float64], b: NDArray[np.float64]) -> Mask:

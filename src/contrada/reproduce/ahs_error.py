@@ -110,7 +110,7 @@ def _exact_answers(
     """Give the answers of all relations that can be asked of such pairs."""
     for name, relation in RELATIONS.items():
         if are_known(relation, events).all() and are_known(relation, shapes).all():
-            yield name, related(relation, events, shapes)
+            yield name, related(relation, events, shapes)[0]
 
 
 def _match_pairs(grid: Grid, events: Geometries, shapes: Geometries) -> MatrixPairs:

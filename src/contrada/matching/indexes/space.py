@@ -18,7 +18,7 @@ from shapely.geometry.base import BaseGeometry
 from contrada.kernels.rastering import AT_BOUNDARY, IN, place_boxes
 from contrada.language import is_satisfied
 from contrada.language.distance import is_within, reach
-from contrada.matching.columns import GeometryColumn
+from contrada.matching.columns import GeometryColumn, Mask
 from contrada.matching.crtree import CRTree, box_needs, may_hold_apart
 from contrada.matching.space import locate, make_shapes, pairs_related
 from contrada.matching.table import Ids
@@ -67,8 +67,8 @@ class Evaluator(Protocol):
 
     def related(
         self, relation: SpatialRelation, event: BaseGeometry, shapes: "ShapeSet", items: Ids
-    ) -> NDArray[np.bool_]:
-        """Tell for each item whether the event satisfies the relation to it."""
+    ) -> tuple[Mask, Mask]:
+        """Whether the event satisfies the relation to each item, and whether that is known."""
 
     def bases(self, event: BaseGeometry, shapes: "ShapeSet", items: Ids) -> Ids:
         """Find the Egenhofer relation of a region to items that are regions, by `BASES`."""
@@ -105,17 +105,16 @@ class ExactEvaluator:
 
     def related(
         self, relation: SpatialRelation, event: BaseGeometry, shapes: ShapeSet, items: Ids
-    ) -> NDArray[np.bool_]:
+    ) -> tuple[Mask, Mask]:
         """Decide all items at once; the event comes prepared."""
         is_area = shapes.shapes.is_area[items]
         if isinstance(event, Point) and is_area.all():
             x, y = shapely.get_x(event), shapely.get_y(event)
-            return locate(relation, shapes.shapes.geometries[items], x, y)
+            holds = locate(relation, shapes.shapes.geometries[items], x, y)
+            return holds, np.ones(len(items), bool)
         column = GeometryColumn.of(as_array([event]))
-        holds, _ = pairs_related(
-            relation, column, np.zeros(len(items), np.int64), shapes.shapes, items
-        )
-        return holds
+        rows = np.zeros(len(items), np.int64)
+        return pairs_related(relation, column, rows, shapes.shapes, items)
 
     def bases(self, event: BaseGeometry, shapes: ShapeSet, items: Ids) -> Ids:
         """Compute matrices only where the regions meet at all, which is far cheaper to see."""
@@ -203,13 +202,14 @@ class SpaceIndex:
                 geometry = event.geometry(name)
                 if geometry is None or not _is_known(_kind(constraint), is_area(geometry)):
                     return False
-                holds = relation.holds_when_apart()
+                holds, is_known = relation.holds_when_apart(), True
                 if box(*geometry.bounds).intersects(box(*shape.bounds)):
                     if number not in self._lone:
                         self._lone[number] = ShapeSet([shape])
                     item = np.zeros(1, np.int64)
-                    holds = self._evaluator.related(relation, geometry, self._lone[number], item)[0]
-                return bool(holds != constraint.is_negated)
+                    related = self._evaluator.related(relation, geometry, self._lone[number], item)
+                    holds, is_known = (bool(mask[0]) for mask in related)
+                return is_known and holds != constraint.is_negated
         return is_satisfied(constraint, event)
 
     def without(self, numbers: Collection[int]) -> "SpaceIndex":
@@ -321,8 +321,8 @@ class _Forest:
             if relation is None:
                 satisfied.append(self._numbers[self._decide_distance(geometry, chosen)])
             else:
-                holds = self._evaluator.related(relation, geometry, self._shapes, chosen)
-                satisfied.append(self._numbers[chosen[holds != is_negated]])
+                holds, known = self._evaluator.related(relation, geometry, self._shapes, chosen)
+                satisfied.append(self._numbers[chosen[known & (holds != is_negated)]])
         return satisfied
 
     def _decide_regions(self, geometry: BaseGeometry, items: Ids) -> Ids:
@@ -371,7 +371,7 @@ def _base_row(kind: Kind) -> list[bool]:
     if kind[0] is None or not _is_regional(kind):
         return [False] * (len(BASES) + 1)
     admitted = base_relations(kind[0], kind[1])
-    return [*(base in admitted for base in BASES), kind[1]]
+    return [*(base in admitted for base in BASES), False]
 
 
 def _is_regional(kind: Kind) -> bool:
