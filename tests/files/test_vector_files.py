@@ -3,6 +3,7 @@
 import datetime as dt
 import sqlite3
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,37 @@ def test_a_file_that_is_cut_is_refused(tmp_path: Path, suffix: str, share: float
     path.write_bytes(content[: int(len(content) * share)])
     with pytest.raises(InvalidInput, match=rf"x\{suffix}"):
         list(read_rows(path).batches())
+
+
+@pytest.mark.parametrize("suffix", [".gpkg", ".gml"])
+def test_a_file_that_is_damaged_somewhere_gives_all_rows_or_none(
+    tmp_path: Path, suffix: str
+) -> None:
+    path = tmp_path / f"places{suffix}"
+    frame(1000).to_file(path, engine="pyogrio")
+    whole = path.read_bytes()
+    read_whole = 0
+    for share in (0.3, 0.5, 0.7):
+        start = int(share * len(whole))
+        at = whole.index(b"</", start) + 1 if suffix == ".gml" else start // 4096 * 4096
+        path.write_bytes(whole[:at] + b"x" + whole[at + 1 :])
+        path.with_suffix(".gfs").unlink(missing_ok=True)  # what GDAL has learned of a GML
+        with suppress(InvalidInput):
+            assert len(column_of(read_rows(path), "n")) == 1000
+            read_whole += 1
+    assert read_whole < 3
+
+
+@pytest.mark.parametrize("announced", [7, 17])
+def test_a_geopackage_that_announces_another_number_of_rows_is_read(
+    tmp_path: Path, announced: int
+) -> None:
+    path = tmp_path / "places.gpkg"
+    frame(10).to_file(path)
+    with sqlite3.connect(path) as database:
+        database.execute(f"UPDATE gpkg_ogr_contents SET feature_count = {announced}")
+    database.close()
+    assert len(column_of(read_rows(path), "n")) == 10
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

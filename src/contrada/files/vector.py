@@ -74,9 +74,8 @@ def read_vector(path: Path, name: str, *, batch_rows: int, columns: Sequence[str
                     row += batch.num_rows
         except RuntimeError as fault:
             raise InvalidInput(f"{name}: cannot read on after row {row}: {fault}") from fault
-        if path.suffix.lower() == ".fgb" and announced is not None and row < announced:
-            # GDAL takes a file that is cut within its index for one without rows.
-            raise InvalidInput(f"{name}: ends after {row} of {announced} rows")
+        if row != announced:
+            _check_end(pyogrio, source, layer, row, announced, name)
 
     return Rows(
         name,
@@ -87,6 +86,26 @@ def read_vector(path: Path, name: str, *, batch_rows: int, columns: Sequence[str
         batch_rows,
         deliver,
     )
+
+
+def _check_end(
+    pyogrio: Any, source: str, layer: str, row: int, announced: int | None, name: str
+) -> None:
+    """Refuse a file of which GDAL has read a part only: where it fails, its stream just ends.
+
+    A second pass, without any column, does report the failure or finds the other rows. It counts
+    more than what the file announces, which others may have written without counting anew; but
+    GDAL takes a FlatGeobuf that is cut within its index for one without rows.
+    """
+    try:
+        _, ids, *_ = pyogrio.raw.read(
+            source, layer=layer, columns=[], read_geometry=False, return_fids=True
+        )
+    except RuntimeError as fault:
+        raise InvalidInput(f"{name}: cannot read on after row {row}: {fault}") from fault
+    rows = max(len(ids), announced or 0) if source.lower().endswith(".fgb") else len(ids)
+    if row < rows:
+        raise InvalidInput(f"{name}: ends after {row} of {rows} rows")
 
 
 def _find_layer(layers: Any, name: str) -> str:
