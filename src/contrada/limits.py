@@ -19,7 +19,7 @@ NAME_LENGTH_MAX = 1_000  # characters of an attribute's name: each of its dots m
 LIKE_PATTERN_LENGTH_MAX = 1_000  # characters; a longer one in an event is unknown
 SIMPLIFIER_PAIRS_MAX = 1_000_000  # of constraints on one attribute; others are left as they are
 SIMPLIFIER_VERTICES_MAX = 1_000_000  # of the pairs of regions that are related
-POWER_BITS_MAX = 1_024  # of an integer to the power of another; a larger one is a float
+INTEGER_BITS_MAX = 1_024  # of integers in arithmetic, and of what they give: as large as doubles
 
 # Values of events
 COLUMN_DEPTH_MAX = 64  # levels of the type of a column: its values are read level by level

@@ -52,14 +52,21 @@ def calculate(operator: str, left: Any, right: Any) -> Number | None:
     if not is_number(left) or not is_number(right):
         return None
     a, b = reckoned(left), reckoned(right)
+    if is_huge(a) or is_huge(b):
+        return None
     try:
         result = calculate_numbers(operator, a, b)
     except (ZeroDivisionError, OverflowError, ValueError):
         return None
-    if isinstance(result, complex) or (isinstance(result, float) and math.isnan(result)):
+    if is_huge(result) or isinstance(result, complex) or (isinstance(result, float) and math.isnan(result)):
         return None
     was_finite = not any(isinstance(n, float) and math.isinf(n) for n in (a, b))
     return None if isinstance(result, float) and math.isinf(result) and was_finite else result
+
+
+def is_huge(number: Any) -> bool:
+    """Integers beyond all doubles take no part in arithmetic."""
+    return isinstance(number, int) and abs(number) >= 2**1024
 
 
 def calculate_numbers(operator: str, a: Number, b: Number) -> Any:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contrada import Matcher
 from contrada.language import evaluate, read, to_json, to_text, truth
 from contrada.model.event import Event
 from contrada.model.expression import Comparison, Literal
@@ -246,6 +247,28 @@ def test_truth_values_are_no_numbers(value: Any) -> None:
 )
 def test_other_numpy_scalars_are_no_numbers(value: Any) -> None:
     assert truth_of("a = 1", a=value) is None
+
+
+def test_integers_are_exact_as_far_as_doubles_go_and_unknown_beyond() -> None:
+    for text, exact in (("10 ^ 300", 10**300), ("3 ^ 600", 3**600), ("2 ^ 1023", 2**1023)):
+        assert value_of(text) == exact
+    assert value_of("a * a", a=10**150) == 10**300
+    assert value_of("a + 1", a=2**1023) == 2**1023 + 1
+    for text in ("2 ^ 1024", "a * a", "a + a", "2 ^ a", "-7 ^ a"):
+        assert value_of(text, a=2**1023) is None
+    for operator in ("+", "-", "*", "/", "DIV", "%", "^"):
+        assert value_of(f"a {operator} 1", a=2**1024) is None
+    assert truth_of("a = a AND a > 1", a=2**2000) is True
+
+
+def test_products_of_long_integers_cost_little_and_can_be_shown() -> None:
+    nines = "*".join(["999999999999999999"] * 256)
+    matcher = Matcher()
+    matcher.add("s", f"x < {nines}")
+    assert matcher.match({"x": 1}) == []
+    assert str(matcher.get("s"))
+    assert str(matcher.why("s", {"x": 1}))
+    assert truth_of("*".join("a" * 90) + " > 1", a=10**4_299) is None
 
 
 @given(INT64, INT64, st.sampled_from(["+", "-", "*", "DIV", "%"]))

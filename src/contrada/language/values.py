@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from contrada.language.literals import OPEN_END
-from contrada.limits import LIKE_PATTERN_LENGTH_MAX, POWER_BITS_MAX
+from contrada.limits import INTEGER_BITS_MAX, LIKE_PATTERN_LENGTH_MAX
 from contrada.model.instant import Instant, Interval, read_instant
 
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -100,12 +100,20 @@ def compute(name: str, a: Any, b: Any) -> int | float | None:
         return None
     if isinstance(a, Decimal) or isinstance(b, Decimal):
         a, b = _plain(a), _plain(b)
+    if _is_huge(a) or _is_huge(b):
+        return None
     try:
         result = _ARITHMETIC[name](a, b)
     except (ArithmeticError, ValueError):
         return None
+    if _is_huge(result):
+        return None
     overflows = _is_infinite(result) and not (_is_infinite(a) or _is_infinite(b))
     return result if is_number(result) and not overflows else None
+
+
+def _is_huge(number: Any) -> bool:
+    return isinstance(number, int) and number.bit_length() > INTEGER_BITS_MAX
 
 
 def _is_infinite(number: Any) -> bool:
@@ -141,8 +149,8 @@ def _remainder(a: int | float, b: int | float) -> int | float:
 
 def _power(a: int | float, b: int | float) -> Any:
     if isinstance(a, int) and isinstance(b, int):
-        small = b >= 0 and a.bit_length() * b <= POWER_BITS_MAX
-        return a**b if small else float(a) ** b
+        is_small = b >= 0 and (a.bit_length() - 1) * b <= INTEGER_BITS_MAX
+        return a**b if is_small else float(a) ** b
     return a**b
 
 
