@@ -167,6 +167,25 @@ def task():
     assert double(2) == 4
 """
 
+IN_A_SEARCH = """
+import sys
+assert "colorsys" not in sys.modules
+
+class SlowFinder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "colorsys":
+            is_inside.set()
+            may_leave.wait(60)
+
+def look():
+    import colorsys
+
+sys.meta_path.insert(0, SlowFinder())
+os.register_at_fork(before=lambda: threading.Timer(0.2, may_leave.set).start())
+builder = threading.Thread(target=look)
+task = look
+"""
+
 RUN = """
 builder.start()
 assert is_inside.wait(60)
@@ -178,8 +197,8 @@ builder.join()
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
 @pytest.mark.parametrize(
     "where",
-    [IN_A_BUILD, IN_AN_ADD, IN_A_COUNT, IN_THE_COMPILER],
-    ids=["build", "add", "count", "compiler"],
+    [IN_A_BUILD, IN_AN_ADD, IN_A_COUNT, IN_THE_COMPILER, IN_A_SEARCH],
+    ids=["build", "add", "count", "compiler", "search"],
 )
 def test_a_child_matches_although_a_thread_of_its_parent_was_busy_at_the_fork(where: str) -> None:
     run = subprocess.run(

@@ -4,6 +4,7 @@ The lock of a thread that a fork left behind would never be opened in the child,
 counts for one process only.
 """
 
+import _imp
 import importlib
 import os
 import sys
@@ -75,21 +76,46 @@ class once(Generic[Value]):  # noqa: N801  used like `property`
             self._makings.pop(key).is_over.set()
 
 
-def _finish_imports() -> None:
-    """Wait for what other threads import: a child would wait for their locks for ever.
+class _Imports:
+    """What other threads import at a fork: a child would wait for their locks for ever.
 
-    Packages import others when they are first used, such as pandas for an Arrow table.
+    Packages import others when they are first used, such as NumPy its masked arrays, and pandas is
+    for an Arrow table.
     """
-    for name, module in list(sys.modules.items()):
-        if getattr(getattr(module, "__spec__", None), "_initializing", False):
-            with suppress(Exception):
-                importlib.import_module(name)
-    if "pandas" in sys.modules and "pyarrow" in sys.modules:
-        sys.modules["pyarrow"].array([0.5])  # waits where another thread makes Arrow know pandas
+
+    def hold(self) -> None:
+        """Wait until no other thread imports anything, and let none begin."""
+        while True:
+            for name in self._pending():
+                with suppress(Exception):
+                    importlib.import_module(name)
+            if "pandas" in sys.modules and "pyarrow" in sys.modules:
+                sys.modules["pyarrow"].array([0.5])  # waits where a thread makes Arrow know pandas
+            _imp.acquire_lock()
+            if not self._pending():
+                return
+            _imp.release_lock()
+
+    def release(self) -> None:
+        """Let others import again."""
+        _imp.release_lock()
+
+    def _pending(self) -> list[str]:
+        """Names of the modules that other threads are about to find or to load."""
+        mine = threading.get_ident()
+        locks = {name: lock() for name, lock in list(_module_locks.items())}
+        owners = {name: getattr(lock, "owner", None) for name, lock in locks.items()}
+        return [name for name, owner in owners.items() if owner not in (None, mine)]
 
 
+_module_locks: dict[str, Callable[[], object]] = getattr(importlib._bootstrap, "_module_locks", {})
+_imports = _Imports()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_finish_imports)
+    os.register_at_fork(
+        before=_imports.hold,
+        after_in_parent=_imports.release,
+        after_in_child=_imports.release,
+    )
 
 
 class ProcessLock:

@@ -58,7 +58,11 @@ def calculate(operator: str, left: Any, right: Any) -> Number | None:
         result = calculate_numbers(operator, a, b)
     except (ZeroDivisionError, OverflowError, ValueError):
         return None
-    if is_huge(result) or isinstance(result, complex) or (isinstance(result, float) and math.isnan(result)):
+    if (
+        is_huge(result)
+        or isinstance(result, complex)
+        or (isinstance(result, float) and math.isnan(result))
+    ):
         return None
     was_finite = not any(isinstance(n, float) and math.isinf(n) for n in (a, b))
     return None if isinstance(result, float) and math.isinf(result) and was_finite else result

@@ -18,7 +18,14 @@ from pyproj import Geod
 from contrada import InvalidInput, Matcher
 from contrada.language import make_predicate, read, to_json, to_text, truth
 from contrada.language.arrays import compare_arrays
-from contrada.language.distance import _bounds, _distances, is_within
+from contrada.language.distance import (
+    _bounds,
+    _chords_of,
+    _distances,
+    _gaps_m,
+    _places_in_space,
+    is_within,
+)
 from contrada.language.values import every, is_unknown, some, strip_accents
 from contrada.limits import (
     ARRAY_DEPTH_MAX,
@@ -315,11 +322,32 @@ def test_no_two_points_of_two_pieces_are_nearer_than_their_bound(kind: str) -> N
     left, right = pieces
     right[::3, 2:] = right[::3, :2]
     _, least = _bounds(left, right)
+    gaps = _gaps_m(left, right)
     for a in np.linspace(0, 1, 9):
         for b in np.linspace(0, 1, 9):
             one = left[:, :2] * (1 - a) + left[:, 2:] * a
             other = right[:, :2] * (1 - b) + right[:, 2:] * b
-            assert (_distances(one, other) >= least - 1e-3).all()
+            distances = _distances(one, other)
+            assert (distances >= least - 1e-3).all()
+            chords = np.linalg.norm(_places_in_space(one) - _places_in_space(other), axis=1)
+            assert (chords >= gaps - 1e-3).all()
+            bounds = np.array([_chords_of(distance) for distance in distances])
+            assert (bounds[:, 0] <= chords + 1e-3).all()
+            assert (bounds[:, 1] >= chords - 1e-3).all()
+
+
+def test_many_points_at_nearly_the_distance_of_many_edges_are_decided_or_given_up_soon() -> None:
+    turns = np.linspace(0, 360, 3_000, endpoint=False)
+    xy = Geod(ellps="WGS84").fwd(0 * turns, 0 * turns, turns, 0 * turns + 11_000)
+    ring = shapely.LineString(np.stack(xy[:2], axis=1))
+    spread = np.stack([np.cos(turns), np.sin(turns)], axis=1) * 1e-9
+    centre = shapely.MultiPoint(spread)
+    few = shapely.MultiPoint(spread[:100])
+    assert is_within(ring, few, 10_999) is False
+    assert is_within(ring, centre, 10_999) is None
+    assert is_within(ring, centre, 11_001) is True
+    assert is_within(ring, shapely.MultiPoint([*spread, (0.5, 0)]), 10_999) is None
+    assert is_within(ring, shapely.MultiPoint([*spread, (0.05, 0)]), 10_999) is True
 
 
 def test_lists_within_lists_are_read_and_errors_in_them_found() -> None:

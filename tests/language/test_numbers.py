@@ -224,7 +224,8 @@ def test_an_infinite_value_can_be_reckoned_with(infinity: Any) -> None:
         (Decimal("-2.25"), -1.25),
         (Decimal("NaN"), None),
         (Decimal("sNaN"), None),
-        (Decimal("1e400"), 10**400 + 1),
+        (Decimal("1e300"), 10**300 + 1),
+        (Decimal("1e400"), None),
         (Decimal("1e999999"), INF),
         (np.uint8(255), 256),
         (np.int64(2**63 - 1), 2**63),
@@ -262,7 +263,9 @@ def test_integers_are_exact_as_far_as_doubles_go_and_unknown_beyond() -> None:
 
 
 def test_products_of_long_integers_cost_little_and_can_be_shown() -> None:
-    nines = "*".join(["999999999999999999"] * 256)
+    nines = "999999999999999999"
+    for _ in range(8):
+        nines = f"({nines})*({nines})"
     matcher = Matcher()
     matcher.add("s", f"x < {nines}")
     assert matcher.match({"x": 1}) == []

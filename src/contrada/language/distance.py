@@ -27,12 +27,14 @@ _APART_M_MAX = 20_100_000.0  # no two places are farther apart than this
 _PIECE_M_MIN = 0.001
 _PAIRS_MAX = 250_000
 _CHUNK_PAIRS = 1_024
-_RADIUS_M_MIN = 6_335_000.0  # no curvature of the ellipsoid has a smaller radius
+_RADIUS_M_MIN = 6_335_000.0  # no curvature of the ellipsoid has a smaller radius …
+_RADIUS_M_MAX = 6_400_000.0  # … and none a larger one
 # Up to how far two places are apart, and how much the distance bends, over the radius.
 _BENDS_M = np.array([15_000_000.0, 19_000_000.0, 19_700_000.0])
 _BENDS = np.array([3.0, 16.0, 100.0, np.inf])
 _EQUATOR_M, _ECCENTRICITY_2 = 6_378_137.0, 0.00669437999014  # WGS 84: radius; square
 _GEODESIC_TO_CHORD_MAX = 1.58  # from pole to pole it is 1.573
+_QUARTER_M = 9_900_000.0  # less than a quarter of the smallest circle
 
 Pieces = NDArray[np.float64]  # n × 4: longitude and latitude of both ends
 
@@ -114,23 +116,78 @@ def _are_pieces_within(a: Pieces, b: Pieces, radius_m: float) -> bool | None:
     """Compare all pieces of two geometries, so many pairs at a time as memory allows.
 
     The straight line through the earth is shorter than the geodesic, but not by much: it decides
-    most pairs for a fraction of the price.
+    most pairs for a fraction of the price. Where an edge runs round a place at nearly the distance
+    there is no end to the rest: after `DISTANCE_PIECES_MAX` pairs only what is clear is decided.
     """
     half_lengths_b, places_b = _half_lengths(b), _places_in_space(_middles(b))
     rows = max(1, _PAIRS_MAX // len(b))
+    near_m, far_m = _chords_of(radius_m)
+    left_over = DISTANCE_PIECES_MAX
     is_decided = True
     for part in (a[start : start + rows] for start in range(0, len(a), rows)):
         away = _places_in_space(_middles(part))[:, None] - places_b
         chords = np.sqrt((away * away).sum(axis=2))
-        if (chords * _GEODESIC_TO_CHORD_MAX <= radius_m).any():
+        if (chords <= near_m).any():
             return True
         halves = _half_lengths(part)[:, None] + half_lengths_b
-        left, right = np.nonzero(chords - halves <= radius_m + _PIECE_M_MIN)
-        found = _are_pairs_within(part[left], b[right], radius_m)
-        if found:
-            return True
-        is_decided &= found is not None
+        left, right = np.nonzero(chords - halves <= far_m)
+        if left_over > len(left):
+            left_over -= len(left)
+            is_open = _gaps_m(part[left], b[right]) <= far_m
+            left, right = left[is_open], right[is_open]
+            found, left_over = _are_pairs_within(part[left], b[right], radius_m, left_over)
+            if found:
+                return True
+            is_decided &= found is not None
+        elif len(left):
+            is_decided, left_over = False, 0
     return False if is_decided else None
+
+
+def _chords_of(radius_m: float) -> tuple[float, float]:
+    """Straight lines whose ends lie within a distance of each other for sure, and for sure not.
+
+    A geodesic bends nowhere more than the smallest circle, and nowhere less than the largest.
+    """
+    if radius_m > _QUARTER_M:
+        return radius_m / _GEODESIC_TO_CHORD_MAX, radius_m + _PIECE_M_MIN
+    near, far = (
+        float(2 * radius * np.sin(radius_m / (2 * radius)))
+        for radius in (_RADIUS_M_MIN, _RADIUS_M_MAX)
+    )
+    return near, far + _PIECE_M_MIN
+
+
+def _gaps_m(left: Pieces, right: Pieces) -> NDArray[np.float64]:
+    """Lengths that no straight line from one piece to the other falls short of.
+
+    A piece keeps near the straight line between its ends, as its curvature is bounded.
+    """
+    (p, q), (r, s) = (map(_places_in_space, (x[:, :2], x[:, 2:])) for x in (left, right))
+    bows = [(1 + _bends(x)) * _half_lengths(x) ** 2 / (2 * _RADIUS_M_MIN) for x in (left, right)]
+    return _segment_distances(p, q - p, r, s - r) - bows[0] - bows[1]
+
+
+def _segment_distances(
+    p: NDArray[np.float64], u: NDArray[np.float64], q: NDArray[np.float64], v: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Distances of straight pieces in space, each a beginning and the way from there to its end."""
+
+    def dot(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray((a * b).sum(axis=1))
+
+    def place(number: Any, length: Any) -> NDArray[np.float64]:
+        """Where on a piece the nearest point is, from 0 to 1; a point has one place only."""
+        share = np.divide(number, length, out=np.zeros_like(number), where=length > 0)
+        return np.asarray(np.clip(share, 0, 1))
+
+    w = p - q
+    uu, uv, vv, uw, vw = dot(u, u), dot(u, v), dot(v, v), dot(u, w), dot(v, w)
+    s = place(uv * vw - uw * vv, uu * vv - uv * uv)
+    t = place(uv * s + vw, vv)
+    s = place(uv * t - uw, uu)
+    gap = w + s[:, None] * u - t[:, None] * v
+    return np.sqrt(dot(gap, gap))
 
 
 def _places_in_space(points: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -142,30 +199,31 @@ def _places_in_space(points: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.stack([across * np.cos(longitude), across * np.sin(longitude), z], axis=1)
 
 
-def _are_pairs_within(left: Pieces, right: Pieces, radius_m: float) -> bool | None:
+def _are_pairs_within(
+    left: Pieces, right: Pieces, radius_m: float, pairs_max: int
+) -> tuple[bool | None, int]:
     """Halve pairs of pieces until one is proved near enough, or all are proved too far.
 
-    Those that may be nearest come first. Where an edge runs round a place at nearly the distance
-    there is no end to that: after `DISTANCE_PIECES_MAX` pairs it is unknown.
+    Those that may be nearest come first. Gives how many of the pairs that may be looked at are
+    left, too: none, where it is unknown.
     """
     ends = (slice(0, 2), slice(2, 4))
     if any((_distances(left[:, i], right[:, j]) <= radius_m).any() for i in ends for j in ends):
-        return True
+        return True, pairs_max
     order = np.argsort(-_bounds(left, right)[1])  # the nearest last, where they are taken from
     starts = range(0, len(order), _CHUNK_PAIRS)
     chunks = (order[start : start + _CHUNK_PAIRS] for start in starts)
     pending = [(left[chunk], right[chunk]) for chunk in chunks]
-    looked_at = -len(left)
-    while pending and looked_at <= DISTANCE_PIECES_MAX:
+    while pending and pairs_max > 0:
         left, right = pending.pop()
-        looked_at += len(left)
+        pairs_max -= len(left)
         middle, least = _bounds(left, right)
         if (middle <= radius_m).any():
-            return True
+            return True, pairs_max
         is_open = (least <= radius_m) & (middle - least > _PIECE_M_MIN)
         if is_open.any():
             pending.append(_split_longer(left[is_open], right[is_open]))
-    return None if pending else False
+    return None if pending else False, pairs_max
 
 
 def _bounds(left: Pieces, right: Pieces) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
