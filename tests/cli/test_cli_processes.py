@@ -2,6 +2,7 @@
 
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -200,3 +201,24 @@ def test_a_reader_that_goes_away_is_no_error(plain: Path) -> None:
         process.stdout.close()
         assert b"Traceback" not in process.stderr.read()
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("closed", ["stdout", "stderr", "both"])
+def test_a_closed_stream_takes_no_result_away(plain: Path, tmp_path: Path, closed: str) -> None:
+    out = tmp_path / "out.csv"
+    redirect = {"stdout": ">&-", "stderr": "2>&-", "both": ">&- 2>&-"}[closed]
+    (tmp_path / "event.csv").write_text("lon,lat\n1,1\n")
+    command = shlex.join([*COMMAND, str(plain / "zones.csv"), str(tmp_path / "event.csv")])
+    run = subprocess.run(
+        ["sh", "-c", f"{command} -o {out} {redirect}"], capture_output=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert len(out.read_bytes().splitlines()) > 1
+    rows = subprocess.run(
+        ["sh", "-c", f"{command} -o - {redirect}"], capture_output=True, check=False
+    )
+    if closed == "stderr":
+        assert (rows.returncode, rows.stdout) == (0, out.read_bytes())
+    else:
+        assert rows.returncode == 2
+        assert rows.stderr == b"" or rows.stderr.endswith(b"it is closed\n")

@@ -15,7 +15,13 @@ from contrada.cli import demo, explain, match, reproduce, simulate
 from contrada.cli.interrupting import listening
 from contrada.cli.outputs import STDOUT
 from contrada.cli.remedies import describe
-from contrada.cli.terminal import complain, plain_warnings, visible, writing_stdout
+from contrada.cli.terminal import (
+    complain,
+    plain_warnings,
+    replace_closed_streams,
+    visible,
+    writing_stdout,
+)
 from contrada.errors import ContradaError, InvalidInput
 
 EXIT_INVALID, EXIT_SIGNALLED = 2, 128
@@ -23,6 +29,7 @@ EXIT_INVALID, EXIT_SIGNALLED = 2, 128
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; give its exit code."""
+    replace_closed_streams()
     options = make_parser().parse_args(arguments)
     with listening() as interrupts, plain_warnings():
         try:

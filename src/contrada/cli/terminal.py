@@ -89,8 +89,20 @@ class VisibleBytes(io.RawIOBase):
         return len(text)
 
 
+def replace_closed_streams() -> None:
+    """Let what is said go nowhere, where whoever started the command has closed stdout or stderr.
+
+    Python has no stream then, and the next file to be opened would take its number.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
+
+
 def stdout_bytes() -> IO[bytes]:
     """Give stdout for rows: exact in a file or a pipe, without control characters on a terminal."""
+    if sys.__stdout__ is None:
+        raise InvalidInput("stdout: cannot be written: it is closed")
     exact = sys.stdout.buffer
     return cast("IO[bytes]", VisibleBytes(exact)) if sys.stdout.isatty() else exact
 
