@@ -453,3 +453,13 @@ def test_a_curve_in_a_short_collection_is_a_curve_in_a_column_too() -> None:
     column = read_geometries(pa.array([wkb, shapely.to_wkb(shapely.box(0, 0, 1, 1))]))
     assert {row: fault.code for row, fault in column.faults.items()} == {0: "curve"}
     assert column.one(1) == shapely.box(0, 0, 1, 1)
+
+
+def test_buffers_may_be_longer_than_their_array_needs() -> None:
+    points = pa.array([shapely.Point(1, 2).wkb, shapely.Point(3, 4).wkb])
+    _, offsets, data = points.buffers()
+    odd = pa.py_buffer(offsets.to_pybytes()[:12] + b"x")
+    for count in (0, 2):
+        array = pa.Array.from_buffers(pa.binary(), count, [None, odd, data])
+        array.validate(full=True)
+        assert read_geometries(array).x.tolist() == [1.0, 3.0][:count]

@@ -128,9 +128,11 @@ def keep_readable(array: pa.Array) -> pa.Array:
 
 def _find_points(array: pa.Array, x: NDArray[np.float64], y: NDArray[np.float64]) -> Mask:
     """Find the rows that are little-endian points, and write down their coordinates."""
+    if not len(array):
+        return np.zeros(0, bool)
     wide = pa.types.is_large_binary(array.type)
-    offsets = np.frombuffer(array.buffers()[1], np.int64 if wide else np.int32)
-    offsets = offsets[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    kind, end = np.int64 if wide else np.int32, array.offset + len(array) + 1
+    offsets = np.frombuffer(array.buffers()[1], kind, end)[array.offset :].astype(np.int64)
     is_point = (np.diff(offsets) == _POINT_BYTES) & array.is_valid().to_numpy(zero_copy_only=False)
     if not is_point.any():
         return np.asarray(is_point, bool)
