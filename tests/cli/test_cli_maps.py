@@ -65,7 +65,7 @@ def test_of_too_many_pairs_some_are_kept_of_everyone_and_all_are_counted(
 ) -> None:
     kept = len({event for event, _ in city_pairs}) + 12
     monkeypatch.setattr(drawing, "PAIRS_MAX", kept // 2)
-    sketch = drawing.MapSketch(PairCounts(12))
+    sketch = drawing.MapSketch(PairCounts(12), {})
     for event, zone in city_pairs:
         sketch.add_pairs(np.array([event]), np.array([int(zone[-2:])]))
     assert len(sketch._pairs) <= kept
@@ -85,6 +85,18 @@ def test_the_pointer_shows_attributes_of_events_and_what_a_subscription_wants(
     zones = {shape.label: shape.attributes["wants"] for shape in read_shapes(data, "subscription")}
     assert zones["zone-00"] == "S_INTERSECTS(geometry, POLYGON(…)) AND (speed > 50)"
     assert zones["zone-01"] == "S_INTERSECTS(geometry, POLYGON(…))"
+
+
+def test_the_pointer_shows_what_is_kept_of_a_subscription(city: Path, tmp_path: Path) -> None:
+    zones = geopandas.read_parquet(city / "zones.parquet")
+    zones["name"] = [f"the {id_}" for id_ in zones.id]
+    zones.sample(frac=1, random_state=1).to_parquet(tmp_path / "named.parquet")
+    args = ["match", str(tmp_path / "named.parquet"), str(city / "positions.parquet")]
+    out = ["-o", str(tmp_path / "pairs.csv"), "--keep", "subscription.name"]
+    assert main([*args, *out, "--map", str(tmp_path / "map.html")]) == 0
+    shapes = read_shapes(read_page(tmp_path / "map.html"), "subscription")
+    assert {s.label: s.attributes["name"] for s in shapes} == {z: f"the {z}" for z in zones.id}
+    assert all("subscriber" not in shape.attributes for shape in shapes)
 
 
 def test_of_many_columns_those_that_constraints_read_are_shown_first(

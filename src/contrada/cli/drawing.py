@@ -43,9 +43,9 @@ class MapSketch:
     Events go by their row, subscriptions by their rank in the order of ids.
     """
 
-    def __init__(self, counts: PairCounts) -> None:
-        """Draw what is counted elsewhere."""
-        self._counts = counts
+    def __init__(self, counts: PairCounts, kept: Mapping[str, Sequence[str]]) -> None:
+        """Draw what is counted elsewhere; `kept` has texts of the subscriptions by rank."""
+        self._counts, self._kept = counts, kept
         self._pairs = np.zeros((0, 2), np.int64)
         self._mended: dict[int, BaseGeometry | None] = {}
 
@@ -79,7 +79,7 @@ class MapSketch:
         is_page = Path(path).suffix.lower() == ".html"
         events = reader.read(self._counts, summary["events"], self._mended, with_attributes=is_page)
         layers = [
-            layer_of(subscriptions, self._counts.subscriptions),
+            layer_of(subscriptions, self._counts.subscriptions, self._kept),
             Layer(
                 "events",
                 events.geometries,

@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from contrada.cli.drawn_events import as_text
 from contrada.language.values import is_number
 from contrada.language.write import to_text
 from contrada.model.expression import (
@@ -29,9 +30,18 @@ from contrada.showing import brief_text
 _TEXT_LENGTH_MAX = 200
 
 
-def layer_of(subscriptions: Sequence[Subscription], partner_counts: NDArray[np.int64]) -> Layer:
-    """Make the layer of subscriptions, with the number of partners of each."""
-    subscribers = Texts(subscriptions, lambda s: "" if s.subscriber is None else str(s.subscriber))
+def layer_of(
+    subscriptions: Sequence[Subscription],
+    partner_counts: NDArray[np.int64],
+    kept: Mapping[str, Sequence[str]],
+) -> Layer:
+    """Make the layer of subscriptions, with the number of partners of each and what is kept."""
+    attributes: dict[str, Sequence[str]] = {
+        **kept,
+        "wants": Texts(subscriptions, lambda s: write_briefly(s.predicate.expression)),
+    }
+    if any(s.subscriber is not None for s in subscriptions):
+        attributes["subscriber"] = Texts(subscriptions, lambda s: as_text(s.subscriber))
     return Layer(
         "subscriptions",
         as_array([find_shape(s.predicate.expression) for s in subscriptions]),
@@ -39,27 +49,22 @@ def layer_of(subscriptions: Sequence[Subscription], partner_counts: NDArray[np.i
         partner_counts > 0,
         "subscription",
         partner_counts=partner_counts,
-        attributes={
-            "wants": Texts(subscriptions, lambda s: write_briefly(s.predicate.expression)),
-            "subscriber": subscribers,
-        },
+        attributes=attributes,
     )
 
 
 class Texts(Sequence[str]):
-    """Texts of subscriptions, written when they are asked for: a map shows some of many."""
+    """Texts of things, written when they are asked for: a map shows some of many."""
 
-    def __init__(
-        self, subscriptions: Sequence[Subscription], write: Callable[[Subscription], str]
-    ) -> None:
+    def __init__(self, things: Sequence[Any], write: Callable[[Any], str]) -> None:
         """Know how to write the text of one."""
-        self._subscriptions, self._write = subscriptions, write
+        self._things, self._write = things, write
 
     def __len__(self) -> int:
-        return len(self._subscriptions)
+        return len(self._things)
 
     def __getitem__(self, place: Any) -> Any:
-        return self._write(self._subscriptions[place])
+        return self._write(self._things[place])
 
 
 def find_shape(expression: Expression) -> BaseGeometry | None:

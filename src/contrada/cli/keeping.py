@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from contrada.cli.drawn_events import as_text
+from contrada.cli.drawn_subscriptions import Texts
 from contrada.cli.outputs import STDOUT, primary_geometry, wants_geometry
 from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput, Remedy
@@ -151,6 +153,12 @@ class Keeping:
             return iter([pairs])
         return put_beside(pairs, [events, (self._subscriptions.side, ranks)], schema)
 
+    def describe_subscriptions(self) -> dict[str, Sequence[str]]:
+        """Texts of what is kept of the subscriptions, by rank, but for geometries."""
+        columns = self._subscriptions.side.columns
+        names = [name for name in columns if name not in self.geometries]
+        return {name.removeprefix(_SUBSCRIPTION): Texts(columns[name], _write) for name in names}
+
     def ranks_of(self, subscriptions: pa.Array) -> NDArray[np.int64]:
         """Find the ranks of subscriptions by their ids; zeros where nobody will ask."""
         if not self._subscriptions.fields:
@@ -202,6 +210,10 @@ class _SubscriptionKeeping:
         if name in self.geometries:
             return as_wkb(array, repair=repair)
         return array.cast(decoded_type(array.type))
+
+
+def _write(value: pa.Scalar) -> str:
+    return as_text(value.as_py())
 
 
 def _widen(array: pa.Array) -> pa.Array:

@@ -247,7 +247,7 @@ def match_here(options: argparse.Namespace) -> Report:
     keeping = Keeping(options, run_)
     schema = keeping.schema(plain_schema(run_.schema))
     counts = PairCounts(len(matcher))
-    sketch = MapSketch(counts) if options.map else None
+    sketch = MapSketch(counts, keeping.describe_subscriptions()) if options.map else None
     with ExitStack() as stack:
         crs = rows.crs or matcher.crs
         write = open_answer(stack, options.output, schema, crs, keeping.geometries)

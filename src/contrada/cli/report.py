@@ -40,9 +40,9 @@ class Report:
             },
             "seconds": f"{self.seconds:.1f}",
         }
-        width = max(map(len, rows))
+        files = {name.replace("_", " "): path for name, path in self.files.items()}
+        width = max(map(len, [*rows, *files]))
         value_width = max(map(len, rows.values()))
         lines = [f"{name:<{width}}  {value:>{value_width}}" for name, value in rows.items()]
-        files = {name.replace("_", " "): path for name, path in self.files.items()}
         lines += [f"{name:<{width}}  {path}" for name, path in files.items()]
         return "\n".join(lines)

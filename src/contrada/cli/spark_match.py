@@ -157,7 +157,7 @@ def _collect(
 ) -> None:
     """Write the answer of Spark to the files that were asked for, and count it."""
     counts = PairCounts(len(matcher))
-    sketch = MapSketch(counts) if options.map else None
+    sketch = MapSketch(counts, keeping.describe_subscriptions()) if options.map else None
     is_counted = bool(options.counts)
     pairs = plain_schema(run.schema)
     ids = pa.array(matcher.freeze().ids, pairs.field("subscription").type)

@@ -24,7 +24,7 @@ _STRAYS_MAX = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The boxes on which a map opens, and how many matched shapes lie outside of their extent."""
+    """The boxes on which a map opens, and how many matched shapes lie partly outside of them."""
 
     boxes: NDArray[np.float64]
     matched_outside: int
@@ -44,7 +44,7 @@ def choose_opening(
     parts, owners = single_parts(np.concatenate([np.empty(0, object), *chosen]))
     boxes = shapely.bounds(parts).reshape(-1, 4)
     kept = _without_strays(boxes, owners)
-    strays = len(np.setdiff1d(owners, owners[kept])) if chosen is found else 0
+    strays = len(np.unique(owners[~kept])) if chosen is found else 0
     return Opening(boxes[kept], strays)
 
 
