@@ -291,8 +291,8 @@ def test_a_test_of_a_test_is_refused_with_its_place(text: str, position: int) ->
     with pytest.raises(InvalidInput) as caught:
         read(text)
     assert str(caught.value) == (
-        f'a test of a test at character {position}, near "{text[position:][:24]}"; '
-        "for a < b < c write a < b AND b < c, or put the inner test in parentheses"
+        f'a comparison cannot be chained at character {position}, near "{text[position:][:24]}"; '
+        "for a < b < c write a < b AND b < c, or put the inner comparison in parentheses"
     )
 
 

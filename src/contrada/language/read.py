@@ -51,8 +51,8 @@ def read_text(text: str) -> Expression:
         trees.append(_unmask(tree, masked.atoms, trees))
     if masked.chained_at is not None:
         raise InvalidInput(
-            f"a test of a test {_near(text, masked.chained_at)}; "
-            "for a < b < c write a < b AND b < c, or put the inner test in parentheses"
+            f"a comparison cannot be chained {_near(text, masked.chained_at)}; "
+            "for a < b < c write a < b AND b < c, or put the inner comparison in parentheses"
         )
     return read_predicate(Place(trees[-1], "$", text))
 
