@@ -126,8 +126,8 @@ def test_nothing_is_set_aside_where_the_run_fails_later(
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["--quarantine-subscriptions", "zones.csv"], "is the input zones.csv as well"),
-        (["--quarantine-subscriptions", "a.csv", "-o", "a.csv"], "is --output as well"),
+        (["--quarantine-subscriptions", "zones.csv"], "is also the input zones.csv"),
+        (["--quarantine-subscriptions", "a.csv", "-o", "a.csv"], "is also --output"),
         (["--quarantine-subscriptions", "bad.txt"], "unknown suffix"),
         (["--id", "code"], "--id COLUMN"),
         (["--event-id", "code", "--quarantine-subscriptions", "b.csv"], "--event-id COLUMN"),

@@ -67,13 +67,13 @@ def test_a_folder_of_subscriptions_is_not_written_over_either(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["match", "flat", "zones.csv", "-o", "flat/part-0.parquet"]) == 2
-    assert "is the input flat/part-0.parquet as well" in capsys.readouterr().err
+    assert "is also the input flat/part-0.parquet" in capsys.readouterr().err
 
 
 def test_a_map_is_not_a_link_to_an_input(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "map.html").symlink_to(folder / "zones.csv")
     assert main(["match", "zones.csv", "flat", "--map", "map.html"]) == 2
-    assert "--map map.html: is the input zones.csv as well" in capsys.readouterr().err
+    assert "--map map.html is also the input zones.csv" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("path", ["flat/pairs.csv", "flat/_pairs.parquet", "events/pairs.parquet"])
@@ -90,4 +90,4 @@ def test_two_outputs_are_not_one_file_by_a_hard_link(
     (folder / "a.csv").write_text("from another day")
     os.link(folder / "a.csv", folder / "b.csv")
     assert main(["match", "zones.csv", "flat", "-o", "a.csv", "--quarantine", "b.csv"]) == 2
-    assert "--quarantine b.csv: is --output as well" in capsys.readouterr().err
+    assert "--quarantine b.csv is also --output" in capsys.readouterr().err

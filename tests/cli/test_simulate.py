@@ -193,7 +193,7 @@ def test_a_run_that_fails_is_drawn_too(tmp_path: Path) -> None:
         (["--dump", "no/run.json"], "--dump no/run.json: there is no folder no"),
         (["--dump", "."], "--dump .: is a folder"),
         (["--animate", "run.gif"], "--animate run.gif: must end in .html or .png"),
-        (["--animate", "a.html", "--dump", "./a.html"], "--animate a.html: is --dump as well"),
+        (["--animate", "a.html", "--dump", "./a.html"], "--animate a.html is also --dump"),
         (["--animate", "a.html", "--peers", "6000"], "--peers is 6000"),
     ],
 )
