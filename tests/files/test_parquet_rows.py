@@ -10,7 +10,7 @@ import pytest
 import shapely
 
 from contrada.errors import InvalidInput
-from contrada.files import Rows, read_rows
+from contrada.files import Rows, parquet, read_rows
 
 LAYERS = Path(__file__).parents[3] / "shared" / "data"
 POINT = shapely.to_wkb(shapely.Point(1, 2))
@@ -95,6 +95,34 @@ def test_parts_with_other_columns_are_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"n": ["x"]}), tmp_path / "b.parquet")
     with pytest.raises(InvalidInput, match=r"b\.parquet has other columns than a\.parquet: n: int"):
         read_rows(tmp_path)
+
+
+def test_parts_in_other_coordinate_systems_are_refused(tmp_path: Path) -> None:
+    points = geopandas.GeoDataFrame(geometry=[shapely.Point(1, 2)], crs="EPSG:4326")
+    points.to_parquet(tmp_path / "a.parquet")
+    points.set_crs("OGC:CRS84", allow_override=True).to_parquet(tmp_path / "b.parquet")
+    assert read_rows(tmp_path).count == 2, "the order of axes makes no difference"
+    points.to_crs("EPSG:3857").to_parquet(tmp_path / "c.parquet")
+    with pytest.raises(InvalidInput, match=r"c\.parquet is in EPSG:3857, a\.parquet in EPSG:4326"):
+        read_rows(tmp_path)
+    points.set_crs(None, allow_override=True).to_parquet(tmp_path / "c.parquet")
+    with pytest.raises(InvalidInput, match=r"c\.parquet is in no stated coordinate system"):
+        read_rows(tmp_path)
+    both = points.assign(other=points.geometry).set_geometry("other")
+    both.to_parquet(tmp_path / "c.parquet")
+    points.assign(other=points.to_wkb().geometry).to_parquet(tmp_path / "a.parquet")
+    (tmp_path / "b.parquet").unlink()
+    with pytest.raises(InvalidInput, match=r"c\.parquet has geometries in other, geometry"):
+        read_rows(tmp_path)
+
+
+def test_footers_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pq.write_table(pa.table({"a": [1, 2], "b": [3, 4]}), tmp_path / "a.parquet")
+    rows = read_rows(tmp_path / "a.parquet")
+    opened: list[Path] = []
+    monkeypatch.setattr(parquet, "_read_footers", lambda *_: opened.append(tmp_path))
+    assert [b.to_pydict() for b in rows.narrowed(["b"]).batches()] == [{"b": [3, 4]}]
+    assert not opened
 
 
 def test_a_folder_and_a_file_that_state_the_same_column_are_refused(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from contrada.deferred import parquet as pq
 from contrada.errors import InvalidInput
 from contrada.files.arrow import lay_out
 from contrada.files.arrow_types import check_names
+from contrada.files.crs import is_same_crs
 from contrada.files.rows import Rows
+from contrada.showing import listed
 
 SUFFIXES = (".parquet", ".geoparquet")
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -36,20 +38,37 @@ def read_parquet(path: Path, name: str, *, batch_rows: int, columns: Sequence[st
                 f'{name}: column "{field.name}" is both in files and in folder names'
             )
         schema = schema.append(field)
-    layout = lay_out(schema, columns, name)
-    wanted = [column for column in layout.schema.names if column not in partition.names]
-    stated = [field for field in partition if field.name in layout.schema.names]
+    table = _Table(name, parts, partition, schema, count, batch_rows)
+    return _read_columns(table, columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """What the footers of all parts say; they are read once."""
+
+    name: str
+    parts: list[Part]
+    partition: pa.Schema
+    schema: pa.Schema
+    count: int
+    batch_rows: int
+
+
+def _read_columns(table: _Table, columns: Sequence[str] | None) -> Rows:
+    layout = lay_out(table.schema, columns, table.name)
+    wanted = [column for column in layout.schema.names if column not in table.partition.names]
+    stated = [field for field in table.partition if field.name in layout.schema.names]
 
     def read_parts() -> Iterator[pa.RecordBatch]:
-        for part in parts:
-            for batch in _read_part(part, wanted, batch_rows):
+        for part in table.parts:
+            for batch in _read_part(part, wanted, table.batch_rows):
                 yield layout.arrange(_with_partition(batch, part, stated))
 
     def narrow(names: Sequence[str], _: Set[str]) -> Rows:
-        return read_parquet(path, name, batch_rows=batch_rows, columns=names)
+        return _read_columns(table, names)
 
-    facts = (name, layout.schema, layout.geometry_columns, layout.crs, count)
-    return Rows(*facts, batch_rows, read_parts, narrow)
+    facts = (table.name, layout.schema, layout.geometry_columns, layout.crs, table.count)
+    return Rows(*facts, table.batch_rows, read_parts, narrow)
 
 
 def _find_parts(path: Path, name: str) -> list[Part]:
@@ -127,9 +146,34 @@ def _read_footers(parts: list[Part], name: str) -> tuple[pa.Schema, int]:
                 f"{name}: {part.path.name} has other columns than {parts[0].path.name}: "
                 f"{_differences(part_schema, schema)}"
             )
+        _check_geometries(part_schema, schema, part, parts, name)
         count += part_count
     assert schema is not None
     return schema, count
+
+
+def _check_geometries(
+    own: pa.Schema, first: pa.Schema, part: Part, parts: list[Part], name: str
+) -> None:
+    """Refuse a part whose geometries are in another coordinate system, or other columns."""
+    if own.metadata == first.metadata:
+        return
+    ours, theirs = lay_out(own, None, _place(part, parts, name)), lay_out(first, None, name)
+    place = f"{name}: {part.path.name}"
+    if ours.geometry_columns != theirs.geometry_columns:
+        raise InvalidInput(
+            f"{place} has geometries in {listed(ours.geometry_columns) or 'no column'}, "
+            f"{parts[0].path.name} in {listed(theirs.geometry_columns) or 'none'}"
+        )
+    systems = [layout.crs or "no stated coordinate system" for layout in (ours, theirs)]
+    is_same = ours.crs == theirs.crs or (
+        ours.crs is not None and theirs.crs is not None and is_same_crs(ours.crs, theirs.crs)
+    )
+    if not is_same:
+        raise InvalidInput(
+            f"{place} is in {systems[0]:.60}, {parts[0].path.name} in {systems[1]:.60}; "
+            "reproject one of them"
+        )
 
 
 def _place(part: Part, parts: list[Part], name: str) -> str:
