@@ -200,10 +200,9 @@ def test_a_number_beyond_all_doubles_is_refused_when_saving(path: Path) -> None:
     matcher.add("a", "n > 1")
     matcher.save(path)
     digest = read_digest(path)
-    for digits in (300, 4_000):
-        matcher.add("b", f"n > {' * '.join(['9' * 300] * (digits // 150))}", replace=True)
-        with pytest.raises(InvalidInput, match="subscription 'b' cannot be saved: "):
-            matcher.save(path)
+    matcher.add("b", f"n > {2**1023} + {2**1023 - 1}", replace=True)
+    with pytest.raises(InvalidInput, match="subscription 'b' cannot be saved: "):
+        matcher.save(path)
     assert read_digest(path) == digest
     matcher.add("b", f"s = '{'9' * 400}'", replace=True)
     reopen(matcher, path)
