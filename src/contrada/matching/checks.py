@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from contrada.language import is_satisfied
-from contrada.matching.columns import EventBatch, Mask, Rows
+from contrada.matching.columns import EventBatch, Mask, OneEvent, Rows
 from contrada.matching.space import make_shapes, pairs_related
 from contrada.matching.table import Ids
 from contrada.model.event import Event
@@ -31,10 +31,13 @@ from contrada.model.subscription import Constraint
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 
 
+AskedEvents = EventBatch | OneEvent
+
+
 class Check(Protocol):
     """All constraints of one kind, numbered from 0."""
 
-    def holds(self, batch: EventBatch, rows: Rows, ids: Ids) -> Mask:
+    def holds(self, batch: AskedEvents, rows: Rows, ids: Ids) -> Mask:
         """Tell for each pair whether the row satisfies the constraint."""
 
 
@@ -55,7 +58,7 @@ class Checks:
             self._check_of[members] = number
             self._id_of[members] = np.arange(len(members))
 
-    def holds(self, batch: EventBatch, rows: Rows, constraints: Ids) -> Mask:
+    def holds(self, batch: AskedEvents, rows: Rows, constraints: Ids) -> Mask:
         """Tell for each pair of row and constraint whether it is satisfied."""
         result = np.zeros(len(rows), bool)
         checks = self._check_of[constraints]
@@ -119,7 +122,7 @@ class _RowCheck:
     def __init__(self, constraints: list[Constraint]) -> None:
         self._constraints = constraints
 
-    def holds(self, batch: EventBatch, rows: Rows, ids: Ids) -> Mask:
+    def holds(self, batch: AskedEvents, rows: Rows, ids: Ids) -> Mask:
         events: dict[int, Event] = {}
         result = np.zeros(len(rows), bool)
         for i, (row, id_) in enumerate(zip(rows.tolist(), ids.tolist(), strict=True)):
@@ -137,7 +140,7 @@ class _ValueCheck:
         self._constraints = constraints
         self._by_row = _RowCheck(constraints)
 
-    def holds(self, batch: EventBatch, rows: Rows, ids: Ids) -> Mask:
+    def holds(self, batch: AskedEvents, rows: Rows, ids: Ids) -> Mask:
         codes = batch.codes(self._name)
         if codes is None:
             return self._by_row.holds(batch, rows, ids)
@@ -157,12 +160,12 @@ class _RangeCheck:
     def __init__(self, name: str, constraints: list[Constraint]) -> None:
         self._name = name
         self._by_value = _ValueCheck(name, constraints)
-        bounds = [_bounds(constraint) for constraint in constraints]
+        bounds = [range_of(constraint) for constraint in constraints]
         self._outside = np.array([b[0] for b in bounds])
         self._whole = np.array([b[1] for b in bounds], np.int64).reshape(-1, 2)
         self._real = np.array([b[2] for b in bounds], np.float64).reshape(-1, 2)
 
-    def holds(self, batch: EventBatch, rows: Rows, ids: Ids) -> Mask:
+    def holds(self, batch: AskedEvents, rows: Rows, ids: Ids) -> Mask:
         numbers = batch.numbers(self._name)
         if numbers is None:
             return self._by_value.holds(batch, rows, ids)
@@ -176,7 +179,19 @@ class _RangeCheck:
         return np.asarray((within ^ self._outside[ids]) & is_valid[rows], bool)
 
 
-def _bounds(constraint: Constraint) -> tuple[bool, tuple[int, int], tuple[float, float]]:
+def is_vectorised(constraint: Constraint) -> bool:
+    """Tell whether many constraints of its kind are checked at once, for a single event too."""
+    kind = _kind(constraint)
+    return isinstance(kind, tuple) and kind[0] in {"range", "spatial"}
+
+
+def is_range(constraint: Constraint) -> bool:
+    """Tell whether a constraint compares an attribute with a finite number."""
+    kind = _kind(constraint)
+    return isinstance(kind, tuple) and kind[0] == "range"
+
+
+def range_of(constraint: Constraint) -> tuple[bool, tuple[int, int], tuple[float, float]]:
     """Write `value op bound` as (is the range excluded, range of int64, range of doubles)."""
     test = constraint.test
     assert isinstance(test, Comparison) and isinstance(test.right, Literal)
@@ -240,7 +255,7 @@ class _SpatialCheck:
         assert isinstance(tests[0], Spatial)
         self._relation = tests[0].relation
 
-    def holds(self, batch: EventBatch, rows: Rows, ids: Ids) -> Mask:
+    def holds(self, batch: AskedEvents, rows: Rows, ids: Ids) -> Mask:
         column = batch.geometry(self._name)
         order = np.argsort(ids, kind="stable")
         holds, known = pairs_related(self._relation, column, rows[order], self._shapes, ids[order])

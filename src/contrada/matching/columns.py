@@ -17,6 +17,7 @@ from contrada.model.event import Event
 from contrada.model.geometry import (
     Fault,
     Geometries,
+    as_array,
     find_faults,
     read_geometry,
     tidy,
@@ -279,10 +280,10 @@ class EventBatch:
     def codes(self, name: str) -> Codes | None:
         """Give a column by its distinct values; None where they cannot be told apart quickly."""
         if name not in self._codes:
-            self._codes[name] = self._null if self._lacks(name) else _as_codes(self.column(name))
+            self._codes[name] = self._null if self.lacks(name) else _as_codes(self.column(name))
         return self._codes[name]
 
-    def _lacks(self, name: str) -> bool:
+    def lacks(self, name: str) -> bool:
         """Tell whether no row can have an attribute: no column has its name or begins its path."""
         return not any(name == column or name.startswith(f"{column}.") for column in self._columns)
 
@@ -298,6 +299,38 @@ class EventBatch:
     def names(self) -> Collection[str]:
         """List the names of the columns."""
         return self._columns.keys()
+
+
+class OneEvent:
+    """A single event, asked as if it were a batch of one row."""
+
+    length = 1
+
+    def __init__(self, event: Event) -> None:
+        """Wrap an event."""
+        self._event = event
+
+    def geometry(self, name: str) -> GeometryColumn:
+        """Give a geometry as a column."""
+        return GeometryColumn.of(as_array([self._event.geometry(name)]))
+
+    def numbers(self, name: str) -> tuple[NDArray[Any], Mask] | None:
+        """Give a number as a column; None where it is none, or an integer beyond 64 bits."""
+        value = self._event.value(name)
+        is_whole = type(value) is int and -(2**63) <= value < 2**63
+        if not is_whole and type(value) is not float:
+            return None
+        values = np.array([value], np.int64 if is_whole else np.float64)
+        return values, ~np.isnan(values)
+
+    def codes(self, name: str) -> Codes | None:
+        """Give a value as the only one of a column."""
+        value = self._event.value(name)
+        return Codes(np.array([-1 if value is None else 0]), [value])
+
+    def row(self, row: int) -> Event:  # noqa: ARG002
+        """Give the event itself."""
+        return self._event
 
 
 class _Row(Mapping[str, Any]):

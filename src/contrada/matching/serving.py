@@ -16,6 +16,7 @@ from contrada.matching.indexes.presence import PresenceIndex
 from contrada.matching.indexes.ranges import RangeIndex
 from contrada.matching.indexes.space import ExactEvaluator, SpaceIndex
 from contrada.matching.strtree import describe_anchor, find_anchor
+from contrada.matching.value_anchors import describe_value_anchor, find_value_anchor
 from contrada.model.subscription import Constraint, Filter
 
 Describe = Callable[[Filter], list[str]]
@@ -38,8 +39,13 @@ def describe_scanned(filter_: Filter) -> list[str]:
 def describe_anchored(filter_: Filter) -> list[str]:
     """Say what `strtree` does: one constraint is found, the others are checked."""
     anchor = find_anchor(filter_)
+    if anchor is not None:
+        found = describe_anchor(anchor)
+    else:
+        anchor = find_value_anchor(filter_)
+        found = None if anchor is None else describe_value_anchor(anchor)
     return [
-        (describe_anchor(constraint) if constraint is anchor else None) or describe(constraint)
+        (found if constraint is anchor else None) or describe(constraint)
         for constraint in filter_.constraints
     ]
 

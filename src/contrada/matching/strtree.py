@@ -1,12 +1,12 @@
 """The engine `strtree`: the best that plain Shapely can do.
 
 Each filter is found through one positive spatial constraint, its anchor: equal anchors are stored
-once, in an STRtree (see `anchor_trees`). The other constraints of a filter are checked
-on what the trees leave. Filters without an anchor (attributes only, `disjoint`, NOT) are checked
-on every event.
+once, in an STRtree (see `anchor_trees`). Without one, a filter is found through a value, in batches
+(see `value_anchors`). The other constraints of a filter are checked on what is found. Filters
+without any anchor (`disjoint`, NOT) are checked on every event.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from math import inf
 
 import numpy as np
@@ -15,14 +15,18 @@ from shapely.geometry.base import BaseGeometry
 from contrada.language import is_satisfied
 from contrada.language.distance import reach
 from contrada.matching.anchor_trees import DISTANCE, AnchorTree, make_trees
-from contrada.matching.checks import Checks
-from contrada.matching.columns import EventBatch, GeometryColumn, Rows
+from contrada.matching.checks import AskedEvents, Checks, is_vectorised
+from contrada.matching.columns import EventBatch, GeometryColumn, Mask, OneEvent, Rows
 from contrada.matching.engine import Index
 from contrada.matching.table import FilterTable, Ids, expand, group_by, make_table
+from contrada.matching.value_anchors import ValueAnchors, make_value_anchors, rank_value_anchor
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
 from contrada.model.geometry import as_array
 from contrada.model.subscription import Constraint, Filter, Subscription
+
+_FEW = 16  # so few filters are evaluated one by one for an event
+_PAIRS_AT_ONCE = 1_000_000
 
 
 class StrtreeIndex:
@@ -33,12 +37,20 @@ class StrtreeIndex:
         self._table = make_table(subscriptions)
         self._sizes = self._table.sizes()
         self._has_one_each = len(self._table.owner) == len(np.unique(self._table.owner))
-        anchors = _choose_anchors(self._table)
-        self._anchor_of = anchors
-        self._unanchored = np.flatnonzero(anchors < 0)
-        self._filters, self._filter_starts = group_by(anchors, len(self._table.constraints))
-        self._trees = make_trees(self._table.constraints, np.unique(anchors[anchors >= 0]))
-        self._checks = Checks(self._table.constraints)
+        constraints = self._table.constraints
+        anchors = _choose_anchors(self._table, constraints, _box_size)
+        self._treeless = np.flatnonzero(anchors < 0)
+        self._trees = make_trees(constraints, np.unique(anchors[anchors >= 0]))
+        by_value = _choose_anchors(self._table, constraints, rank_value_anchor, self._treeless)
+        self._values = make_value_anchors(constraints, np.unique(by_value[by_value >= 0]))
+        self._anchor_of = np.where(anchors < 0, by_value, anchors)
+        self._unanchored = np.flatnonzero(self._anchor_of < 0)
+        self._filters, self._filter_starts = group_by(self._anchor_of, len(constraints))
+        self._checks = Checks(constraints)
+        self._is_quick = np.array([is_vectorised(c) for c in constraints], bool)
+        slow = np.flatnonzero(~self._is_quick[self._table.members])
+        self._are_quick = np.ones(len(self._table.owner), bool)
+        self._are_quick[np.searchsorted(self._table.starts, slow, "right") - 1] = False
 
     def find(self, event: Event, groups: Ids) -> Ids:
         """Find the filters whose anchor holds, then check their other constraints."""
@@ -51,17 +63,33 @@ class StrtreeIndex:
             _, hits = tree.find(GeometryColumn.of(as_array([geometry])))
             known.update(dict.fromkeys(hits.tolist(), True))
         candidates = [self._filters_of(anchor) for anchor in known]
-        for filter_ in np.concatenate([self._unanchored, *candidates]).tolist():
+        treeless = self._treeless
+        if len(treeless) > _FEW:
+            satisfied, treeless = self._check_treeless(event, groups)
+            found = dict(zip(groups[satisfied].tolist(), satisfied.tolist(), strict=True))
+        for filter_ in np.concatenate([treeless, *candidates]).tolist():
             position = int(self._table.owner[filter_])
             group = int(groups[position])
             if group >= 0 and group not in found and self._is_satisfied(filter_, event, known):
                 found[group] = position
         return np.array(list(found.values()), np.int64)
 
+    def _check_treeless(self, event: Event, groups: Ids) -> tuple[Ids, Ids]:
+        """Check filters that are in no tree, as far as that can be done for all at once.
+
+        Gives the positions that are satisfied, and the filters of which something is left to check.
+        """
+        filters = self._treeless[groups[self._table.owner[self._treeless]] >= 0]
+        rows = np.zeros(len(filters), np.int64)
+        _, filters = self._check(OneEvent(event), rows, filters, self._is_quick)
+        is_done = self._are_quick[filters]
+        return self._table.owner[filters[is_done]], filters[~is_done]
+
     def match_batch(self, batch: EventBatch) -> tuple[Rows, Ids]:
         """Match all rows at once, tree by tree and constraint by constraint."""
         found = [self._match_tree(tree, batch) for tree in self._trees]
-        found += [self._match_unanchored(f, batch) for f in self._unanchored.tolist()]
+        found += [pairs for anchors in self._values for pairs in self._match_values(anchors, batch)]
+        found += self._match_everywhere(self._unanchored, batch)
         rows = np.concatenate([f[0] for f in found]) if found else np.zeros(0, np.int64)
         filters = np.concatenate([f[1] for f in found]) if found else np.zeros(0, np.int64)
         positions = self._table.owner[filters]
@@ -75,8 +103,8 @@ class StrtreeIndex:
         return self
 
     def breadth(self) -> int:
-        """Count the filters without an anchor."""
-        return len(self._unanchored)
+        """Count the filters that are in no tree."""
+        return len(self._treeless)
 
     def stats(self) -> dict[str, int]:
         """Count filters, distinct constraints, trees, and filters that every event visits."""
@@ -84,7 +112,7 @@ class StrtreeIndex:
             "filters": len(self._table.owner),
             "constraints": len(self._table.constraints),
             "trees": len(self._trees),
-            "unanchored": len(self._unanchored),
+            "unanchored": len(self._treeless),
         }
 
     def _filters_of(self, anchor: int) -> Ids:
@@ -100,23 +128,55 @@ class StrtreeIndex:
 
     def _match_tree(self, tree: AnchorTree, batch: EventBatch) -> tuple[Rows, Ids]:
         rows, anchors = tree.find(batch.geometry(tree.attribute))
+        return self._check_found(batch, rows, anchors)
+
+    def _match_values(self, anchors: ValueAnchors, batch: EventBatch) -> list[tuple[Rows, Ids]]:
+        found = anchors.find(batch)
+        if found is not None:
+            return [self._check_found(batch, *found)]
+        _, places = expand(self._filter_starts, anchors.numbers)
+        return self._match_everywhere(self._filters[places], batch)
+
+    def _match_everywhere(self, filters: Ids, batch: EventBatch) -> list[tuple[Rows, Ids]]:
+        """Check filters on all rows, so many pairs at a time as memory allows."""
+        found = []
+        rows = np.arange(batch.length, dtype=np.int64)
+        step = max(1, _PAIRS_AT_ONCE // max(1, batch.length))
+        for start in range(0, len(filters), step):
+            part = filters[start : start + step]
+            pairs = np.tile(rows, len(part)), np.repeat(part, batch.length)
+            found.append(self._check(batch, *pairs))
+        return found
+
+    def _check_found(self, batch: EventBatch, rows: Rows, anchors: Ids) -> tuple[Rows, Ids]:
+        """Check the filters of anchors that hold: all but the anchor."""
         which, places = expand(self._filter_starts, anchors)
         filters = self._filters[places]
-        return self._check_rest(batch, rows[which], filters)
+        return self._check(batch, rows[which], filters, is_found=True)
 
-    def _match_unanchored(self, filter_: int, batch: EventBatch) -> tuple[Rows, Ids]:
-        rows = np.arange(batch.length, dtype=np.int64)
-        return self._check_rest(batch, rows, np.full(batch.length, filter_, np.int64))
+    def _check(
+        self,
+        batch: AskedEvents,
+        rows: Rows,
+        filters: Ids,
+        wanted: Mask | None = None,
+        *,
+        is_found: bool = False,
+    ) -> tuple[Rows, Ids]:
+        """Drop the pairs that fail a constraint, or one of those wanted, one at a time.
 
-    def _check_rest(self, batch: EventBatch, rows: Rows, filters: Ids) -> tuple[Rows, Ids]:
-        """Drop the pairs that fail a constraint other than the anchor, one constraint at a time."""
+        Where the filters are found their anchors hold.
+        """
         step = 0
         pending = np.arange(len(rows), dtype=np.int64)
         alive = np.ones(len(rows), bool)
         while (pending := pending[(self._sizes[filters[pending]] > step) & alive[pending]]).size:
             chosen = filters[pending]
             constraints = self._table.members[self._table.starts[chosen] + step]
-            to_check = np.flatnonzero(constraints != self._anchor_of[chosen])
+            is_open = np.ones(len(chosen), bool) if wanted is None else wanted[constraints]
+            if is_found:
+                is_open &= constraints != self._anchor_of[chosen]
+            to_check = np.flatnonzero(is_open)
             at = pending[to_check]
             alive[at] = self._checks.holds(batch, rows[at], constraints[to_check])
             step += 1
@@ -145,15 +205,20 @@ def describe_anchor(constraint: Constraint) -> str | None:
     return f"STRtree of {test.left.name}, {relation}"
 
 
-def _choose_anchors(table: FilterTable) -> Ids:
-    """Give each filter the anchor with the smallest box; -1 where it has none."""
-    sizes = np.array([_box_size(constraint) for constraint in table.constraints] or [np.inf])
+def _choose_anchors(
+    table: FilterTable,
+    constraints: Sequence[Constraint],
+    rank: Callable[[Constraint], float],
+    filters: Iterable[int] | None = None,
+) -> Ids:
+    """Give each of some filters the anchor of the lowest rank; -1 where it has none."""
+    ranks = np.array([rank(constraint) for constraint in constraints] or [np.inf])
     anchors = np.full(len(table.owner), -1, np.int64)
-    for filter_ in range(len(table.owner)):
+    for filter_ in range(len(table.owner)) if filters is None else filters:
         numbers = table.constraints_of(filter_)
         if numbers.size:
-            best = numbers[np.argmin(sizes[numbers])]
-            anchors[filter_] = best if np.isfinite(sizes[best]) else -1
+            best = numbers[np.argmin(ranks[numbers])]
+            anchors[filter_] = best if np.isfinite(ranks[best]) else -1
     return anchors
 
 

@@ -1,0 +1,193 @@
+"""Filters found through a value: sorted numbers, equal texts, or texts of a pattern.
+
+Where a filter has no positive spatial constraint, one of these is its anchor: the rows of a batch
+that satisfy it are found all at once, so that the work follows what is found, not filters times
+rows. Anchors that a batch cannot serve, as its column is of another kind, are checked row by row.
+"""
+
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from contrada.deferred import compute as pc
+from contrada.matching.checks import is_range, range_of
+from contrada.matching.columns import EventBatch, Rows
+from contrada.matching.indexes.patterns import read_shape
+from contrada.matching.table import Ids
+from contrada.model.expression import Attribute, Comparison, Like, Literal
+from contrada.model.subscription import Constraint, Filter
+
+_EQUAL, _PATTERN, _RANGE = 0, 1, 2  # the most selective first
+
+
+class ValueAnchors(Protocol):
+    """Anchors of one kind on one attribute."""
+
+    numbers: Ids
+
+    def find(self, batch: EventBatch) -> tuple[Rows, Ids] | None:
+        """Find the rows that satisfy each anchor, with its number; None where it cannot tell."""
+
+
+def make_value_anchors(constraints: Sequence[Constraint], numbers: Ids) -> list[ValueAnchors]:
+    """Sort the anchors of some numbers by kind and attribute."""
+    kinds: dict[tuple[int, str], list[int]] = {}
+    for number in numbers.tolist():
+        kinds.setdefault(_kind(constraints[number]), []).append(number)
+    return [
+        _MAKERS[kind](name, np.array(members, np.int64), [constraints[m] for m in members])
+        for (kind, name), members in kinds.items()
+    ]
+
+
+def find_value_anchor(filter_: Filter) -> Constraint | None:
+    """Choose the constraint through which a filter without a place is found; None without any."""
+    ranks = [rank_value_anchor(constraint) for constraint in filter_.constraints]
+    best = min(ranks, default=inf)
+    return None if best == inf else filter_.constraints[ranks.index(best)]
+
+
+def rank_value_anchor(constraint: Constraint) -> float:
+    """How well a constraint serves as an anchor, the lowest best; infinite where it is none."""
+    match constraint.test:
+        case Like(Attribute(), Literal(str(pattern))) if not constraint.is_negated:
+            return _PATTERN if read_shape(pattern) is not None else inf
+        case Comparison("=", Attribute(), Literal(str())) if not constraint.is_negated:
+            return _EQUAL
+        case Comparison(operator) if is_range(constraint) and operator != "<>":
+            return _EQUAL + 0.5 if operator == "=" else _RANGE
+    return inf
+
+
+def describe_value_anchor(constraint: Constraint) -> str:
+    """Say how an anchor is found."""
+    kind, name = _kind(constraint)
+    words = {
+        _EQUAL: "values of {} by hash",
+        _PATTERN: "text patterns of {}",
+        _RANGE: "sorted values of {}",
+    }
+    return words[kind].format(name)
+
+
+def _kind(constraint: Constraint) -> tuple[int, str]:
+    match constraint.test:
+        case Like(Attribute(name)):
+            return _PATTERN, name
+        case Comparison(_, Attribute(name), Literal(str())):
+            return _EQUAL, name
+        case Comparison(_, Attribute(name)):
+            return _RANGE, name
+    raise AssertionError(f"{constraint} is no anchor")
+
+
+class _RangeAnchors:
+    """Ranges of numbers: the rows of each lie side by side once they are sorted."""
+
+    def __init__(self, name: str, numbers: Ids, constraints: list[Constraint]) -> None:
+        self.numbers, self._name = numbers, name
+        ranges = [range_of(constraint) for constraint in constraints]
+        self._whole = np.array([whole for _, whole, _ in ranges], np.int64)
+        self._real = np.array([real for _, _, real in ranges], np.float64)
+
+    def find(self, batch: EventBatch) -> tuple[Rows, Ids] | None:
+        if batch.lacks(self._name):
+            return _nothing()
+        column = batch.numbers(self._name)
+        if column is None:
+            return None
+        values, is_valid = column
+        rows = np.flatnonzero(is_valid)
+        rows = rows[np.argsort(values[rows])]
+        ranges: NDArray[np.int64] | NDArray[np.float64] = (
+            self._whole if values.dtype == np.int64 else self._real
+        )
+        starts = np.searchsorted(values[rows], ranges[:, 0], "left")
+        ends = np.searchsorted(values[rows], ranges[:, 1], "right")
+        lengths = np.maximum(ends - starts, 0)
+        which = np.repeat(np.arange(len(lengths)), lengths)
+        places = np.arange(len(which)) - np.repeat(np.cumsum(lengths) - lengths - starts, lengths)
+        return rows[places], self.numbers[which]
+
+
+class _EqualTexts:
+    """Texts that a value must be."""
+
+    def __init__(self, name: str, numbers: Ids, constraints: list[Constraint]) -> None:
+        self.numbers, self._name = numbers, name
+        self._number_of: dict[str, int] = {}
+        for number, constraint in zip(numbers.tolist(), constraints, strict=True):
+            test = constraint.test
+            assert isinstance(test, Comparison) and isinstance(test.right, Literal)
+            assert isinstance(test.right.value, str)
+            self._number_of[test.right.value] = number
+
+    def find(self, batch: EventBatch) -> tuple[Rows, Ids] | None:
+        if batch.lacks(self._name):
+            return _nothing()
+        codes = batch.codes(self._name)
+        if codes is None or not all(isinstance(value, str) for value in codes.values):
+            return None
+        numbers = [self._number_of.get(value, -1) for value in codes.values]
+        number_of_code = np.array([*numbers, -1], np.int64)  # the last for null
+        wanted = number_of_code[codes.codes]
+        rows = np.flatnonzero(wanted >= 0)
+        return rows, wanted[rows]
+
+
+class _Patterns:
+    """Texts that a value must begin with, end with or contain."""
+
+    def __init__(self, name: str, numbers: Ids, constraints: list[Constraint]) -> None:
+        self.numbers, self._name = numbers, name
+        self._shapes = [_shape(constraint) for constraint in constraints]
+
+    def find(self, batch: EventBatch) -> tuple[Rows, Ids] | None:
+        if batch.lacks(self._name):
+            return _nothing()
+        column = batch.column(self._name)
+        is_text = column is not None and (
+            pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        )
+        if not is_text:
+            return None
+        found = [_find_texts(column, *shape) for shape in self._shapes]
+        lengths = [len(rows) for rows in found]
+        return np.concatenate(found), np.repeat(self.numbers, lengths)
+
+
+def _shape(constraint: Constraint) -> tuple[str, str]:
+    test = constraint.test
+    assert isinstance(test, Like) and isinstance(test.pattern, Literal)
+    assert isinstance(test.pattern.value, str)
+    shape = read_shape(test.pattern.value)
+    assert shape is not None
+    return shape
+
+
+def _find_texts(column: pa.Array, shape: str, text: str) -> Rows:
+    match shape:
+        case "exact":
+            mask = pc.equal(column, pa.scalar(text, column.type))
+        case "prefix":
+            mask = pc.starts_with(column, text)
+        case "suffix":
+            mask = pc.ends_with(column, text)
+        case _:
+            mask = pc.match_substring(column, text)
+    return np.flatnonzero(mask.fill_null(False).to_numpy(zero_copy_only=False))
+
+
+def _nothing() -> tuple[Rows, Ids]:
+    return np.zeros(0, np.int64), np.zeros(0, np.int64)
+
+
+_MAKERS: dict[int, Callable[[str, Ids, list[Constraint]], ValueAnchors]] = {
+    _EQUAL: _EqualTexts,
+    _PATTERN: _Patterns,
+    _RANGE: _RangeAnchors,
+}
