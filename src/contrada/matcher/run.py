@@ -14,6 +14,7 @@ import pyarrow as pa
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows as FileRows
 from contrada.matching.columns import Rows
+from contrada.matching.engine import find_no_faults
 from contrada.matching.ids import id_type, read_id, read_id_column
 from contrada.matching.receiving import ReceivedEvents, find_remedies, receive
 from contrada.matching.segments import SubscriptionSet
@@ -246,6 +247,8 @@ def judged(event: Event, subscriptions: SubscriptionSet) -> Event:
     """
     names = sorted(subscriptions.geometry_attributes)
     event = event.settled(names)
+    if subscriptions.find_event_faults is find_no_faults:
+        return event
     for name in names:
         geometry = event.geometry(name)
         if geometry is None:

@@ -19,7 +19,7 @@ from contrada.language.space import QUICK
 from contrada.limits import PAIR_CONTACTS_MAX
 from contrada.matching.columns import GeometryColumn, Mask, Rows
 from contrada.matching.meeting_trees import EVENTS_MIN, MeetingTrees
-from contrada.matching.space import make_shapes, pairs_related
+from contrada.matching.space import locate, make_shapes, pairs_related
 from contrada.matching.table import Ids
 from contrada.model.crossings import are_entangled
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
@@ -59,6 +59,9 @@ class AnchorTree(Protocol):
     def find(self, column: GeometryColumn) -> tuple[Rows, Ids]:
         """Find all pairs of row and anchor that hold."""
 
+    def find_one(self, geometry: BaseGeometry) -> Ids:
+        """Find the anchors that hold of one geometry."""
+
 
 class _RelationTree:
     """Anchors of one relation to literal geometries."""
@@ -88,6 +91,17 @@ class _RelationTree:
         others = self._find_others(column)
         rows, ids = (np.concatenate([a, b]) for a, b in zip(points, others, strict=True))
         return rows, self._numbers[ids]
+
+    def find_one(self, geometry: BaseGeometry) -> Ids:
+        if not isinstance(geometry, shapely.Point):
+            return self.find(GeometryColumn.of(as_array([geometry])))[1]
+        ids = self._tree.query(geometry)
+        if not ids.size:
+            return ids
+        if not self._shapes.is_area[ids].all():
+            return self.find(GeometryColumn.of(as_array([geometry])))[1]
+        x, y = shapely.get_x(geometry), shapely.get_y(geometry)
+        return self._numbers[ids[locate(self._relation, self._shapes.geometries[ids], x, y)]]
 
     def _find_points(self, column: GeometryColumn) -> tuple[Rows, Ids]:
         at = np.flatnonzero(column.is_point)
@@ -152,6 +166,9 @@ class _RegionTree:
         numbers = self._anchors[ids, codes]
         return rows[numbers >= 0], numbers[numbers >= 0]
 
+    def find_one(self, geometry: BaseGeometry) -> Ids:
+        return self.find(GeometryColumn.of(as_array([geometry])))[1]
+
 
 def _relate_regions(events: Geometries, areas: Geometries) -> Ids:
     """Give the code of the relation of each pair; a matrix is made only where one is needed."""
@@ -190,6 +207,9 @@ class _DistanceTree:
         for i in np.flatnonzero(~both_points).tolist():
             holds[i] = is_within(geometries[places[i]], *self._sides[ids[i]]) is True
         return rows[holds], self._numbers[ids[holds]]
+
+    def find_one(self, geometry: BaseGeometry) -> Ids:
+        return self.find(GeometryColumn.of(as_array([geometry])))[1]
 
     def _points_within(self, column: GeometryColumn, rows: Rows, ids: Ids) -> Mask:
         """Decide pairs of points all at once; those off the globe are unknown."""

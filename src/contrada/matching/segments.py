@@ -164,9 +164,10 @@ class SubscriptionSet:
         """Find the ids of the subscriptions that an event satisfies, sorted."""
         found: list[Id] = []
         for segment in self._segments:
-            ids, ranks = segment.rows.ids_by_rank
             positions = segment.rows.index.find(event, segment.groups)
-            found += ids[np.sort(ranks[positions])].tolist()
+            if positions.size:
+                ids, ranks = segment.rows.ids_by_rank
+                found += ids[np.sort(ranks[positions])].tolist()
         return sorted(found)
 
     @_QUIETLY

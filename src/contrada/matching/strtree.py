@@ -16,13 +16,12 @@ from contrada.language import is_satisfied
 from contrada.language.distance import reach
 from contrada.matching.anchor_trees import DISTANCE, AnchorTree, make_trees
 from contrada.matching.checks import AskedEvents, Checks, is_vectorised
-from contrada.matching.columns import EventBatch, GeometryColumn, Mask, OneEvent, Rows
+from contrada.matching.columns import EventBatch, Mask, OneEvent, Rows
 from contrada.matching.engine import Index
 from contrada.matching.table import FilterTable, Ids, expand, group_by, make_table
 from contrada.matching.value_anchors import ValueAnchors, make_value_anchors, rank_value_anchor
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
-from contrada.model.geometry import as_array
 from contrada.model.subscription import Constraint, Filter, Subscription
 
 _FEW = 16  # so few filters are evaluated one by one for an event
@@ -60,14 +59,13 @@ class StrtreeIndex:
             geometry = event.geometry(tree.attribute)
             if geometry is None:
                 continue
-            _, hits = tree.find(GeometryColumn.of(as_array([geometry])))
-            known.update(dict.fromkeys(hits.tolist(), True))
-        candidates = [self._filters_of(anchor) for anchor in known]
+            known.update(dict.fromkeys(tree.find_one(geometry).tolist(), True))
+        candidates = [f for anchor in known for f in self._filters_of(anchor).tolist()]
         treeless = self._treeless
         if len(treeless) > _FEW:
             satisfied, treeless = self._check_treeless(event, groups)
             found = dict(zip(groups[satisfied].tolist(), satisfied.tolist(), strict=True))
-        for filter_ in np.concatenate([treeless, *candidates]).tolist():
+        for filter_ in [*treeless.tolist(), *candidates]:
             position = int(self._table.owner[filter_])
             group = int(groups[position])
             if group >= 0 and group not in found and self._is_satisfied(filter_, event, known):
