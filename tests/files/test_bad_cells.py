@@ -146,7 +146,7 @@ def test_a_column_that_nobody_reads_is_not_judged(tmp_path: Path) -> None:
 
 def test_a_bad_cell_that_is_only_kept_is_null_with_a_warning(tmp_path: Path) -> None:
     path = save(tmp_path, ("depth", ["9"] * 20), ("other", [*NUMBERS, "N/A"]))
-    said = r"x\.csv: column 'other' holds numbers; 1 of 20 values is not .* null: 'N/A'"
+    said = r"x\.csv: column 'other' holds numbers, but 'N/A' is not one and is read as null"
     with pytest.warns(UserWarning, match=said) as told:
         found = deep().match_many(path, keep=["other"])
     assert len(told) == 1
@@ -156,6 +156,12 @@ def test_a_bad_cell_that_is_only_kept_is_null_with_a_warning(tmp_path: Path) -> 
     with pytest.warns(UserWarning, match=said):
         frame = deep().match_frame(save(tmp_path, *COLUMNS), id="depth")
     assert frame.other.isna().sum() == 1
+
+
+def test_a_warning_of_many_bad_cells_counts_them(tmp_path: Path) -> None:
+    path = save(tmp_path, ("depth", ["9"] * 40), ("other", [*NUMBERS, *NUMBERS, "N/A", "?"]))
+    with pytest.warns(UserWarning, match="but 2 of 40 values, such as 'N/A', are not and are read"):
+        deep().match_many(path, keep=["other"])
 
 
 COLUMNS = (

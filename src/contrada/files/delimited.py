@@ -193,11 +193,11 @@ def _make_plan(sheet: Sheet, columns: Mapping[str, ColumnTypes]) -> Plan:
 
 
 def _describe_share(share: NumberShare) -> str:
-    verb, first = ("is", "") if share.others == 1 else ("are", "; the first is ")
-    return (
-        f"holds numbers; {share.others:,} of {share.filled:,} values {verb} not a number and read "
-        f"as null{first or ': '}{brief(share.first_other)}"
-    )
+    first = brief(share.first_other)
+    if share.others == 1:
+        return f"holds numbers, but {first} is not one and is read as null"
+    some = f"{share.others:,} of {share.filled:,} values"
+    return f"holds numbers, but {some}, such as {first}, are not and are read as null"
 
 
 def _find_column(header: tuple[str, ...], known: tuple[str, ...]) -> str | None:
