@@ -15,8 +15,6 @@ from contrada.deferred import compute as pc
 from contrada.files.arrow_types import is_binary, is_text
 from contrada.files.geometry_text import decode_geometries, to_geojson, to_wkt
 
-_COMMA, _QUOTE, _LINE_END, _NOTHING = pa.array([",", '"', "\n", ""], pa.large_string())
-
 
 class CsvWriter:
     """UTF-8 CSV with a header; geometries are WKT, lists and structs are JSON.
@@ -85,8 +83,8 @@ class JsonLinesWriter:
 
 def _csv_text(columns: Sequence[pa.ChunkedArray | pa.Array]) -> bytes:
     """Write the lines of some rows."""
-    rows = pc.binary_join_element_wise(*map(_quote, columns), _COMMA, null_handling="replace")
-    return _join(pc.binary_join_element_wise(rows, _NOTHING, _LINE_END))
+    rows = pc.binary_join_element_wise(*map(_quote, columns), _text(","), null_handling="replace")
+    return _join(pc.binary_join_element_wise(rows, _text(""), _text("\n")))
 
 
 def _quote(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
@@ -99,8 +97,12 @@ def _quote(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     if not pc.any(is_empty).as_py() and not any(mark in whole for mark in b'",\r\n'):
         return cells
     inside = pc.replace_substring(cells, '"', '""') if b'"' in whole else cells
-    quoted = pc.binary_join_element_wise(_QUOTE, inside, _QUOTE, _NOTHING)
+    quoted = pc.binary_join_element_wise(_text('"'), inside, _text('"'), _text(""))
     return pc.if_else(pc.or_(is_empty, pc.match_substring_regex(cells, r'[",\r\n]')), quoted, cells)
+
+
+def _text(text: str) -> pa.Scalar:
+    return pa.scalar(text, pa.large_string())
 
 
 def _join(texts: pa.ChunkedArray | pa.Array) -> bytes:
