@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from contrada import Matcher
 from contrada.errors import InvalidInput
-from contrada.files import read_rows, sheet
+from contrada.files import ragged, read_rows
 from contrada.files.sheet_scan import SCAN_BYTES
 
 SQUARE = '"POLYGON((0 0,9 0,9 9,0 9,0 0))"'
@@ -136,10 +136,17 @@ def test_the_bytes_of_a_ragged_row_may_be_any(tmp_path: Path) -> None:
 
 
 def test_all_rows_may_be_ragged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sheet, "RAGGED_AT_ONCE", 7)
+    monkeypatch.setattr(ragged, "RAGGED_AT_ONCE", 7)
     rows, faults = read_all(save(tmp_path, "a,b\n" + "1,2,\n" * 50))
     assert rows == [{"a": None, "b": None}] * 50
     assert list(faults) == list(range(50))
+
+
+def test_a_column_without_a_name_is_no_reason(tmp_path: Path) -> None:
+    text = "a,b,\n" + "1,2,3\n4\n" * 4
+    rows, faults = read_all(save(tmp_path, text))
+    assert rows == [{"a": 1, "b": 2, "": 3}, {"a": None, "b": None, "": None}] * 4
+    assert list(faults) == [1, 3, 5, 7]
 
 
 def test_a_ragged_row_may_lie_across_blocks(tmp_path: Path) -> None:
@@ -161,7 +168,7 @@ def test_rows_and_faults_are_those_of_the_file(
     path = save(tmp_path_factory.mktemp("ragged"), text)
     expected = [row for row in csv.reader(io.StringIO(text)) if row][1:]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sheet, "RAGGED_AT_ONCE", at_once)
+        patch.setattr(ragged, "RAGGED_AT_ONCE", at_once)
         found, faults = read_all(path)
     assert len(found) == len(expected)
     for number, (row, cells) in enumerate(zip(found, expected, strict=True)):

@@ -1,29 +1,25 @@
 """A delimited text file as columns of text: its header, its cells, and where it is damaged."""
 
 import csv
-import io
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from contrada.deferred import compute as pc
 from contrada.deferred import csv as pa_csv
 from contrada.errors import InvalidInput
-from contrada.files.sheet_scan import GZIP_FAULTS, SCAN_BYTES, SheetScan, open_bytes
+from contrada.files.ragged import insert_ragged, open_pieces
+from contrada.files.sheet_scan import GZIP_FAULTS, SheetScan, open_bytes
 from contrada.files.swallowed import explain_swallowed
 from contrada.files.text_types import ColumnTypes
 from contrada.limits import COLUMNS_MAX, ROW_BYTES_MAX
 from contrada.showing import brief
 
 BLOCK_BYTES = 4 * 2**20
-RAGGED_AT_ONCE = 65_536  # rows of one batch
 
 
 class RowTooLong(Exception):
@@ -55,7 +51,7 @@ class Sheet:
         """
         batches = self.read_cells()
         if self.ragged:
-            yield from _insert_ragged(batches, self.header, self._scan().ragged())
+            yield from insert_ragged(batches, self.header, self._scan().ragged())
         else:
             yield from ((batch, {}) for batch in batches)
 
@@ -104,7 +100,7 @@ class Sheet:
         """Open the file without its ragged rows: Arrow decodes those that it skips."""
         if not self.ragged:
             return open_bytes(self.path)
-        return io.BufferedReader(_Pieces(self._scan().without_ragged()), SCAN_BYTES)
+        return open_pieces(self._scan().without_ragged())
 
     def _read_blocks(self, file: IO[bytes]) -> Iterator[pa.RecordBatch]:
         yield from pa_csv.open_csv(
@@ -122,28 +118,6 @@ class Sheet:
                 strings_can_be_null=True,
             ),
         )
-
-
-class _Pieces(io.RawIOBase):
-    """Bytes that come in pieces, as a file."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        super().__init__()
-        self._pieces, self._left = pieces, b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._left:
-            piece = next(self._pieces, None)
-            if piece is None:
-                return 0
-            self._left = piece
-        count = min(len(buffer), len(self._left))
-        buffer[:count] = self._left[:count]
-        self._left = self._left[count:]
-        return count
 
 
 def open_sheet(path: Path, name: str) -> Sheet:
@@ -186,36 +160,6 @@ def _refuse_other_delimiter(header: list[str], delimiter: str, name: str) -> Non
         f"{name}: the header has one column, {brief(header[0])}: its cells seem to be separated by "
         f"{others[found]}, not by {own}; save the file with {own}, or {elsewhere}"
     )
-
-
-def _insert_ragged(
-    batches: Iterator[pa.RecordBatch], header: tuple[str, ...], ragged: Iterator[tuple[int, int]]
-) -> Iterator[tuple[pa.RecordBatch, dict[int, int]]]:
-    """Put a row of nulls where each ragged row was."""
-    empty = pa.RecordBatch.from_arrays([pa.nulls(0, pa.string())] * len(header), list(header))
-    row, waiting = 0, next(ragged, None)
-    for batch in chain(batches, [empty]):
-        left = batch
-        while left.num_rows or (waiting is not None and waiting[0] == row):
-            widths: dict[int, int] = {}
-            while (
-                waiting is not None
-                and waiting[0] - row - len(widths) <= left.num_rows
-                and len(widths) < RAGGED_AT_ONCE
-            ):
-                widths[waiting[0] - row] = waiting[1]
-                waiting = next(ragged, None)
-            is_full = len(widths) == RAGGED_AT_ONCE
-            whole = max(widths) + 1 - len(widths) if is_full else left.num_rows
-            order = pa.array(np.insert(np.arange(whole), _before(widths), -1))
-            yield left.take(pc.if_else(pc.less(order, 0), None, order)), widths
-            row += whole + len(widths)
-            left = left.slice(whole)
-
-
-def _before(widths: dict[int, int]) -> NDArray[np.int64]:
-    """Say how many whole rows are before each ragged one."""
-    return np.array(list(widths), np.int64) - np.arange(len(widths))
 
 
 def _find_other_text(sheet: Sheet) -> str | None:
