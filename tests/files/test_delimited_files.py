@@ -26,7 +26,7 @@ def save(folder: Path, text: str, name: str = "x.csv") -> Path:
 
 
 def column_of(rows: Rows, column: str) -> list[Any]:
-    return [value for batch in rows.batches() for value in batch.column(column).to_pylist()]
+    return [value for batch, _ in rows.judged() for value in batch.column(column).to_pylist()]
 
 
 def texts(rows: Rows) -> list[str | None]:
@@ -190,11 +190,11 @@ def test_values_are_those_of_the_text(tmp_path: Path) -> None:
 
 
 def test_the_last_row_may_widen_the_type(tmp_path: Path) -> None:
-    path = save(tmp_path, "n,m\n" + "1,1\n" * 300_000 + "x,1.5\n")
+    path = save(tmp_path, "n,m\n" + "1,1\n" * 300_000 + "007,1.5\n")
     rows = read_rows(path, batch_rows=100_000)
     assert rows.count == 300_001
     assert [batch.num_rows for batch in rows.batches()] == [100_000, 100_000, 100_000, 1]
-    assert column_of(rows, "n")[-1] == "x"
+    assert column_of(rows, "n")[-1] == "007"
     assert column_of(rows, "m")[-1] == 1.5
 
 
@@ -257,9 +257,6 @@ def test_a_stray_quote_inside_a_cell_is_text(tmp_path: Path) -> None:
     [
         (b"", "the file is empty"),
         (b"\n\n", "the file is empty"),
-        (b"a,b\n1,2\n3\n", r"x\.csv: line 3 has 1 cells, the header 2"),
-        (b"a,b\n1,2\n\n3,4,5\n", "line 4 has 3 cells, the header 2"),
-        (b'a,b\n"x\ny",2\n3\n', "line 4 has 1 cells"),
         (b'a,b\n1,2\n3,"4\n5,6\n', "line 3: a quote is not closed"),
         (b"a,b\n1,2\nZ\xfcrich,2\n", "line 3 is not UTF-8"),
         (b"a,b\nZ\xfcrich,2\n", "line 2 is not UTF-8"),

@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
+from hypothesis import given
+from hypothesis import strategies as st
 
 from contrada.errors import InvalidInput
 from contrada.files import is_same_crs, open_output, read_rows
@@ -177,6 +179,46 @@ def test_plain_csv_has_no_quotes(folder: Path) -> None:
     path = folder / "pairs.csv"
     write(path, pa.table({"event": [1, 2], "subscription": ["a", "b"]}))
     assert path.read_text() == "event,subscription\n1,a\n2,b\n"
+
+
+def test_quotes_do_not_depend_on_other_rows_of_a_csv(folder: Path) -> None:
+    path = folder / "pairs.csv"
+    tables = [
+        pa.table({"event": ["e0", "e1"], "name": ["plain", None]}),
+        pa.table({"event": ["e2", "e,3"], "name": ["", 'say "hi"']}),
+        pa.table({"event": ["e4", "e5"], "name": pa.array([None, "two\nlines"])}),
+    ]
+    write(path, *tables)
+    assert path.read_text() == (
+        'event,name\ne0,plain\ne1,\ne2,""\n"e,3","say ""hi"""\ne4,\ne5,"two\nlines"\n'
+    )
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.none() | st.text('a",\r\n é', max_size=4),
+            st.none() | st.floats(),
+            st.none() | st.integers(-(2**63), 2**63 - 1),
+        ),
+        max_size=6,
+    )
+)
+def test_csv_is_read_back_by_others(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[Any, ...]]
+) -> None:
+    schema = pa.schema([("s", pa.string()), ("f", pa.float64()), ("n", pa.int64())])
+    columns = [pa.array([row[i] for row in rows], schema.types[i]) for i in range(3)]
+    table = pa.table(columns, schema=schema)
+    path = tmp_path_factory.mktemp("csv") / "x.csv"
+    write(path, pa.concat_tables([table.slice(0, 2), table.slice(2)]))
+    with path.open(newline="", encoding="utf-8") as file:
+        back = list(csv.reader(file, strict=True))[1:]
+    assert len(back) == len(rows)
+    for (text, real, whole), cells in zip(rows, back, strict=True):
+        assert cells[0] == (text or "")
+        assert cells[1] == "" if real is None else repr(float(cells[1])) == repr(real)
+        assert cells[2] == ("" if whole is None else str(whole))
 
 
 def test_a_header_that_needs_quotes_gets_them(folder: Path) -> None:

@@ -13,12 +13,14 @@ from contrada.kernels.delimiting import (
     CELLS,
     FAULT,
     LINE,
+    LISTED,
     MODE,
     NO_FAULT,
     NO_LIST,
-    OTHER_CELLS,
     QUOTE_LINE,
     QUOTED,
+    RAGGED,
+    RAGGED_LINES,
     ROW_LINE,
     ROW_TOO_LONG,
     ROWS,
@@ -53,6 +55,7 @@ class Told:
     line: int
     is_open: bool
     suspects: int
+    ragged: int
 
 
 def scan(text: str, cells: int, cuts: tuple[int, ...] = (), stops: bool = False) -> Told:
@@ -66,30 +69,33 @@ def scan(text: str, cells: int, cuts: tuple[int, ...] = (), stops: bool = False)
             suspects += int(state[FAULT] == SUSPECT)
     fault = NO_FAULT if state[FAULT] == SUSPECT else int(state[FAULT])
     found = suspects if stops else int(state[SUSPECTS])
-    return Told(int(state[ROWS]), fault, int(state[LINE]), state[MODE] == QUOTED, found)
+    ragged = int(state[RAGGED])
+    return Told(int(state[ROWS]), fault, int(state[LINE]), state[MODE] == QUOTED, found, ragged)
 
 
 def tell(text: str, cells: int) -> Told:
     """The twin: line by line, and a row goes on as long as a quote is open."""
-    rows = suspects = 0
+    rows = suspects = ragged = 0
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     row: list[str] = []
     for number, line in enumerate(lines[:-1], 1):
         row.append(line)
         fault, is_open, found = parse("\n".join(row))
         if fault:
-            return Told(rows, TEXT_AFTER_QUOTE, number, False, suspects)
+            return Told(rows, TEXT_AFTER_QUOTE, number, False, suspects, ragged)
         if is_open:
             continue
         if row != [""]:
             rows += 1
-            if found != cells:
-                return Told(rows, OTHER_CELLS, number + 1, False, suspects)
             full = [part.count(",") >= cells - 1 for part in row if part]
-            suspects += len(row) > 1 and 2 * sum(full) > len(full)
+            if found != cells and len(row) > 1 and any(full):
+                return Told(rows, RAGGED_LINES, number + 1, False, suspects, ragged)
+            ragged += found != cells
+            suspects += found == cells and len(row) > 1 and 2 * sum(full) > len(full)
         row = []
     fault, is_open, _ = parse("\n".join([*row, lines[-1]]))
-    return Told(rows, TEXT_AFTER_QUOTE if fault else NO_FAULT, len(lines), is_open, suspects)
+    last = TEXT_AFTER_QUOTE if fault else NO_FAULT
+    return Told(rows, last, len(lines), is_open, suspects, ragged)
 
 
 def parse(row: str) -> tuple[bool, bool, int]:
@@ -131,6 +137,14 @@ def test_the_reader_of_arrow_finds_as_many_rows(text: str) -> None:
         types = pa_csv.ConvertOptions(column_types={"a": pa.string(), "b": pa.string()})
         table = pa_csv.read_csv(io.BytesIO(text.encode()), names, parse_options, types)
         assert table.num_rows == told.rows
+
+
+def test_rows_are_listed_with_their_first_line_their_cells_and_their_end() -> None:
+    state, listed = start_rows(), np.empty((9, 3), np.int64)
+    block = np.frombuffer(b'a,b\n\n1\n2,"x\ny"\n3,4,5\n', np.uint8)
+    scan_rows(block, 0, kinds_of_bytes(","), 2, 99, False, state, listed)
+    rows = [[1, 2, 4], [3, 1, 7], [4, 2, 15], [6, 3, 21]]
+    assert listed[: state[LISTED]].tolist() == rows
 
 
 def test_a_row_longer_than_allowed_ends_the_scan_with_its_line() -> None:

@@ -78,7 +78,7 @@ class EventReader:
         others = Sampler(events_count - matched_count, UNMATCHED_MAX)
         pieces = []
         first_row = 0
-        for batch in rows.batches():
+        for batch, _ in rows.judged():
             partners = counts.of_events(first_row, batch.num_rows)
             chosen = [
                 matched.take(np.flatnonzero(partners)),

@@ -190,7 +190,8 @@ class _SubscriptionKeeping:
         id_column = choose_id_column(rows, options.id, Remedy.SUBSCRIPTION_ID)
         narrow = rows.narrowed([n for n in rows.schema.names if n in {id_column, *own.values()}])
         parts, first_row = [pa.table([ids[:0], *map(_widen, self._nothing())], ["", *own])], 0
-        for batch in narrow.batches():
+        narrow.warn_of_misfits([] if id_column is None else [id_column])
+        for batch, _ in narrow.judged():
             keys = pa.array(np.arange(first_row, first_row + batch.num_rows))
             if id_column is not None:
                 keys = read_id_column(batch.column(id_column), rows.name)

@@ -38,6 +38,8 @@ _DESCRIPTION = """\
 Match each event of a file against the subscriptions of another. Files are
 GeoParquet, GeoJSON, newline-delimited GeoJSON, FlatGeobuf, GeoPackage or CSV.
 A subscription has an id, and a filter (CQL2) or a geometry with a relation.
+CSV has WKT in a column geometry, wkt, geom or the_geom, or points in columns
+lon (lng, long, longitude) and lat (latitude), or x and y.
 """
 _EPILOG = """\
 engines:

@@ -68,7 +68,8 @@ def match_on_spark(options: argparse.Namespace) -> Report:
     keeping = Keeping(options, run)
     read = {path for name in matcher.freeze().attributes for path in paths_of(name)}
     kept = list(dict.fromkeys(keeping.events.columns.values()))
-    source = Source(events, options.events, options.event_id, read, kept)
+    is_lenient = options.repair or options.quarantine is not None
+    source = Source(events, options.events, options.event_id, read, kept, quarantine=is_lenient)
     rows = Source(
         subscriptions.rows,
         options.subscriptions,
@@ -82,8 +83,8 @@ def match_on_spark(options: argparse.Namespace) -> Report:
         with tempfile.TemporaryDirectory(prefix="contrada-", dir=shared_folder(spark)) as folder:
             counts = _run(spark, options, source, rows, Path(folder))
             report = Report(
-                events=counts.events,
-                events_left_out=counts.set_aside,
+                events=counts.events + len(source.bad),
+                events_left_out=counts.set_aside + len(source.bad),
                 events_mended=counts.mended,
             )
             with ExitStack() as stack:
@@ -166,6 +167,7 @@ def _collect(
         crs = source.rows.crs or matcher.crs
         write = open_answer(stack, options.output, schema, crs, keeping.geometries)
         write_bad = open_bad_rows(stack, options.quarantine, source.rows)
+        write_bad(source.bad)
         for batch in _read_answer(matches, not keeping.is_slim):
             is_good = batch.column(schema.names[1]).is_valid()
             good, bad = batch.filter(is_good), batch.filter(pc.invert(is_good))

@@ -3,14 +3,14 @@
 A copy has only the columns that the run needs, in types that Spark has.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from contrada.cli.outputs import primary_geometry
+from contrada.cli.outputs import BadRow, primary_geometry
 from contrada.cli.progress import bar
 from contrada.cli.spark_start import is_one_machine
 from contrada.deferred import compute as pc
@@ -32,7 +32,8 @@ _ANSWER_COLUMNS = frozenset({"event", "subscription", "subscriber", "version", "
 class Source:
     """A file as a DataFrame with the columns `id_column`, `geometry`, `ROW` and those wanted.
 
-    `rows` are the same rows for this process.
+    `rows` are the same rows for this process. `bad` are those that the file itself shows to be bad:
+    they are found when it is copied, and refused, or with `quarantine` left out.
     """
 
     def __init__(
@@ -43,10 +44,14 @@ class Source:
         wanted: Collection[str],
         kept: Collection[str] = (),
         without: Collection[int] = (),
+        quarantine: bool = False,
     ) -> None:
         """Take the ids from a column, or else number the rows; leave out those in `without`."""
         self.id_column = choose_id_column(rows, id_column, Remedy.EVENT_ID) or ROW
-        self._without = without
+        self._without = frozenset(without)
+        self._quarantine = quarantine
+        self._read = {self.id_column, *wanted}
+        self.bad: list[BadRow] = []
         self._path = Path(path)
         self._primary = primary_geometry(rows)
         needed = {self.id_column, self._primary, *wanted}
@@ -100,7 +105,7 @@ class Source:
         first_row = 0
         progress = bar(f"copying {self.rows.name} for Spark", self.rows.count)
         with progress, _blaming(copy), pq.ParquetWriter(copy, schema) as writer:
-            for batch in self.rows.batches():
+            for batch, told in self.rows.judged(self._read):
                 columns = {field.name: batch.column(field.name) for field in self._needed}
                 if self.id_column in columns:
                     place = f"{self.rows.name}, column {self.id_column!r}"
@@ -111,10 +116,25 @@ class Source:
                     columns[alias] = batch.column(name).cast(self._carried_type(name), safe=False)
                 columns[ROW] = pa.array(range(first_row, first_row + batch.num_rows))
                 table = pa.table([columns[name] for name in schema.names], names=schema.names)
-                kept = pc.invert(pc.is_in(columns[ROW], pa.array(self._without, pa.int64())))
+                bad = self._judge(told, columns)
+                without = pa.array([*self._without, *bad], pa.int64())
+                kept = pc.invert(pc.is_in(columns[ROW], without))
                 writer.write_table(table.filter(kept).cast(schema, safe=False))
                 first_row += batch.num_rows
                 progress.update(batch.num_rows)
+
+    def _judge(self, told: Mapping[int, str], columns: Mapping[str, pa.Array]) -> list[int]:
+        """Refuse rows that are bad, or give their numbers; who left some out knows of them."""
+        ids, rows = columns[self.id_column], columns[ROW].to_pylist()
+        bad = [(row, rows[row]) for row in told if rows[row] not in self._without]
+        for place, row in bad:
+            if not self._quarantine:
+                raise InvalidInput(
+                    f"{self.rows.place(row)}, {told[place]}", remedies=[Remedy.QUARANTINE_EVENTS]
+                )
+            id_ = ids[place].as_py()
+            self.bad.append((row, None if id_ is None else str(id_), told[place]))
+        return [row for _, row in bad]
 
     def _copy_schema(self) -> pa.Schema:
         """Name the columns of the copy, with their types; the primary geometry has two names."""

@@ -1,41 +1,54 @@
 """CSV and TSV: geometries from WKT or from longitude and latitude, types from all cells.
 
-A coordinate that is no number makes its row's geometry undecodable and is null in its own column,
-so that one bad cell neither ends the file nor turns all numbers into text.
+A coordinate that is no number makes its row's geometry undecodable, and any other cell that is
+none among numbers is null in its own column, so that one bad cell neither ends the file nor turns
+all numbers into text. Whether it makes its row a bad one depends on who reads the column.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import shapely
+from numpy.typing import NDArray
 
 from contrada.deferred import compute as pc
-from contrada.files.rows import Rows, keep_columns
+from contrada.files.rows import Rows, keep_columns, with_faults
 from contrada.files.sheet import RowTooLong, Sheet, open_sheet
-from contrada.files.text_types import ColumnTypes, convert, to_coordinates
+from contrada.files.sheet_scan import describe_ragged
+from contrada.files.text_types import ColumnTypes, NumberShare, convert, to_coordinates, to_numbers
 from contrada.model.geometry import tell_fault
-from contrada.showing import brief
+from contrada.showing import brief, brief_text
 
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 WKT_NAMES = ("geometry", "wkt", "geom", "the_geom")
 X_NAMES = ("lon", "lng", "long", "longitude", "x")
 Y_NAMES = ("lat", "latitude", "y")
+LONGITUDE_MAX, LATITUDE_MAX = 360.0, 90.0
+_DEGREES = {
+    **dict.fromkeys(X_NAMES[:-1], ("longitude", LONGITUDE_MAX)),
+    **dict.fromkeys(Y_NAMES[:-1], ("latitude", LATITUDE_MAX)),
+}
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Where the columns of a sheet go: its types, and the column or columns of the geometry.
 
-    `impure` are the columns of coordinates that hold other texts too.
+    `mixed` are the columns of numbers that hold other texts too; `misfits` says of them, but for
+    coordinates, how many.
     """
 
     types: dict[str, pa.DataType]
     wkt: str | None
     position: tuple[str, str] | None
-    impure: frozenset[str] = frozenset()
+    mixed: frozenset[str]
+    misfits: Mapping[str, str]
 
     def schema(self) -> pa.Schema:
         """Give the columns of the sheet, with `geometry` among them or at the end."""
@@ -51,10 +64,20 @@ class Plan:
         """Give one column of the schema, from a batch of cells."""
         if name == "geometry" and self.position:
             return _to_points(cells, *self.position)
-        if name in self.impure:
-            return to_coordinates(cells.column(name))
         source = self.wkt if name == "geometry" and self.wkt else name
-        return convert(cells.column(source), self.types[source])
+        if source in self.mixed and source in (self.position or ()):
+            return to_coordinates(cells.column(source))
+        change = to_numbers if source in self.mixed else convert
+        return change(cells.column(source), self.types[source])
+
+    def find_misfits(self, cells: pa.RecordBatch, read: Collection[str]) -> dict[int, str]:
+        """Find the cells that are no numbers in columns of numbers, as far as these are read."""
+        found: dict[int, str] = {}
+        for column in sorted(self.mixed.intersection(read)):
+            texts = cells.column(column)
+            for row in np.flatnonzero(_are_others(texts, self.column(column, cells))).tolist():
+                found.setdefault(row, _describe_misfit(column, texts[row].as_py()))
+        return found
 
 
 def read_delimited(
@@ -63,42 +86,54 @@ def read_delimited(
     """Read the rows of a CSV or TSV file, which may be compressed with gzip."""
     sheet = open_sheet(path, name)
     keep_columns(pa.schema([(column, pa.string()) for column in sheet.header]), None, name)
-    sheet, types = _survey(sheet)
-    plan = _make_plan(sheet, types)
-    full = plan.schema()
-    schema = pa.schema([full.field(column) for column in keep_columns(full, columns, name)])
+    sheet, columns_seen = _survey(sheet)
+    return _make_rows(sheet, _make_plan(sheet, columns_seen), batch_rows, columns)
 
-    def deliver() -> Iterator[pa.RecordBatch]:
+
+def _make_rows(sheet: Sheet, plan: Plan, batch_rows: int, columns: Sequence[str] | None) -> Rows:
+    full = plan.schema()
+    schema = pa.schema([full.field(column) for column in keep_columns(full, columns, sheet.name)])
+
+    def deliver(read: Collection[str]) -> Iterator[pa.RecordBatch]:
+        is_judged = sheet.ragged > 0 or not plan.mixed.isdisjoint(read)
         count = 0
         try:
-            for cells in sheet.read_cells():
+            for cells, widths in sheet.read_rows():
                 arrays = [plan.column(column, cells) for column in schema.names]
-                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+                batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+                ragged = {row: describe_ragged(n, len(sheet.header)) for row, n in widths.items()}
+                faults = plan.find_misfits(cells, read) | ragged
+                yield with_faults(batch, faults) if is_judged else batch
                 count += cells.num_rows
         except RowTooLong as fault:
             raise sheet.fault("a row is longer than before: the file has changed") from fault
         if count != sheet.count:
             raise sheet.fault(f"{count} rows, {sheet.count} before: the file has changed")
 
+    def narrow(names: Sequence[str], _: Set[str]) -> Rows:
+        return _make_rows(sheet, plan, batch_rows, names)
+
     is_spatial = (plan.wkt or plan.position) and "geometry" in schema.names
-    geometries = ("geometry",) if is_spatial else ()
     return Rows(
-        name,
+        sheet.name,
         schema,
-        geometries,
+        ("geometry",) if is_spatial else (),
         None,
         sheet.count,
         batch_rows,
-        deliver,
+        lambda: deliver(()),
+        narrow,
         _open_lines=sheet.first_lines,
+        _judge=deliver,
+        misfits=plan.misfits,
     )
 
 
-def _survey(sheet: Sheet) -> tuple[Sheet, dict[str, pa.DataType]]:
+def _survey(sheet: Sheet) -> tuple[Sheet, dict[str, ColumnTypes]]:
     """Find the types of all columns, with blocks that every row fits in; no row may be missing."""
     while True:
-        columns = {column: ColumnTypes(column) for column in sheet.header}
-        count = 0
+        columns = _expect_columns(sheet)
+        count = sheet.ragged
         try:
             for cells in sheet.read_cells():
                 count += cells.num_rows
@@ -112,12 +147,12 @@ def _survey(sheet: Sheet) -> tuple[Sheet, dict[str, pa.DataType]]:
         raise sheet.fault(f"of {sheet.count} rows {count} can be read; is it being written to?")
     if sheet.suspects:
         sheet.refuse_swallowed(_see_short_cells(sheet))
-    return sheet, {column: types.best() for column, types in columns.items()}
+    return sheet, columns
 
 
 def _see_short_cells(sheet: Sheet) -> dict[str, ColumnTypes]:
     """Find the types of all columns, leaving out cells of several lines."""
-    columns = {column: ColumnTypes(column) for column in sheet.header}
+    columns = _expect_columns(sheet)
     for batch in sheet.read_cells():
         for column, types in columns.items():
             cells = batch.column(column)
@@ -126,20 +161,43 @@ def _see_short_cells(sheet: Sheet) -> dict[str, ColumnTypes]:
     return columns
 
 
-def _make_plan(sheet: Sheet, types: dict[str, pa.DataType]) -> Plan:
+def _expect_columns(sheet: Sheet) -> dict[str, ColumnTypes]:
+    return {column: ColumnTypes(column, sheet.count) for column in sheet.header}
+
+
+def _make_plan(sheet: Sheet, columns: Mapping[str, ColumnTypes]) -> Plan:
+    types = {column: seen.best() for column, seen in columns.items()}
+    misfits = {
+        column: _describe_share(seen.misfits)
+        for column, seen in columns.items()
+        if seen.misfits is not None
+    }
     wkt = _find_column(sheet.header, WKT_NAMES)
     if wkt is not None:
-        return Plan({**types, wkt: pa.string()}, wkt, None)
+        types[wkt] = pa.string()
+        misfits.pop(wkt, None)
+        return Plan(types, wkt, None, frozenset(misfits), misfits)
+    plan = Plan(types, None, None, frozenset(misfits), misfits)
     x = _find_column(sheet.header, X_NAMES)
     y = _find_column(sheet.header, Y_NAMES)
     if x is None or y is None:
-        return Plan(types, None, None)
-    impure = frozenset(column for column in (x, y) if not _is_number(types[column]))
+        return plan
+    impure = {c for c in (x, y) if c in misfits or not _is_number(types[c])}
     if (x.lower(), y.lower()) == ("x", "y") and not all(
         _is_mostly_numbers(sheet, c) for c in impure
     ):
-        return Plan(types, None, None)  # any sheet may have an x and a y of its own
-    return Plan({**types, **dict.fromkeys(impure, pa.float64())}, None, (x, y), impure)
+        return plan  # any sheet may have an x and a y of its own
+    others = {column: what for column, what in misfits.items() if column not in impure}
+    floats = dict.fromkeys(impure, pa.float64())
+    return Plan({**types, **floats}, None, (x, y), plan.mixed | impure, others)
+
+
+def _describe_share(share: NumberShare) -> str:
+    first = brief(share.first_other)
+    if share.others == 1:
+        return f"holds numbers, but {first} is not one and is read as null"
+    some = f"{share.others:,} of {share.filled:,} values"
+    return f"holds numbers, but {some}, such as {first}, are not and are read as null"
 
 
 def _find_column(header: tuple[str, ...], known: tuple[str, ...]) -> str | None:
@@ -164,17 +222,49 @@ def _is_mostly_numbers(sheet: Sheet, column: str) -> bool:
 
 
 def _to_points(cells: pa.RecordBatch, x_column: str, y_column: str) -> pa.Array:
-    """Encode points as WKB: null where a coordinate is missing, a fault where one is no number."""
-    x_cells, y_cells = cells.column(x_column), cells.column(y_column)
-    x, y = to_coordinates(x_cells), to_coordinates(y_cells)
-    xs, ys = (np.asarray(values.to_numpy(zero_copy_only=False)) for values in (x, y))
-    is_missing = np.asarray(x.is_null()) | np.asarray(y.is_null())
-    encoded = np.array(shapely.to_wkb(shapely.points(xs, ys)), dtype=object)
-    is_bad = np.zeros(len(encoded), bool)
-    for column, texts, values in ((y_column, y_cells, y), (x_column, x_cells, x)):
-        is_other = np.asarray(texts.is_valid()) & np.asarray(values.is_null())
-        for row in np.flatnonzero(is_other).tolist():
-            shown = brief(texts[row].as_py())
-            encoded[row] = tell_fault(f"column {column!r}: {shown} is not a number")
-        is_bad |= is_other
-    return pa.array(encoded, pa.binary(), mask=is_missing & ~is_bad)
+    """Encode points as WKB: null where a coordinate is missing, a fault where one is bad."""
+    x, y = _Axis(x_column, cells.column(x_column)), _Axis(y_column, cells.column(y_column))
+    encoded = np.array(shapely.to_wkb(shapely.points(x.values, y.values)), dtype=object)
+    is_missing = x.is_missing | y.is_missing
+    for row, reason in [*y.find_faults(x), *x.find_faults(y)]:
+        encoded[row] = tell_fault(reason)
+        is_missing[row] = False
+    return pa.array(encoded, pa.binary(), mask=is_missing)
+
+
+class _Axis:
+    """A column of coordinates: its cells, and its values, which are NaN where one is missing."""
+
+    def __init__(self, column: str, cells: pa.Array) -> None:
+        self.column, self._cells = column, cells
+        values = to_coordinates(cells)
+        self.values: Floats = np.asarray(values.to_numpy(zero_copy_only=False))
+        self.is_missing: NDArray[np.bool_] = np.asarray(values.is_null(), bool)
+        self._is_other = _are_others(cells, values)
+
+    def find_faults(self, partner: "_Axis") -> Iterator[tuple[int, str]]:
+        """Find the rows whose cell is no number, or no degrees although the column's name says so.
+
+        The partner has the other coordinates.
+        """
+        for row in np.flatnonzero(self._is_other).tolist():
+            yield row, _describe_misfit(self.column, self._cells[row].as_py())
+        kind, most = _DEGREES.get(self.column.lower(), ("", math.inf))
+        is_beyond = np.isfinite(self.values) & (np.abs(self.values) > most)
+        for row in np.flatnonzero(is_beyond).tolist():
+            shown = brief_text(self._cells[row].as_py().strip())
+            hint = "other coordinates go into columns x and y"
+            own, other = self.values[row], partner.values[row]
+            if abs(own) <= LONGITUDE_MAX and abs(other) <= LATITUDE_MAX:
+                hint = f"swapped with {partner.column!r}?"
+            yield row, f"column {self.column!r}: {shown} is not a {kind} ({hint})"
+
+
+def _are_others(texts: pa.Array, values: pa.Array) -> NDArray[np.bool_]:
+    """Tell which cells are neither empty nor numbers."""
+    is_other: NDArray[np.bool_] = np.asarray(pc.and_(texts.is_valid(), values.is_null()), bool)
+    return is_other
+
+
+def _describe_misfit(column: str, text: str) -> str:
+    return f"column {column!r}: {brief(text)} is not a number"

@@ -3,12 +3,14 @@
 Rows are counted from 0, as default ids are; lines of a text file from 1, as editors do.
 """
 
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+import numpy as np
 import pyarrow as pa
 
 from contrada.errors import InvalidInput
@@ -23,7 +25,8 @@ class Rows:
     only the last one, or one beyond which 32-bit offsets would overflow.
     Columns in `geometry_columns` hold WKB (binary) or, where the source had text, WKT (string);
     the primary one comes first. `crs` is None where the source states none, `count` where it is
-    not known without reading everything.
+    not known without reading everything. `misfits` says of columns of a text file what is wrong
+    with some of their cells, which are null.
     """
 
     name: str
@@ -37,10 +40,33 @@ class Rows:
         default=None, repr=False, compare=False
     )
     _open_lines: Callable[[], Iterator[int]] | None = field(default=None, repr=False, compare=False)
+    _judge: Callable[[Collection[str]], Iterator[pa.RecordBatch]] | None = field(
+        default=None, repr=False, compare=False
+    )
+    misfits: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Give the rows from the start; what can be read only once refuses a second call."""
-        return self._refuse_damage(_rechunk(self._open(), self.batch_rows))
+        """Give the rows from the start; what can be read only once refuses a second call.
+
+        A row that is not whole, or has a bad cell, is refused.
+        """
+        return self._refuse_faults(self.judged(self.schema.names))
+
+    def judged(self, read: Collection[str] = ()) -> Iterator[tuple[pa.RecordBatch, dict[int, str]]]:
+        """Give the rows as `batches` does, with what is wrong with some by their place in a batch.
+
+        A row that is not whole is all null. A bad cell is null, and a fault of its row where its
+        column is among those `read`.
+        """
+        opened = self._open() if self._judge is None else self._judge(read)
+        batches = self._refuse_damage(_rechunk(opened, self.batch_rows))
+        return (_split_faults(batch, len(self.schema)) for batch in batches)
+
+    def warn_of_misfits(self, read: Collection[str]) -> None:
+        """Warn of bad cells in columns that nobody reads, but that may be shown."""
+        for column, what in self.misfits.items():
+            if column in self.schema.names and column not in read:
+                warnings.warn(f"{self.name}: column {column!r} {what}", stacklevel=3)
 
     def narrowed(self, columns: Sequence[str], attributes: Set[str] | None = None) -> "Rows":
         """Give the same rows with only some columns, where the format reads them one by one.
@@ -83,6 +109,16 @@ class Rows:
         """Say where a row is: the file, with the line as editors count it where there are any."""
         return f"{self.name}, {place_of(row, self.line_finder()(row))}"
 
+    def _refuse_faults(
+        self, judged: Iterator[tuple[pa.RecordBatch, dict[int, str]]]
+    ) -> Iterator[pa.RecordBatch]:
+        first_row = 0
+        for batch, faults in judged:
+            for row, reason in faults.items():
+                raise InvalidInput(f"{self.place(first_row + row)}, {reason}")
+            yield batch
+            first_row += batch.num_rows
+
     def _refuse_damage(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         row = 0
         try:
@@ -110,6 +146,25 @@ def keep_columns(schema: pa.Schema, columns: Sequence[str] | None, name: str) ->
         if column not in known:
             raise InvalidInput(f'{name}: no column "{column}"; there are: {listed(known)}')
     return list(dict.fromkeys(columns))
+
+
+def with_faults(batch: pa.RecordBatch, faults: Mapping[int, str]) -> pa.RecordBatch:
+    """Add a column that says of some rows what is wrong with them, for `Rows` to take off."""
+    reasons = np.full(batch.num_rows, None, object)
+    reasons[list(faults)] = list(faults.values())
+    fields = [*batch.schema, pa.field("", pa.string())]
+    return pa.RecordBatch.from_arrays(
+        [*batch.columns, pa.array(reasons, pa.string())], schema=pa.schema(fields)
+    )
+
+
+def _split_faults(batch: pa.RecordBatch, columns: int) -> tuple[pa.RecordBatch, dict[int, str]]:
+    if batch.num_columns == columns:
+        return batch, {}
+    reasons = batch.column(columns)
+    rows = np.flatnonzero(reasons.is_valid().to_numpy(zero_copy_only=False)).tolist()
+    faults = {row: reasons[row].as_py() for row in rows}
+    return batch.select(list(range(columns))), faults
 
 
 def _rechunk(batches: Iterator[pa.RecordBatch], rows_max: int) -> Iterator[pa.RecordBatch]:

@@ -12,10 +12,12 @@ import pyarrow as pa
 
 from contrada.deferred import csv as pa_csv
 from contrada.errors import InvalidInput
+from contrada.files.ragged import insert_ragged, open_pieces
 from contrada.files.sheet_scan import GZIP_FAULTS, SheetScan, open_bytes
 from contrada.files.swallowed import explain_swallowed
 from contrada.files.text_types import ColumnTypes
 from contrada.limits import COLUMNS_MAX, ROW_BYTES_MAX
+from contrada.showing import brief
 
 BLOCK_BYTES = 4 * 2**20
 
@@ -29,7 +31,7 @@ class Sheet:
     """A delimited file of `count` rows after `header_lines` lines of header.
 
     Any row fits in a block of `block_bytes`. Of the rows, `suspects` go over several lines that
-    might be rows of their own.
+    might be rows of their own, and `ragged` have another number of cells than the header.
     """
 
     path: Path
@@ -39,13 +41,25 @@ class Sheet:
     header_lines: int
     count: int
     suspects: int
+    ragged: int
     block_bytes: int = BLOCK_BYTES
 
+    def read_rows(self) -> Iterator[tuple[pa.RecordBatch, dict[int, int]]]:
+        """Read all rows: batches of cells, and the numbers of cells of ragged rows by position.
+
+        Of a ragged row all cells are null.
+        """
+        batches = self.read_cells()
+        if self.ragged:
+            yield from insert_ragged(batches, self.header, self._scan().ragged())
+        else:
+            yield from ((batch, {}) for batch in batches)
+
     def read_cells(self) -> Iterator[pa.RecordBatch]:
-        """Read all cells as text, in batches; an empty cell is null."""
+        """Read the cells of all rows but ragged ones as text; an empty cell is null."""
         if not self.count:
             return
-        with open_bytes(self.path) as file:
+        with self._open_whole_rows() as file:
             try:
                 yield from self._read_blocks(file)
             except pa.ArrowInvalid as fault:
@@ -82,6 +96,12 @@ class Sheet:
     def _scan(self) -> SheetScan:
         return SheetScan(self.path, self.name, self.delimiter, len(self.header))
 
+    def _open_whole_rows(self) -> IO[bytes]:
+        """Open the file without its ragged rows: Arrow decodes those that it skips."""
+        if not self.ragged:
+            return open_bytes(self.path)
+        return open_pieces(self._scan().without_ragged())
+
     def _read_blocks(self, file: IO[bytes]) -> Iterator[pa.RecordBatch]:
         yield from pa_csv.open_csv(
             file,
@@ -116,14 +136,30 @@ def open_sheet(path: Path, name: str) -> Sheet:
         raise InvalidInput(f"{name}: the header cannot be read: {reason}") from fault
     if not header:
         raise InvalidInput(f"{name}: the file is empty; a header is expected")
+    _refuse_other_delimiter(header, delimiter, name)
     if len(header) > COLUMNS_MAX:
         raise InvalidInput(
             f"{name}: {len(header):,} columns in its header, at most {COLUMNS_MAX:,} (COLUMNS_MAX)"
         )
-    scan = SheetScan(path, name, delimiter, len(header))
-    suspects = scan.count_suspects()
+    found = SheetScan(path, name, delimiter, len(header)).count()
     names = tuple(cell.strip() for cell in header)
-    return Sheet(path, name, delimiter, names, header_lines, scan.rows - 1, suspects)
+    counts = (found.rows, found.suspects, found.ragged)
+    return Sheet(path, name, delimiter, names, header_lines, *counts)
+
+
+def _refuse_other_delimiter(header: list[str], delimiter: str, name: str) -> None:
+    """Refuse a header of one cell that another delimiter would make several of."""
+    others = {",": "commas", "\t": "tabs", ";": "';'", "|": "'|'"}
+    own = others.pop(delimiter)
+    found = next((other for other in others if len(header) == 1 and other in header[0]), None)
+    if found is None:
+        return
+    suffix, rival = (".csv", ",") if delimiter == "\t" else (".tsv", "\t")
+    elsewhere = f"name it {suffix}" if found == rival else f"as {suffix} with {others[rival]}"
+    raise InvalidInput(
+        f"{name}: the header has one column, {brief(header[0])}: its cells seem to be separated by "
+        f"{others[found]}, not by {own}; save the file with {own}, or {elsewhere}"
+    )
 
 
 def _find_other_text(sheet: Sheet) -> str | None:

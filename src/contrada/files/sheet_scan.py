@@ -1,8 +1,8 @@
 """A first pass over a delimited file: how many rows it has, and whether all of them are whole.
 
 What the fast reader would pass over in silence is found here: quotes that are not closed, text
-after a closing quote, and rows that do not fit in memory. It looks at bytes, so that a row is
-never decoded that will be refused.
+after a closing quote, rows of another number of cells, and rows that do not fit in memory. It looks
+at bytes, so that a row is never decoded that will be refused.
 """
 
 import gzip
@@ -26,9 +26,10 @@ from contrada.kernels.delimiting import (
     MODE,
     NO_FAULT,
     NO_LIST,
-    OTHER_CELLS,
     QUOTE_LINE,
     QUOTED,
+    RAGGED,
+    RAGGED_LINES,
     ROW_BYTES,
     ROW_LINE,
     ROW_TOO_LONG,
@@ -57,9 +58,18 @@ class Suspect:
     text: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """How many rows there are after the header, and how many suspects and ragged ones of them."""
+
+    rows: int
+    suspects: int
+    ragged: int
+
+
 @dataclass(slots=True)
 class SheetScan:
-    """A scan of one file; when `suspects` is used up, `rows` counts the rows, header included."""
+    """A scan of one file, from its beginning with each method."""
 
     path: Path
     name: str
@@ -67,33 +77,61 @@ class SheetScan:
     columns: int
     _state: NDArray[np.int64] = field(default_factory=start_rows)
 
-    @property
-    def rows(self) -> int:
-        """How many rows there are so far."""
-        return int(self._state[ROWS])
-
-    def count_suspects(self) -> int:
-        """Scan the whole file; a fault is refused with its line."""
+    def count(self) -> RowCounts:
+        """Count the rows; a fault that makes the others doubtful is refused with its line."""
         for _ in self._scan(stops=False):
             pass
-        return int(self._state[SUSPECTS])
+        state = self._state
+        return RowCounts(int(state[ROWS]) - 1, int(state[SUSPECTS]), int(state[RAGGED]))
 
     def suspects(self) -> Iterator[Suspect]:
-        """Scan the whole file again and give the suspects."""
-        self._state = start_rows()
+        """Give the suspects."""
         return self._scan(stops=True)
 
     def first_lines(self) -> Iterator[int]:
-        """Scan the whole file again and give the line at which each row begins, the header too."""
+        """Give the line at which each row begins, the header too."""
+        for _, lines, _, _ in self._list_rows():
+            yield from lines.tolist()
+
+    def ragged(self) -> Iterator[tuple[int, int]]:
+        """Give each row of another number of cells than the header: its number, and that of cells.
+
+        Rows are counted from 0, after the header.
+        """
+        first_row = -1
+        for _, _, widths, _ in self._list_rows():
+            ragged = np.flatnonzero(widths != self.columns)
+            yield from zip((first_row + ragged).tolist(), widths[ragged].tolist(), strict=True)
+            first_row += len(widths)
+
+    def without_ragged(self) -> Iterator[bytes]:
+        """Give the text of the file, in pieces, as it would be without its ragged rows."""
+        held = b""  # the row at hand, as far as it lies in blocks before this one
+        for block, _, widths, ends in self._list_rows():
+            text, bounds = held + block, [0, *(len(held) + ends).tolist()]
+            pieces, at = [], 0
+            for row in np.flatnonzero(widths != self.columns).tolist():
+                pieces.append(text[at : bounds[row]])
+                at = bounds[row + 1]
+            yield b"".join([*pieces, text[at : bounds[-1]]])
+            held = text[bounds[-1] :]
+
+    def _list_rows(self) -> Iterator[tuple[bytes, Ints, Ints, Ints]]:
+        """Give block by block what is known of the rows that end there.
+
+        That is their first lines, their numbers of cells, and the bytes of the block after them.
+        """
         self._state = start_rows()
         with open_bytes(self.path) as file:
             for block in chain(self._blocks(file), [b"\n"]):  # the last line may have no end
-                lines = np.empty(len(block), np.int64)
+                listed = np.empty((len(block), 3), np.int64)
                 self._state[LISTED] = 0
-                self._go_on(block, 0, stops=False, lines=lines)
-                yield from lines[: self._state[LISTED]].tolist()
+                self._go_on(block, 0, False, listed)
+                lines, widths, ends = listed[: self._state[LISTED]].T
+                yield block, lines, widths, ends
 
     def _scan(self, *, stops: bool) -> Iterator[Suspect]:
+        self._state = start_rows()
         held = b""  # the row at hand, as far as it lies in blocks before this one
         with open_bytes(self.path) as file:
             for block in self._blocks(file):
@@ -122,10 +160,10 @@ class SheetScan:
                 f"{self.name}: line {self._state[QUOTE_LINE]}: a quote is not closed"
             )
 
-    def _go_on(self, block: bytes, at: int, stops: bool, lines: Ints = NO_LIST) -> int:
-        kinds = kinds_of_bytes(self.delimiter)
-        array = np.frombuffer(block, np.uint8)
-        at = scan_rows(array, at, kinds, self.columns, ROW_BYTES_MAX, stops, self._state, lines)
+    def _go_on(self, block: bytes, at: int, stops: bool, listed: Ints = NO_LIST) -> int:
+        kinds, cells = kinds_of_bytes(self.delimiter), self.columns
+        array, state = np.frombuffer(block, np.uint8), self._state
+        at = scan_rows(array, at, kinds, cells, ROW_BYTES_MAX, stops, state, listed)
         if self._state[FAULT] not in (NO_FAULT, SUSPECT):
             near = block[at - 1 : at + 19].decode(errors="replace")
             raise InvalidInput(f"{self.name}: {self._explain(near)}")
@@ -159,8 +197,16 @@ class SheetScan:
                 return (
                     f"line {state[ROW_LINE]} is longer than {ROW_BYTES_MAX:,} bytes (ROW_BYTES_MAX)"
                 )
-        assert state[FAULT] == OTHER_CELLS
-        return f"line {state[ROW_LINE]} has {state[CELLS]} cells, the header {self.columns}"
+        assert state[FAULT] == RAGGED_LINES
+        return (
+            f"line {state[ROW_LINE]} {describe_ragged(int(state[CELLS]), self.columns)}; "
+            f"its row goes on to line {state[LINE] - 1}: is a quote not closed?"
+        )
+
+
+def describe_ragged(cells: int, columns: int) -> str:
+    """Say what is wrong with a ragged row."""
+    return f"has {cells:,} cell{'s' if cells > 1 else ''}; the header has {columns:,}"
 
 
 def open_bytes(path: Path) -> IO[bytes]:

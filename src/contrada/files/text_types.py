@@ -1,10 +1,14 @@
 """Which type the cells of a text column have: one that holds all of them exactly, or text.
 
 A type is tried on every cell of the file before any cell is delivered, by the same conversion,
-so a later row can never fail.
+so a later row can never fail. A column with more than nine numbers in ten cells that are not empty
+is one of numbers, and its other cells are bad; numbers that are written as names are (`007`, `+5`)
+leave it text.
 """
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -14,10 +18,44 @@ Convert = Callable[[pa.Array], pa.Array]
 
 INTEGER = r"^-?(0|[1-9][0-9]*)$"
 FLOAT = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$|^(NaN|nan|-?inf|-?Infinity)$"
+LIKE_A_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 BOOLEAN = r"^(true|True|TRUE|false|False|FALSE)$"
 DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
 ZONE = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
+
+
+@dataclass(slots=True)
+class NumberShare:
+    """How many cells of a column are no numbers, and which types hold the numbers.
+
+    No type is left where too many cells are no numbers.
+    """
+
+    kinds: list[pa.DataType]
+    filled: int
+    others: int = 0
+    first_other: str = ""
+
+    def see(self, cells: pa.Array, rows_max: float) -> None:
+        """Take in cells of a column that has at most `rows_max`."""
+        trimmed = pc.utf8_trim_whitespace(cells)
+        is_number = pc.match_substring_regex(trimmed, FLOAT)
+        others = trimmed.filter(pc.invert(is_number))
+        self.filled += len(cells) - cells.null_count
+        self.others += len(others)
+        if len(others) and not self.first_other:
+            self.first_other = others[0].as_py()
+        is_odd = pc.any(pc.match_substring_regex(others, LIKE_A_NUMBER), min_count=0).as_py()
+        if is_odd or 10 * self.others >= rows_max:
+            self.kinds = []
+        numbers = trimmed.filter(is_number)
+        self.kinds = [kind for kind in self.kinds if _try_convert(numbers, kind) is not None]
+
+    @property
+    def is_most(self) -> bool:
+        """Tell whether more than nine in ten cells are numbers that a type holds."""
+        return len(self.kinds) > 0 and 10 * self.others < self.filled
 
 
 class ColumnTypes:
@@ -27,9 +65,13 @@ class ColumnTypes:
     is still an id, and the pattern `212101212` is no number.
     """
 
-    def __init__(self, column: str = "") -> None:
+    def __init__(self, column: str = "", rows_max: float = math.inf) -> None:
+        """Take the name of the column, and how many cells there will be at the most."""
         self._left = list(_FIXED.get(column, _CONVERSIONS))
-        self._has_value = False
+        self._rows_max = rows_max
+        self._is_free = column not in _FIXED
+        self._filled = 0
+        self._share: NumberShare | None = None  # from the first cell on that is no number
         self.has_null = False
 
     def see(self, cells: pa.Array) -> None:
@@ -37,12 +79,27 @@ class ColumnTypes:
         self.has_null |= cells.null_count > 0
         if cells.null_count == len(cells):
             return
-        self._has_value = True
+        numeric = [kind for kind in self._left if kind in _NUMERIC]
         self._left = [kind for kind in self._left if _try_convert(cells, kind) is not None]
+        if self._is_free and self._share is None and not _NUMERIC.intersection(self._left):
+            self._share = NumberShare(numeric, self._filled)
+        if self._share is not None and self._share.kinds:
+            self._share.see(cells, self._rows_max)
+        self._filled += len(cells) - cells.null_count
 
     def best(self) -> pa.DataType:
-        """Give the narrowest type left, or text."""
-        return self._left[0] if self._has_value and self._left else pa.string()
+        """Give the narrowest type left, or that of most cells if they are numbers, or text."""
+        if self._filled and self._left:
+            return self._left[0]
+        return pa.string() if self.misfits is None else self.misfits.kinds[0]
+
+    @property
+    def misfits(self) -> NumberShare | None:
+        """Tell of the cells that are no numbers, in a column of numbers; None where there are none.
+
+        It holds when all cells have been seen.
+        """
+        return self._share if self._share is not None and self._share.is_most else None
 
     @property
     def is_text(self) -> bool:
@@ -64,11 +121,20 @@ def convert(cells: pa.Array, kind: pa.DataType) -> pa.Array:
     return converted
 
 
+def to_numbers(cells: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Convert cells to a type that all numbers were found to have; null where one is no number."""
+    return convert(_only_numbers(cells), kind)
+
+
 def to_coordinates(cells: pa.Array) -> pa.Array:
     """Convert cells to floats; null where a cell is empty or no number."""
+    return _only_numbers(cells).cast(pa.float64())
+
+
+def _only_numbers(cells: pa.Array) -> pa.Array:
     trimmed = pc.utf8_trim_whitespace(cells)
     is_number = pc.match_substring_regex(trimmed, FLOAT)
-    return pc.if_else(is_number, trimmed, pa.scalar(None, trimmed.type)).cast(pa.float64())
+    return pc.if_else(is_number, trimmed, pa.scalar(None, trimmed.type))
 
 
 def _try_convert(cells: pa.Array, kind: pa.DataType) -> pa.Array | None:
@@ -107,6 +173,7 @@ _CONVERSIONS: dict[pa.DataType, tuple[str, Convert]] = {
     pa.timestamp("us"): (f"{TIME}$", _cast_to(pa.timestamp("us"))),
     pa.timestamp("us", "UTC"): (f"{TIME}{ZONE}$", _cast_to(pa.timestamp("us", "UTC"))),
 }
+_NUMERIC = frozenset({pa.int64(), pa.float64()})
 _FIXED: dict[str, tuple[pa.DataType, ...]] = {
     "id": (pa.int64(),),
     "subscriber": (pa.int64(),),

@@ -4,20 +4,23 @@ import csv
 import io
 import json
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 from typing import IO, Any
 
+import numpy as np
 import pyarrow as pa
 
 from contrada.deferred import compute as pc
-from contrada.deferred import csv as pa_csv
 from contrada.files.arrow_types import is_binary, is_text
 from contrada.files.geometry_text import decode_geometries, to_geojson, to_wkt
 
 
 class CsvWriter:
-    """UTF-8 CSV with a header; null is empty, geometries are WKT, lists and structs are JSON."""
+    """UTF-8 CSV with a header; geometries are WKT, lists and structs are JSON.
+
+    A text is quoted where it must be, and where it is empty: null is nothing at all.
+    """
 
     def __init__(
         self, file: IO[bytes], schema: pa.Schema, geometries: Collection[str], name: str
@@ -39,7 +42,7 @@ class CsvWriter:
             else:
                 columns.append(_csv_column(column))
         self._rows += table.num_rows
-        self._file.write(_csv_text(pa.table(columns, names=table.schema.names)))
+        self._file.write(_csv_text(columns))
 
     def finish(self) -> None:
         """Do nothing: nothing comes after the last row."""
@@ -78,19 +81,40 @@ class JsonLinesWriter:
         """Do nothing: nothing is held."""
 
 
-def _csv_text(table: pa.Table) -> bytes:
-    """Write lines without a header, quoted only where some value needs it: plain ids stay plain."""
-    for style in ("none", "needed"):
-        sink = pa.BufferOutputStream()
-        options = pa_csv.WriteOptions(include_header=False, quoting_style=style)
-        try:
-            pa_csv.write_csv(table, sink, options)
-        except pa.ArrowInvalid:
-            if style == "needed":
-                raise
-            continue
-        return bytes(sink.getvalue())
-    raise AssertionError
+def _csv_text(columns: Sequence[pa.ChunkedArray | pa.Array]) -> bytes:
+    """Write the lines of some rows."""
+    rows = pc.binary_join_element_wise(*map(_quote, columns), _text(","), null_handling="replace")
+    return _join(pc.binary_join_element_wise(rows, _text(""), _text("\n")))
+
+
+def _quote(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    """Give a column as text, in quotes where these are needed."""
+    cells = column.cast(pa.large_string())
+    if not is_text(column.type):
+        return cells
+    whole = _join(cells)
+    is_empty = pc.equal(cells, "")
+    if not pc.any(is_empty).as_py() and not any(mark in whole for mark in b'",\r\n'):
+        return cells
+    inside = pc.replace_substring(cells, '"', '""') if b'"' in whole else cells
+    quoted = pc.binary_join_element_wise(_text('"'), inside, _text('"'), _text(""))
+    return pc.if_else(pc.or_(is_empty, pc.match_substring_regex(cells, r'[",\r\n]')), quoted, cells)
+
+
+def _text(text: str) -> pa.Scalar:
+    return pa.scalar(text, pa.large_string())
+
+
+def _join(texts: pa.ChunkedArray | pa.Array) -> bytes:
+    """Give all texts as one."""
+    chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
+    return b"".join(_join_chunk(chunk) for chunk in chunks if len(chunk))
+
+
+def _join_chunk(texts: pa.LargeStringArray) -> bytes:
+    _, offsets, data = texts.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    return b"" if data is None else bytes(data[int(bounds[0]) : int(bounds[-1])])
 
 
 def _csv_column(column: pa.ChunkedArray) -> pa.ChunkedArray:

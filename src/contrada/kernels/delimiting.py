@@ -16,14 +16,14 @@ Bytes = NDArray[np.uint8]
 
 # Places of the array
 MODE, AFTER_CR, LINE, ROWS, CELLS, ROW_BYTES, ROW_LINE, QUOTE_LINE, SUSPECTS = range(9)
-LINE_BYTES, LINE_DELIMITERS, FULL_LINES, ROW_LINES, LISTED, FAULT = range(9, 15)
+LINE_BYTES, LINE_DELIMITERS, FULL_LINES, ROW_LINES, LISTED, RAGGED, FAULT = range(9, 16)
 
 START, PLAIN, QUOTED, CLOSING = range(4)  # of a cell
-NO_FAULT, TEXT_AFTER_QUOTE, ROW_TOO_LONG, OTHER_CELLS, SUSPECT = range(5)
+NO_FAULT, TEXT_AFTER_QUOTE, ROW_TOO_LONG, RAGGED_LINES, SUSPECT = range(5)
 
 _LF, _CR, _QUOTE = 10, 13, 34
 _TEXT, _DELIMITER, _QUOTES, _LINE_END = range(4)  # kinds of bytes
-NO_LIST = np.empty(0, np.int64)
+NO_LIST = np.empty((0, 3), np.int64)
 
 
 def start_rows() -> Ints:
@@ -51,16 +51,18 @@ def scan_rows(
     bytes_max: int,
     stops: bool,
     state: Ints,
-    lines: Ints,
+    listed: Ints,
 ) -> int:
     """Go on with a block from the byte `at`; give the byte after the last one that was looked at.
 
     That is the end of the block, or, with the reason in `state[FAULT]`, a byte that must not stand
-    there, or the end of a row of another number of cells or of more than `bytes_max` bytes. A row
-    over several lines, most of which have enough delimiters to be rows of their own, is a suspect:
-    it is counted, and where `stops` is set the scan stops at its end, with that row's numbers.
-    The first lines of the rows that end here go into `lines`, from `state[LISTED]` on, as far as
-    it has room.
+    there, or the end of a row of more than `bytes_max` bytes. A row of another number of cells is
+    ragged: it is counted, unless it goes over several lines of which any has enough delimiters to
+    be a row of its own, where the scan stops. Any other row over several lines, most of which have
+    enough, is a suspect: it is counted, and where `stops` is set the scan stops at its end, with
+    that row's numbers.
+    Of each row that ends here, its first line, its number of cells and the byte after its end go
+    into `listed`, from `state[LISTED]` on, as far as it has room.
     """
     if state[FAULT] == SUSPECT:
         begin_row(state)
@@ -91,7 +93,7 @@ def scan_rows(
                 end_line(at - 1 - line_start, cells, state)
                 if mode != QUOTED:
                     state[ROW_BYTES] = at - 1 - row_start
-                    if end_row(cells, bytes_max, stops, state, lines):
+                    if end_row(at, cells, bytes_max, stops, state, listed):
                         state[AFTER_CR] = block[at - 1] == _CR
                         return at
                     mode = START
@@ -130,22 +132,27 @@ def end_line(length: int, cells: int, state: Ints) -> None:
 
 
 @kernel
-def end_row(cells: int, bytes_max: int, stops: bool, state: Ints, lines: Ints) -> bool:
-    """End a row, which a blank line is not; tell whether the scan must stop here."""
+def end_row(at: int, cells: int, bytes_max: int, stops: bool, state: Ints, listed: Ints) -> bool:
+    """End a row before the byte `at`; tell whether to stop. A blank line is no row."""
     if state[ROW_BYTES] == 0:
         state[ROW_LINE] = state[LINE]
         return False
     state[ROWS] += 1
-    if state[LISTED] < len(lines):
-        lines[state[LISTED]] = state[ROW_LINE]
+    if state[LISTED] < len(listed):
+        listed[state[LISTED], 0] = state[ROW_LINE]
+        listed[state[LISTED], 1] = state[CELLS]
+        listed[state[LISTED], 2] = at
         state[LISTED] += 1
     state[MODE] = START
     state[LINE_BYTES] = 0
+    has_lines = state[LINE] - state[ROW_LINE] > 1
     if state[ROW_BYTES] > bytes_max:
         state[FAULT] = ROW_TOO_LONG
+    elif state[CELLS] != cells and has_lines and state[FULL_LINES] > 0:
+        state[FAULT] = RAGGED_LINES
     elif state[CELLS] != cells:
-        state[FAULT] = OTHER_CELLS
-    elif state[LINE] - state[ROW_LINE] > 1 and 2 * state[FULL_LINES] > state[ROW_LINES]:
+        state[RAGGED] += 1
+    elif has_lines and 2 * state[FULL_LINES] > state[ROW_LINES]:
         state[SUSPECTS] += 1
         state[FAULT] = SUSPECT if stops else NO_FAULT
     if state[FAULT] != NO_FAULT:

@@ -20,6 +20,7 @@ from contrada.matcher.run import (
     MatchRun,
     choose_id_column,
     judged,
+    list_read,
     match_list,
     narrow_to_read,
     read_column_name,
@@ -201,7 +202,7 @@ class Matcher:
         narrow = rows.narrowed([column for column in rows.schema.names if column in wanted])
         found, refused = SubscriptionRows(), RefusedRows(rows, id_column, quarantine, on_bad)
         first_row = 0
-        for batch in narrow.batches():
+        for batch, told in narrow.judged([] if id_column is None else [id_column]):
             read_subscriptions(
                 batch,
                 first_row,
@@ -213,6 +214,7 @@ class Matcher:
                 on_bad=on_bad,
                 on_refused=refused.add,
                 rows=found,
+                told=told,
             )
             first_row += batch.num_rows
 
@@ -402,9 +404,11 @@ class Matcher:
         id_column = choose_id_column(rows, id, Remedy.EVENT_ID)
         self._check_crs(rows.crs, rows.name)
         subscriptions = self._subscriptions
+        narrow = narrow_to_read(rows, subscriptions, id_column, kept)
+        narrow.warn_of_misfits(list_read(subscriptions, id_column))
         return MatchRun(
             subscriptions,
-            narrow_to_read(rows, subscriptions, id_column, kept),
+            narrow,
             id_column=id_column,
             repair=repair,
             quarantine=quarantine or repair,

@@ -3,7 +3,7 @@
 import math
 import os
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ from contrada.matching.engine import find_no_faults
 from contrada.matching.ids import id_type, read_id, read_id_column
 from contrada.matching.receiving import ReceivedEvents, find_remedies, receive
 from contrada.matching.segments import SubscriptionSet
-from contrada.matching.subscribing import OnBad
+from contrada.matching.subscribing import NOTHING_TOLD, OnBad
 from contrada.matching.table import Ids
 from contrada.model.event import GEOMETRY, Event, paths_of, read_event
 from contrada.model.geometry import as_array
@@ -93,6 +93,7 @@ class MatchRun:
         self.repair, self._quarantine, self._on_bad = repair, quarantine, on_bad
         self._counts = counts
         self._on_done = on_done
+        self._read = list_read(subscriptions, id_column)
         self._ids = pa.array(subscriptions.ids, id_type(subscriptions.ids))
         self.schema = _answer_schema(self._event_type(), self._ids.type)
 
@@ -108,14 +109,14 @@ class MatchRun:
     def _matched(self, workers: int) -> Iterator[MatchedBatch]:
         received = self._receive_all(workers)
         if workers <= 1:
-            for batch, first_row in received:
-                yield self._finish(self._match(batch, first_row))
+            for piece in received:
+                yield self._finish(self._match(*piece))
             return
         with ThreadPoolExecutor(workers, "contrada-match") as pool:
             pending: deque[Future[MatchedBatch]] = deque()
             try:
-                for batch, first_row in received:
-                    pending.append(pool.submit(self._match, batch, first_row))
+                for piece in received:
+                    pending.append(pool.submit(self._match, *piece))
                     if len(pending) > workers:
                         yield self._finish(pending.popleft().result())
                 while pending:
@@ -124,19 +125,21 @@ class MatchRun:
                 for future in pending:
                     future.cancel()
 
-    def _receive_all(self, workers: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+    def _receive_all(self, workers: int) -> Iterator[tuple[pa.RecordBatch, int, dict[int, str]]]:
         """Cut batches so small that even events which match everything give a bounded answer.
 
-        The last batch, which may be the only one, is cut into a piece for each thread as well.
+        The last batch, which may be the only one, is cut into a piece for each thread as well. With
+        a piece come its first row, and the rows that the file knows to be bad.
         """
         rows_max = count_rows_at_once(self.subscriptions)
         first_row = 0
-        for batch in self.rows.batches():
+        for batch, told in self.rows.judged(self._read):
             is_last = batch.num_rows < self.rows.batch_rows
             pieces = min(workers, batch.nbytes // _PIECE_BYTES_MIN) if is_last else 1
             rows = min(rows_max, math.ceil(batch.num_rows / max(pieces, 1)))
             for start in range(0, batch.num_rows, rows):
-                yield batch.slice(start, rows), first_row + start
+                own = {row - start: told[row] for row in told if start <= row < start + rows}
+                yield batch.slice(start, rows), first_row + start, own
             first_row += batch.num_rows
 
     def _event_type(self) -> pa.DataType:
@@ -156,7 +159,7 @@ class MatchRun:
         event = matched.events.ids.take(pa.array(matched.rows))
         return pa.RecordBatch.from_arrays([event, subscription], schema=self.schema)
 
-    def _match(self, batch: pa.RecordBatch, first_row: int) -> MatchedBatch:
+    def _match(self, batch: pa.RecordBatch, first_row: int, told: dict[int, str]) -> MatchedBatch:
         matched = match_record_batch(
             self.subscriptions,
             batch,
@@ -165,6 +168,7 @@ class MatchRun:
             id_column=self._id_column,
             name=self.rows.name,
             repair=self.repair,
+            told=told,
         )
         if matched.events.bad and not self._quarantine:
             self._refuse(matched.events)
@@ -211,6 +215,7 @@ def match_record_batch(
     id_column: str | None,
     name: str,
     repair: bool,
+    told: Mapping[int, str] = NOTHING_TOLD,
 ) -> MatchedBatch:
     """Match the rows of one batch; bad rows match nothing."""
     events = receive(
@@ -222,6 +227,7 @@ def match_record_batch(
         name=name,
         repair=repair,
         find_more_faults=subscriptions.find_event_faults,
+        told=told,
     )
     return match_received(events, subscriptions)
 
@@ -380,3 +386,9 @@ def narrow_to_read(
         attributes.add(id_column)
     wanted = {path for name in attributes for path in paths_of(name)}
     return rows.narrowed([name for name in rows.schema.names if name in wanted], attributes)
+
+
+def list_read(subscriptions: SubscriptionSet, id_column: str | None) -> frozenset[str]:
+    """List the columns in which a bad cell makes a bad event: the id, and what constraints name."""
+    named = {path for name in subscriptions.attributes for path in paths_of(name)}
+    return frozenset(named if id_column is None else {*named, id_column})

@@ -1,6 +1,6 @@
 """Events from the rows of a table: decoded, judged, and bad rows set aside."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +18,9 @@ from contrada.matching.columns import (
 )
 from contrada.matching.engine import FindFaults, find_no_faults
 from contrada.matching.ids import read_id_column
-from contrada.matching.subscribing import describe_fault
+from contrada.matching.subscribing import NOTHING_TOLD, describe_fault
 from contrada.model.event import GEOMETRY
-from contrada.model.geometry import Fault
+from contrada.model.geometry import BAD_CELL, Fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +48,18 @@ def receive(
     name: str,
     repair: bool,
     find_more_faults: FindFaults = find_no_faults,
+    told: Mapping[int, str] = NOTHING_TOLD,
 ) -> ReceivedEvents:
     """Decode a batch, and say which rows are bad: what they match must not count.
 
     What no subscription reads as a geometry is not judged. `find_more_faults` judges what one
-    reads, once it is sound.
+    reads, once it is sound. `told` has rows that their file knows to be bad.
     """
     columns = {field.name: batch.column(i) for i, field in enumerate(batch.schema)}
     if GEOMETRY not in columns and geometry_columns:
         columns[GEOMETRY] = columns[geometry_columns[0]]  # the primary one, whatever its name
     geometries: dict[str, GeometryColumn] = {}
-    bad: dict[int, Fault] = {}
+    bad = {row: Fault(BAD_CELL, reason) for row, reason in told.items()}
     mended: dict[int, Fault] = {}
     for attribute in sorted(geometry_attributes):
         found = _read_geometries(columns, attribute, repair)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ OnRefused = Callable[[int, Id | None, InvalidInput], object]
 
 _OPTIONAL = ("filter", "relation", "where", "attribute", "subscriber")
 SUBSCRIPTION_COLUMNS = (*_OPTIONAL, GEOMETRY)  # what a row may say, besides its id
+NOTHING_TOLD: Mapping[int, str] = MappingProxyType({})  # about bad rows, by those who read them
 
 
 class PredicateReader:
@@ -108,8 +110,9 @@ def read_subscriptions(
     on_bad: OnBad | None,
     on_refused: OnRefused,
     rows: SubscriptionRows,
+    told: Mapping[int, str] = NOTHING_TOLD,
 ) -> None:
-    """Read the rows of one batch into `rows`.
+    """Read the rows of one batch into `rows`; `told` has those that their file knows to be bad.
 
     `on_refused` hears of each bad row, with an error that names the column; `on_bad` of those that
     `repair` has mended or leaves out.
@@ -118,6 +121,8 @@ def read_subscriptions(
     table = _RowReader(columns, first_row, name, reader, geometry_columns, id_column, repair)
     for row in range(batch.num_rows):
         try:
+            if row in told:
+                raise InvalidInput(told[row])
             reason, is_mended = table.judge(row)
             if reason is not None:
                 rows.mended += is_mended
