@@ -92,5 +92,7 @@ def calculate_numbers(operator: str, a: Number, b: Number) -> Any:
                 return a - b * math.trunc(Fraction(a, b))
             return math.fmod(a, b)
         case "^":
+            if isinstance(a, int) and isinstance(b, int) and abs(a) > 1 and b > 1024:
+                raise OverflowError("beyond all doubles")  # which Python would reckon out
             return a**b
     raise AssertionError(operator)
