@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from contrada.errors import InvalidInput
 from contrada.files import Rows, json_window, read_rows
 from contrada.files.geojson_wkb import encode_geojson
+from contrada.model.geometry import Fault, read_geometry
 
 
 def feature(properties: Any, geometry: Any = None, **members: Any) -> dict[str, Any]:
@@ -329,6 +330,29 @@ def test_a_geometry_of_no_shape_is_delivered_as_bytes_that_no_one_decodes(
     assert bad[0] > 1, "WKB begins with its byte order"
     with pytest.raises(shapely.errors.GEOSException):
         shapely.from_wkb(bad)
+
+
+@pytest.mark.parametrize(
+    ("geometry", "reason"),
+    [
+        ({"type": "Point", "coordinates": [-118.24]}, "at least two numbers, not [-118.24]"),
+        ({"type": "Polygon", "coordinates": [[[0, 0], [1]]]}, "at least two numbers, not [1]"),
+        ({"type": "Point", "coordinates": ["a", 1]}, "is made of numbers, not ['a', 1]"),
+        ({"type": "Point"}, 'it has no "coordinates"'),
+        ({"type": "Point", "coordinates": 5}, 'its "coordinates" are 5, not a list'),
+        ({"type": "Polygon", "coordinates": [3]}, "its members are not GeoJSON's"),
+        ({"type": "Sphere", "coordinates": []}, "its type is 'Sphere'"),
+        (3, "it is not an object"),
+    ],
+)
+def test_a_geometry_of_no_shape_says_what_is_wrong_with_it(
+    tmp_path: Path, geometry: Any, reason: str
+) -> None:
+    (bad,) = column_of(read_rows(save(tmp_path, feature({}, geometry))), "geometry")
+    fault = read_geometry(bad)
+    assert isinstance(fault, Fault)
+    assert fault.message.startswith("column 'geometry': cannot read the GeoJSON geometry: ")
+    assert f"{reason} (value " in fault.message
 
 
 @pytest.mark.parametrize("kind", ["CircularString", "CurvePolygon", "MultiSurface"])

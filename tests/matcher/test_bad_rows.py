@@ -85,7 +85,7 @@ def check_unchanged(matcher: Matcher) -> None:
         pytest.param(Point(), "empty", id="empty-point"),
         pytest.param(shapely.GeometryCollection([Point()]), "empty", id="empty-collection"),
         pytest.param("POLYGON EMPTY", "empty", id="empty-wkt"),
-        pytest.param("somewhere", "not a geometry.*'somewhere'", id="no-wkt"),
+        pytest.param("somewhere", "not WKT, hex WKB or GeoJSON .*'somewhere'", id="no-wkt"),
         pytest.param(None, "null, and there is no filter", id="null"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -331,6 +332,40 @@ def test_a_bad_geometry_of_another_attribute_is_bad_only_where_a_constraint_read
     assert (row.subscription, row.error.place) == (None, "column 'area'")
     (row,) = contrada.spark.match(events, zone, quarantine=True).collect()
     assert (row.subscription, row.error) == ("all", None)
+
+
+@pytest.mark.parametrize("plan", ["broadcast", "partitioned"])
+def test_text_that_is_no_geometry_is_a_bad_event(spark: SparkSession, plan: str) -> None:
+    texts = ["POINT(1 1)", "POIN(1 1)", "", None, '{"type":"Point","coordinates":[1,1]}']
+    rows = [(number, text, "nonsense") for number, text in enumerate(texts)]
+    events = spark.createDataFrame(rows, "id int, geometry string, name string")
+    area = "POLYGON((0 0,4 0,4 4,0 4,0 0))"
+    zones = [("a", f"S_INTERSECTS(geometry, {area})"), ("b", f"S_INTERSECTS(name, {area})")]
+    subscriptions = spark.createDataFrame(zones, "id string, filter string")
+    found = contrada.spark.match(events, subscriptions, plan=plan, quarantine=True).collect()
+    answer = [(row.event, row.subscription, row.error and row.error.code) for row in found]
+    assert sorted(answer) == [(0, "a", None), (1, None, "undecodable"), (4, "a", None)]
+    (reason,) = (row.error.message for row in found if row.error)
+    assert "it is not WKT, hex WKB or GeoJSON (value 'POIN(1 1)')" in reason
+
+
+@pytest.mark.parametrize("plan", ["broadcast", "partitioned"])
+def test_the_primary_column_is_judged_under_its_own_name(
+    spark: SparkSession, tmp_path: Path, plan: str
+) -> None:
+    column = {"encoding": "WKB", "geometry_types": []}
+    geo = {"version": "1.1.0", "primary_column": "area", "columns": {"area": column}}
+    table = pa.table({"id": [1, 2], "area": ["POINT(1 1)", "nonsense"]})
+    pq.write_table(
+        table.replace_schema_metadata({"geo": json.dumps(geo)}), tmp_path / "events.parquet"
+    )
+    events = contrada.spark.read_geoparquet(spark, tmp_path / "events.parquet")
+    reads_it = "S_INTERSECTS(area, POLYGON((0 0,4 0,4 4,0 4,0 0)))"
+    subscriptions = spark.createDataFrame([("a", reads_it)], "id string, filter string")
+    found = contrada.spark.match(events, subscriptions, plan=plan, quarantine=True).collect()
+    answer = [(row.event, row.subscription, row.error and row.error.place) for row in found]
+    assert sorted(answer)[0] == (1, "a", None)
+    assert sorted(answer)[1][2].endswith("column 'area'")
 
 
 def test_repair_mends_events_and_subscriptions(spark: SparkSession) -> None:

@@ -193,7 +193,7 @@ def _gather(
             geometry = held[-1].columns.get(column)
             if geometry is not None:
                 is_meant = column == GEOMETRY or is_geometry(geometry)
-                held[-1].columns[column] = encode_geojson(geometry) if is_meant else None
+                held[-1].columns[column] = encode_geojson(geometry, column) if is_meant else None
         characters += length
         if len(held) == batch_rows or characters >= BATCH_CHARACTERS:
             yield held

@@ -16,7 +16,7 @@ from contrada.matching.ids import read_id, read_id_column
 from contrada.matching.simplify import simplify
 from contrada.model.event import GEOMETRY
 from contrada.model.expression import And, Attribute, Literal, Spatial
-from contrada.model.geometry import BAD_CELL, Fault, is_area
+from contrada.model.geometry import BAD_CELL, Fault, is_area, is_blank
 from contrada.model.relation import Family, SpatialRelation, find_relation
 from contrada.model.subscription import Constraint, Filter, Id, Predicate, Subscription
 from contrada.showing import brief, brief_text
@@ -164,10 +164,9 @@ class _RowReader:
         }
         self._geometry_column = geometry_columns[0] if geometry_columns else GEOMETRY
         array = columns.get(self._geometry_column)
+        place = f"{name}, column {self._geometry_column!r}"
         self._column = (
-            None
-            if array is None
-            else read_geometries(array, f"{name}, column {self._geometry_column!r}", repair=repair)
+            None if array is None else read_geometries(array, place, repair=repair, is_meant=True)
         )
         self._array = array
         self._is_known = None if self._column is None else self._column.is_known
@@ -197,9 +196,8 @@ class _RowReader:
 
     def _predicate(self, row: int) -> Predicate:
         filter_ = self._optional["filter"][row]
-        has_geometry = self._array is not None and self._array[row].is_valid
         if filter_ is not None:
-            if has_geometry:
+            if self._has_geometry(row):
                 raise InvalidInput(
                     "column 'filter': the row has a geometry as well; "
                     "conditions beside a geometry go into the column 'where'"
@@ -244,12 +242,19 @@ class _RowReader:
             raise InvalidInput(f"column {self._geometry_column!r}: {self._missing(row)}")
         return geometry
 
+    def _has_geometry(self, row: int) -> bool:
+        """Tell whether something stands where the geometry should."""
+        return (
+            self._array is not None
+            and self._array[row].is_valid
+            and not is_blank(self._array[row].as_py())
+        )
+
     def _missing(self, row: int) -> str:
         assert self._array is not None
-        value = self._array[row]
-        if not value.is_valid:
+        if not self._has_geometry(row):
             return "the geometry is null, and there is no filter"
-        raw = value.as_py()
+        raw = self._array[row].as_py()
         is_empty = isinstance(raw, bytes) or (isinstance(raw, str) and is_empty_wkt(raw))
         return "the geometry is empty" if is_empty else f"not a geometry{shown(raw)}"
 
