@@ -38,7 +38,7 @@ ARRAYS: tuple[Any, ...] = (
 )
 FLAGS = (True, True, False, False, None, 1, 0)
 WRONG = (None, 5, True, [1], 2.5)
-NO_SHAPES = ("nonsense", "POIN (1 1)", "N/A", "{}", "", " ")
+NO_SHAPES = ("nonsense", "P0INT (1 1)", "N/A", "{}", "", " ")
 
 
 def event(random: Random, shapes: list[Any]) -> Row:

@@ -48,7 +48,7 @@ def test_known_answers(text: str, event: dict[str, Any], expected: bool | None) 
     ("text", "value", "expected"),
     [
         ("S_INTERSECTS(geometry, POINT(1 1))", "nonsense", True),
-        ("a = 1 OR NOT dwithin(geometry, POINT(1 1), 5)", "POIN(1 1)", True),
+        ("a = 1 OR NOT dwithin(geometry, POINT(1 1), 5)", "P0INT(1 1)", True),
         ("S_INTERSECTS(geometry, POINT(1 1))", "POINT(1 1)", False),
         ("S_INTERSECTS(geometry, POINT(1 1))", '{"type":"Point","coordinates":[1,1]}', False),
         ("S_INTERSECTS(geometry, POINT(1 1))", " ", False),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 AREA = "POLYGON((0 0,4 0,4 4,0 4,0 0))"
 READS_GEOMETRY = f"S_INTERSECTS(geometry, {AREA})"
 POINT = {"type": "Point", "coordinates": [1, 1]}
-NONSENSE = ["nonsense", "POIN(1 1)", "POLYGN((0 0,1 0,1 1,0 0))", "N/A", "POINT", "{}", '{"a":1}']
+NONSENSE = ["nonsense", "P0INT(1 1)", "POLYGN((0 0,1 0,1 1,0 0))", "N/A", "POINT", "{}", '{"a":1}']
 REASON = r"cannot read the geometry: it is not WKT, hex WKB or GeoJSON \(value "
 
 
