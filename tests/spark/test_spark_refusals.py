@@ -13,7 +13,7 @@ import pytest
 import shapely
 
 import contrada.spark
-from contrada.errors import InvalidInput, NotBuilt
+from contrada.errors import BadRows, InvalidInput, NotBuilt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -202,6 +202,21 @@ def test_a_bad_subscription_is_refused_by_id_and_value_before_events_are_looked_
 def test_an_id_that_is_taken_is_refused(events: DataFrame, zone: DataFrame) -> None:
     with pytest.raises(InvalidInput, match="'all': 2 rows have this id"):
         contrada.spark.match(events, zone.union(zone))
+
+
+@pytest.mark.parametrize("files", [1, 6], ids=["in one part", "in several"])
+def test_rows_with_an_id_that_others_have_are_counted_among_all_rows(
+    spark: SparkSession, events: DataFrame, files: int
+) -> None:
+    given = spark.sparkContext.parallelize([(each, "wind > 3") for each in "aaabbc"], files)
+    rows = spark.createDataFrame(given, "id string, filter string")
+    with pytest.raises(BadRows) as refused:
+        contrada.spark.match(events, rows)
+    assert refused.value.message == "subscriptions: 3 of 6 cannot be used"
+    counts = {"'a'": 3, "'b'": 2}
+    assert sorted(refused.value.rows) == [
+        f"subscription {id_}: {count} rows have this id" for id_, count in counts.items()
+    ]
 
 
 def test_a_constraint_on_a_column_that_no_event_has_is_warned_of_or_refused(
