@@ -395,7 +395,7 @@ def test_a_damaged_file_is_refused_with_the_place(tmp_path: Path, text: str, mes
 
 
 def test_properties_that_are_no_object_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="row 1 has properties that are no object: 5"):
+    with pytest.raises(InvalidInput, match="row 1 has properties that are not an object: 5"):
         read_rows(save(tmp_path, feature({}), feature(5)))
 
 

@@ -174,8 +174,8 @@ def test_spark_counts_the_matches_of_each_event(
         ([*SPARK, "--conf", "ui=false"], "--conf ui=false: must be spark.NAME=VALUE"),
         (["--evaluator", "area"], "--evaluator goes with --spark"),
         (["--conf", "spark.ui.enabled=false"], "--conf goes with --spark"),
-        (["--strict"], "subscriptions speak of 'speed', which no event has"),
-        (["--strict", *SPARK], "subscriptions speak of 'speed', which no event has"),
+        (["--strict"], "subscriptions refer to the column 'speed', which no event has"),
+        (["--strict", *SPARK], "subscriptions refer to the column 'speed', which no event has"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(

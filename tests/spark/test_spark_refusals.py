@@ -235,6 +235,16 @@ def test_a_constraint_on_a_column_that_no_event_has_is_warned_of_or_refused(
         contrada.spark.match(rich, zones, strict=True)
 
 
+def test_a_column_in_other_letters_than_it_should_be_is_warned_of(
+    events: DataFrame, zone: DataFrame
+) -> None:
+    words = "subscriptions: the column 'Where' is ignored; it counts if it is called 'where'"
+    with pytest.warns(UserWarning, match=words) as heard:
+        contrada.spark.match(events, zone.selectExpr("*", "'wind > 9' AS Where"))
+    (ours,) = (warning for warning in heard if warning.category is UserWarning)
+    assert ours.filename == __file__
+
+
 def test_constraints_on_columns_that_all_events_have_are_not_warned_of(
     spark: SparkSession, events: DataFrame
 ) -> None:

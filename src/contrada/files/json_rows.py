@@ -171,7 +171,7 @@ def _to_row(value: Any, row: int, name: str) -> JsonRow:
     properties = value.get("properties")
     if properties is not None and not isinstance(properties, dict):
         shown = brief_text(properties)
-        raise InvalidInput(f"{name}: row {row} has properties that are no object: {shown}")
+        raise InvalidInput(f"{name}: row {row} has properties that are not an object: {shown}")
     columns = (properties or {}) | {GEOMETRY: value.get("geometry")}
     if value.get("id") is None:
         return JsonRow(columns, is_feature=True)

@@ -1,6 +1,6 @@
 """Subscriptions from what users give: one by one, or as rows of a table."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -289,6 +289,19 @@ def _read_id(value: Any, column: str) -> Id:
         return read_id(value, f"column {column!r}")
     except InvalidInput as error:
         raise InvalidInput(error.message, remedies=[Remedy.SUBSCRIPTION_ID]) from None
+
+
+def find_miscased(columns: Iterable[str]) -> str | None:
+    """Say which columns would mean something in small letters; None where there are none."""
+    names = list(columns)
+    found = [name for name in names if name not in _OPTIONAL and name.lower() in _OPTIONAL]
+    ignored = [name for name in found if name.lower() not in names]
+    if not ignored:
+        return None
+    shown, spelt = (", ".join(map(repr, each)) for each in (ignored, map(str.lower, ignored)))
+    if len(ignored) == 1:
+        return f"the column {shown} is ignored; it counts if it is called {spelt}"
+    return f"the columns {shown} are ignored; they count if they are called {spelt}"
 
 
 def describe_fault(fault: Fault, column: str, value: Any) -> str:
