@@ -34,6 +34,7 @@ class Remedy(Enum):
     REPLACE = auto()
     EVENT_ID = auto()
     SUBSCRIPTION_ID = auto()
+    ROW_NUMBERS = auto()
     SPARK_EVENT_ID = auto()
     SPARK_SUBSCRIPTION_ID = auto()
     LAYER = auto()
@@ -47,6 +48,7 @@ IN_PYTHON: Mapping[Remedy, str] = {
     Remedy.REPLACE: "replace=True replaces",
     Remedy.EVENT_ID: "id=… names the column of event ids",
     Remedy.SUBSCRIPTION_ID: "id=… names the column of subscription ids",
+    Remedy.ROW_NUMBERS: "without id=… the rows are numbered",
     Remedy.SPARK_EVENT_ID: "event_id=… names the column of ids",
     Remedy.SPARK_SUBSCRIPTION_ID: "subscription_id=… names the column of ids",
     Remedy.LAYER: "a layer is asked for as FILE|layername=NAME",

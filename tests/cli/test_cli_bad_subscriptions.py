@@ -46,12 +46,47 @@ def test_bad_subscriptions_are_shown_all_at_once_with_the_options_that_help(
     assert [row.split(", ")[:2] for row in rows] == [
         ["  line 4 (row 1)", "id 'b'"],
         ["  line 5 (row 2)", "id 'c'"],
-        ["  line 6 (row 3)", "id 'a': the id 'a' is taken already"],
+        ["  line 6 (row 3)", "id 'a': the id 'a' is already taken"],
     ]
     for option in ("--repair", "--quarantine-subscriptions FILE", "--id COLUMN"):
         assert option in last
     assert "=" not in last
     assert not (folder / "pairs.csv").exists()
+
+
+def test_ids_that_repeat_in_the_column_asked_for_are_met_with_better_advice(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "zones.csv").write_text(f'ugc,wkt\nx,"{SQUARE}"\nx,"{SQUARE}"\n')
+    (line,) = refusal(capsys, "zones.csv", "events.csv", "--id", "ugc")
+    assert line == (
+        "contrada: zones.csv, line 3 (row 1), id 'x': the id 'x' is already taken; --id can be "
+        "left out: the rows are numbered then, and --keep subscription.COLUMN writes that column "
+        "beside the pairs"
+    )
+    args = ["zones.csv", "events.csv", "--keep", "subscription.ugc", "-o", "-"]
+    assert main(["match", *args]) == 0  # as it advises
+    assert capsys.readouterr().out.splitlines()[1:] == ["1,0,x", "1,1,x"]
+
+
+def test_other_bad_rows_beside_them_can_still_be_set_aside(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "zones.csv").write_text(f'ugc,wkt\nx,"{SQUARE}"\nx,"{SQUARE}"\ny,nowhere\n')
+    *_, last = refusal(capsys, "zones.csv", "events.csv", "--id", "ugc")
+    assert last.startswith("--id can be left out: ")
+    assert "--quarantine-subscriptions FILE" in last
+    (folder / "zones.csv").write_text(f'id,ugc,wkt\n1,x,"{SQUARE}"\n2,x,"{SQUARE}"\n')
+    (line,) = refusal(capsys, "zones.csv", "events.csv", "--id", "ugc")
+    assert "left out" not in line  # the rows would have other ids, and no numbers
+
+
+def test_a_column_in_other_letters_than_it_should_be_is_noted_once(folder: Path) -> None:
+    (folder / "zones.csv").write_text(f'id,wkt,Where\na,"{SQUARE}",speed > 9\n')
+    words = "^zones.csv: the column 'Where' is ignored; it counts if it is called 'where'$"
+    with pytest.warns(UserWarning, match=words) as heard:
+        assert main(["match", "zones.csv", "events.csv"]) == 0
+    assert len(heard) == 1
 
 
 def test_no_value_of_a_stranger_begins_a_line_of_its_own(
@@ -84,7 +119,11 @@ def test_bad_subscriptions_are_set_aside_and_the_others_matched(
         (2, 5, "c"),
         (3, 6, "a"),
     ]
-    words = ["column 'geometry': invalid Polygon", "column 'where': ", "the id 'a' is taken"]
+    words = [
+        "column 'geometry': invalid Polygon",
+        "column 'where': ",
+        "the id 'a' is already taken",
+    ]
     assert all(str(row["reason"]).startswith(w) for row, w in zip(rows, words, strict=True))
 
 

@@ -221,9 +221,9 @@ def test_another_reference_system_is_refused(
         frame = geopandas.GeoDataFrame(geometry=[shapely.Point(1, 1)], crs=crs)
         frame.to_parquet(folder / f"in-{crs}.parquet")
     line = refusal(capsys, folder, "in-2154.parquet", "in-3857.parquet", "-o", "new.csv")
-    assert "in-3857.parquet" in line
-    assert "EPSG:3857" in line
-    assert "EPSG:2154" in line
+    assert line.endswith(
+        "in-3857.parquet is in EPSG:3857, in-2154.parquet in EPSG:2154; reproject one of them"
+    )
 
 
 def test_a_message_of_several_lines_is_shown_on_one(

@@ -168,7 +168,9 @@ def test_one_file_may_be_both_inputs(city: Path, capsys: pytest.CaptureFixture[s
     figures = json.loads(said.out)
     assert figures["subscriptions"] == figures["events"] == 12
     assert figures["subscriptions_matched"] == 4
-    assert "note: subscriptions speak of 'kind', 'speed', which no event has" in said.err
+    assert (
+        "note: subscriptions refer to the columns 'kind', 'speed', which no event has" in said.err
+    )
 
 
 def test_files_without_a_row_give_files_without_a_row(

@@ -71,7 +71,7 @@ def test_a_warning_is_one_line_without_escape_sequences(
 ) -> None:
     with plain_warnings():
         line = warnings.formatwarning(f"column {ESCAPE}\nmixed", UserWarning, "json_rows.py", 7)
-    assert line == "contrada: column \\x1b]0;owned\\x07\\x1b[31m mixed\n"
+    assert line == "note: column \\x1b]0;owned\\x07\\x1b[31m mixed\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from contrada.errors import InvalidInput
 from contrada.files import Rows, json_window, read_rows
 from contrada.files.geojson_wkb import encode_geojson
+from contrada.model.geometry import Fault, read_geometry
 
 
 def feature(properties: Any, geometry: Any = None, **members: Any) -> dict[str, Any]:
@@ -331,6 +332,29 @@ def test_a_geometry_of_no_shape_is_delivered_as_bytes_that_no_one_decodes(
         shapely.from_wkb(bad)
 
 
+@pytest.mark.parametrize(
+    ("geometry", "reason"),
+    [
+        ({"type": "Point", "coordinates": [-118.24]}, "at least two numbers, not [-118.24]"),
+        ({"type": "Polygon", "coordinates": [[[0, 0], [1]]]}, "at least two numbers, not [1]"),
+        ({"type": "Point", "coordinates": ["a", 1]}, "is made of numbers, not ['a', 1]"),
+        ({"type": "Point"}, 'it has no "coordinates"'),
+        ({"type": "Point", "coordinates": 5}, 'its "coordinates" are 5, not a list'),
+        ({"type": "Polygon", "coordinates": [3]}, "its members are not GeoJSON's"),
+        ({"type": "Sphere", "coordinates": []}, "its type is 'Sphere'"),
+        (3, "it is not an object"),
+    ],
+)
+def test_a_geometry_of_no_shape_says_what_is_wrong_with_it(
+    tmp_path: Path, geometry: Any, reason: str
+) -> None:
+    (bad,) = column_of(read_rows(save(tmp_path, feature({}, geometry))), "geometry")
+    fault = read_geometry(bad)
+    assert isinstance(fault, Fault)
+    assert fault.message.startswith("column 'geometry': cannot read the GeoJSON geometry: ")
+    assert f"{reason} (value " in fault.message
+
+
 @pytest.mark.parametrize("kind", ["CircularString", "CurvePolygon", "MultiSurface"])
 def test_a_curve_is_delivered_as_a_curve(tmp_path: Path, kind: str) -> None:
     geometry = {"type": kind, "coordinates": [[0, 0], [1, 1], [2, 0]]}
@@ -371,7 +395,7 @@ def test_a_damaged_file_is_refused_with_the_place(tmp_path: Path, text: str, mes
 
 
 def test_properties_that_are_no_object_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="row 1 has properties that are no object: 5"):
+    with pytest.raises(InvalidInput, match="row 1 has properties that are not an object: 5"):
         read_rows(save(tmp_path, feature({}), feature(5)))
 
 

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada.errors import InvalidInput
-from contrada.files import is_same_crs, open_output, read_rows
+from contrada.files import open_output, read_rows
 
 SUFFIXES = [".parquet", ".geoparquet", ".csv", ".jsonl", ".ndjson"]
 SCHEMA = pa.table({"event": [1], "geometry": [b""]}).schema
@@ -68,10 +68,32 @@ def test_geoparquet_is_read_by_geopandas_with_its_crs(folder: Path, crs: str | N
     if crs is None:
         assert frame.crs is None
     else:
-        assert is_same_crs(frame.crs.to_json(), crs)
+        assert frame.crs == crs
     again = read_rows(path)
     assert again.count == 3
-    assert (again.crs is None) == (crs is None)
+    assert again.crs == crs
+
+
+def test_only_longitude_and_latitude_go_without_saying(folder: Path) -> None:
+    def stated(crs: str | None) -> Any:
+        path = folder / "found.geoparquet"
+        write(path, rows_of(5), geometry_column="geometry", crs=crs)
+        geo = json.loads(pq.read_metadata(path).metadata[b"geo"])
+        return geo["columns"]["geometry"].get("crs", "left out")
+
+    assert stated("OGC:CRS84") == "left out"
+    assert stated(None) is None
+    assert stated("EPSG:4326")["id"] == {"authority": "EPSG", "code": 4326}
+
+
+def test_the_schema_says_of_geometries_what_the_footer_says(folder: Path) -> None:
+    path = folder / "found.geoparquet"
+    write(path, rows_of(5, 6), geometry_column="geometry", crs="EPSG:4326")
+    seen = pq.read_schema(path).metadata
+    assert seen[b"geo"] == pq.read_metadata(path).metadata[b"geo"]
+    column = json.loads(seen[b"geo"])["columns"]["geometry"]
+    assert (column["geometry_types"], column["bbox"]) == (["Point"], [5, 0.1, 6, 0.1])
+    assert pq.read_table(path).schema.field("geometry").type == pa.large_binary()
 
 
 def test_geoparquet_metadata_is_complete(folder: Path) -> None:

@@ -153,7 +153,7 @@ def test_a_flipped_bit_anywhere_is_refused(path: Path) -> None:
         path.write_bytes(damaged)
         message = refusal(path)
         if position < 16:
-            assert message.startswith("is no snapshot: it begins with ")
+            assert message.startswith("is not a snapshot: it begins with ")
         else:
             what = "CRC-32 of its header" if position < HEADER_BYTES else "SHA-256"
             assert message.startswith("is damaged: ")
@@ -193,13 +193,13 @@ def test_a_newer_format_is_refused_with_both_numbers(path: Path) -> None:
 
 def test_what_is_no_snapshot_is_refused_with_its_first_bytes(path: Path) -> None:
     path.touch()
-    assert refusal(path).startswith("is no snapshot: it begins with b'', not b'ARROW1")
+    assert refusal(path).startswith("is not a snapshot: it begins with b'', not b'ARROW1")
     pq.write_table(pa.Table.from_batches([rows_of(1)]), path)
-    assert refusal(path).startswith("is no snapshot: it begins with b'PAR1")
+    assert refusal(path).startswith("is not a snapshot: it begins with b'PAR1")
     feather.write_feather(pa.Table.from_batches([rows_of(1)]), str(path))
-    assert refusal(path).startswith(r"is no snapshot: it begins with b'ARROW1\x00\x00\xff")
+    assert refusal(path).startswith(r"is not a snapshot: it begins with b'ARROW1\x00\x00\xff")
     path.write_text('{"type": "FeatureCollection"}')
-    assert refusal(path).startswith("is no snapshot: it begins with b'{\"type")
+    assert refusal(path).startswith("is not a snapshot: it begins with b'{\"type")
 
 
 def test_a_path_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def with_a_right_header(rest: bytes) -> bytes:
 def test_a_right_checksum_over_nonsense_is_refused_all_the_same(path: Path) -> None:
     for rest in (b"", b"nonsense", bytes(1000), write(path)[64:-20], write(path)[200:]):
         path.write_bytes(with_a_right_header(rest))
-        assert refusal(path).startswith("is no snapshot inside: ")
+        assert refusal(path).startswith("is not a snapshot inside: ")
 
 
 # Whole or not at all

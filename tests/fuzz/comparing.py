@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from contrada import ContradaError, Matcher
+from contrada import ContradaError, InvalidInput, Matcher
 from exact_engines import EXACT_ENGINES
 from fuzz import events, texts
-from fuzz.meaning import Truth, geos_is_to_blame, truth
+from fuzz.meaning import Truth, geos_is_to_blame, is_refused, truth
 from fuzz.predicates import Maker
 from fuzz.reducing import reduce
 from fuzz.shapes import Undecided
@@ -45,6 +45,7 @@ class Tally:
     """What has been compared, and how much of it GEOS alone got wrong."""
 
     pairs: int = 0
+    refused: int = 0
     undecided: int = 0
     geos: int = 0
     differences: list[str] = field(default_factory=list)
@@ -108,10 +109,24 @@ def compare_singles(seed: int, tally: Tally) -> None:
         row = events.event(case.random, case.maker.shapes)
         event = events.wrapped(row, case.random)
         seen = {**row, "geometry": row.get("geometry")} if event is not row else row
+        if is_refused(case.trees, seen):
+            tally.refused += 1
+            wrong = [setting for setting, each in matchers.items() if not refuses(each, event)]
+            tally.differences += [f"{setting}: not refused: {event!r}" for setting in wrong]
+            continue
         wanted = list(decide(case.trees, seen, tally))
         for setting, matcher in matchers.items():
             found = {str(each) for each in matcher.match(event)}
             judge(case, (*setting, "match"), wanted, found, seen, tally)
+
+
+def refuses(matcher: Matcher, event: Any) -> bool:
+    """Whether a matcher refuses an event."""
+    try:
+        matcher.match(event)
+    except InvalidInput:
+        return True
+    return False
 
 
 def compare_tables(seed: int, tally: Tally) -> None:
@@ -119,13 +134,28 @@ def compare_tables(seed: int, tally: Tally) -> None:
     case = make_case(seed)
     table = events.table(case.random, case.maker.shapes, EVENTS)
     rows = table.to_pylist()
-    wanted = [list(decide(case.trees, row, tally)) for row in rows]
+    refused = [number for number, row in enumerate(rows) if is_refused(case.trees, row)]
+    tally.refused += len(refused)
+    wanted: list[list[Truth | Undecided]] = [
+        [False] * len(case.trees) if number in refused else list(decide(case.trees, row, tally))
+        for number, row in enumerate(rows)
+    ]
     for setting in SETTINGS:
         matcher = make_matcher(case, *setting)
-        found = pairs(matcher.match_many(table, threads=1))
+        bad: list[int] = []
+        found = pairs(match_table(matcher, table, bad))
+        if bad != refused:
+            tally.differences.append(f"{setting}: {bad} are bad, not {refused} of {rows!r}")
         for number, row in enumerate(rows):
             answer = {subscription for event, subscription in found if event == number}
             judge(case, (*setting, "match_many"), wanted[number], answer, row, tally)
+
+
+def match_table(matcher: Matcher, table: pa.Table, bad: list[int], threads: int = 1) -> pa.Table:
+    """Match a table; the numbers of its bad rows go into a list."""
+    return matcher.match_many(
+        table, threads=threads, quarantine=True, on_bad=lambda row, *_: bad.append(row)
+    )
 
 
 def pairs(answer: pa.Table) -> set[tuple[int, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from functools import partial
 from math import inf, nan
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from fuzz import pools
 from fuzz.shapes import decode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from random import Random
 
 Row = dict[str, Any]
@@ -36,6 +38,7 @@ ARRAYS: tuple[Any, ...] = (
 )
 FLAGS = (True, True, False, False, None, 1, 0)
 WRONG = (None, 5, True, [1], 2.5)
+NO_SHAPES = ("nonsense", "P0INT (1 1)", "N/A", "{}", "", " ")
 
 
 def event(random: Random, shapes: list[Any]) -> Row:
@@ -93,7 +96,7 @@ def moment(random: Random) -> Any:
 def shape(random: Random, shapes: list[Any]) -> Any:
     draw = random.random()
     if draw < 0.1:
-        return random.choice((*WRONG, shapely.Point(), "POLYGON EMPTY"))
+        return random.choice((*WRONG, shapely.Point(), "POLYGON EMPTY", *NO_SHAPES))
     found = random.choice(shapes) if shapes and draw < 0.5 else pools.lattice_shape(random)
     return pools.encoded(found, random)
 
@@ -133,11 +136,19 @@ def column(random: Random, kind: pa.DataType, values: tuple[Any, ...], rows: int
 
 
 def column_of_shapes(random: Random, values: list[Any]) -> pa.Array:
-    """Geometries as WKB or as WKT; what is none becomes null."""
+    """Geometries as WKB or as texts; what is none becomes null, unless it is a text as well."""
     read = [decode(value) for value in values]
-    if random.random() < 0.3:
-        return pa.array(shapely.to_wkt(read, rounding_precision=17), pa.string())
-    return pa.array(shapely.to_wkb(read), pa.binary())
+    if random.random() >= 0.3:
+        return pa.array(shapely.to_wkb(read), pa.binary())
+    write: Callable[[Any], Any] = random.choice(
+        (partial(shapely.to_wkt, rounding_precision=17), shapely.to_geojson)
+    )
+    written = zip(values, write(read), strict=True)
+    texts = [
+        value if isinstance(value, str) and value in NO_SHAPES else shape
+        for value, shape in written
+    ]
+    return pa.array(texts, pa.string())
 
 
 INTEGERS = (0, 1, 2, -1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63))

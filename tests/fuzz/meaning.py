@@ -257,6 +257,26 @@ def shapes_of(node: Node, event: Event) -> tuple[BaseGeometry | None, BaseGeomet
     return first, second
 
 
+def is_refused(trees: Iterable[Node], event: Event) -> bool:
+    """Whether an event is a bad row: a test reads `geometry`, and its text is no geometry.
+
+    Blank text is as good as null, and text in any other attribute is just unknown.
+    """
+    value = event.get("geometry")
+    is_text = isinstance(value, str) and bool(value.strip())
+    return is_text and shapes.decode(value) is None and any(map(reads_geometry, trees))
+
+
+def reads_geometry(node: Node) -> bool:
+    """Whether a test in a tree asks for `geometry` as a geometry."""
+    if isinstance(node, list):
+        return any(map(reads_geometry, node))
+    if not isinstance(node, dict) or "op" not in node:
+        return False
+    is_spatial = node["op"] in {*shapes.OGC, *shapes.EGENHOFER, "relate", "dwithin"}
+    return (is_spatial and {"property": "geometry"} in node["args"]) or reads_geometry(node["args"])
+
+
 def spatial_tests(node: Node) -> Iterator[Node]:
     """All spatial tests in a tree."""
     if isinstance(node, list):

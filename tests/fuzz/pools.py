@@ -84,7 +84,7 @@ def geojson(shape: shapely.geometry.base.BaseGeometry) -> Any:
 
 def encoded(shape: shapely.geometry.base.BaseGeometry, random: Random) -> Any:
     """A shape in one of the encodings that an event may bring."""
-    match random.randrange(5):
+    match random.randrange(7):
         case 0:
             return shapely.to_wkt(shape, rounding_precision=17)
         case 1:
@@ -93,4 +93,8 @@ def encoded(shape: shapely.geometry.base.BaseGeometry, random: Random) -> Any:
             return shapely.to_wkb(shape, flavor="iso")
         case 3:
             return geojson(shape)
+        case 4:
+            return shapely.to_geojson(shape)
+        case 5:
+            return shapely.to_wkb(shape, hex=True)
     return shape

@@ -10,6 +10,7 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyproj
 import shapely
 from shapely.geometry import MultiPoint, Point
@@ -64,7 +65,7 @@ def decode(value: Any) -> BaseGeometry | None:
     if isinstance(value, BaseGeometry):
         return value
     if isinstance(value, str):
-        return shapely.from_wkt(value)
+        return decode_text(value)
     if isinstance(value, bytes):
         return shapely.from_wkb(value)
     if isinstance(value, dict) and ("coordinates" in value or "geometries" in value):
@@ -73,6 +74,16 @@ def decode(value: Any) -> BaseGeometry | None:
         bounds = value["bbox"]  # of four numbers, or of six with heights
         half = len(bounds) // 2
         return box(*bounds[:2], *bounds[half : half + 2])
+    return None
+
+
+def decode_text(text: str) -> BaseGeometry | None:
+    """A geometry out of WKT, of WKB in hexadecimal digits, or of GeoJSON."""
+    for read in (shapely.from_wkt, shapely.from_wkb, shapely.from_geojson):
+        with np.errstate(all="ignore"):  # digits of WKB are an endless number to who reads WKT
+            shape: BaseGeometry | None = read(text, on_invalid="ignore")
+        if shape is not None:
+            return shape
     return None
 
 

@@ -16,8 +16,8 @@ import shapely
 
 from contrada import Matcher
 from fuzz import events
-from fuzz.comparing import SETTINGS, as_filter, pairs
-from fuzz.meaning import geos_is_to_blame, truth
+from fuzz.comparing import SETTINGS, as_filter, match_table, pairs, refuses
+from fuzz.meaning import geos_is_to_blame, is_refused, truth
 from fuzz.predicates import Maker
 from fuzz.shapes import Undecided
 
@@ -167,6 +167,12 @@ class Story:
         """One event: the ids, and whom to forward to."""
         row = self.event()
         self.asked += 1
+        if is_refused(self.trees.values(), row):
+            return [
+                f"{setting}: not refused: {row!r}"
+                for setting, matcher in self.matchers.items()
+                if not refuses(matcher, row)
+            ]
         answers = {setting: matcher.match(row) for setting, matcher in self.matchers.items()}
         forwarded = {
             setting: matcher.subscribers(row) for setting, matcher in self.matchers.items()
@@ -186,11 +192,16 @@ class Story:
         """A table, on one thread and on two, and in the order that is promised."""
         table = events.table(self.random, self.maker.shapes, 40)
         rows = table.to_pylist()
-        expected = pairs(self.matchers["scan", True].match_many(table, threads=1))
+        expected = pairs(match_table(self.matchers["scan", True], table, []))
+        trees = self.trees.values()
+        refused = [number for number, row in enumerate(rows) if is_refused(trees, row)]
         wrong = []
         for setting, matcher in self.matchers.items():
             for threads in (1, 2):
-                answer = matcher.match_many(table, threads=threads)
+                bad: list[int] = []
+                answer = match_table(matcher, table, bad, threads)
+                if bad != refused:
+                    wrong.append(f"{setting}: {bad} are bad, not {refused} of {rows!r}")
                 order = [(each["event"], each["subscription"]) for each in answer.to_pylist()]
                 if order != sorted(order) or len(set(order)) != len(order):
                     wrong.append(f"{setting}: not in order, or doubled")

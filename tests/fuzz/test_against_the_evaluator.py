@@ -27,7 +27,10 @@ def run(compare: Compare, seeds: Iterable[int], request: pytest.FixtureRequest) 
         compare(seed, tally)
         shown = "\n".join(tally.differences)
         assert not shown, f"{shown}\nReplay it: {runs.command(seed, request)}"
-    print(f"{tally.pairs:,} pairs, {tally.undecided} undecided, {tally.geos} wrong in GEOS alone")
+    print(
+        f"{tally.pairs:,} pairs, {tally.undecided} undecided, {tally.geos} wrong in GEOS alone, "
+        f"{tally.refused} events refused"
+    )
     assert tally.pairs > 0
     assert tally.undecided < 0.1 * tally.pairs
     assert tally.geos < GEOS_SHARE_MAX * tally.pairs

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fuzz import events, parser, texts
-from fuzz.meaning import truth
+from fuzz.meaning import is_refused, truth
 from fuzz.predicates import Maker
 from fuzz.shapes import Undecided
 
@@ -42,6 +42,22 @@ from fuzz.shapes import Undecided
 )
 def test_known_answers(text: str, event: dict[str, Any], expected: bool | None) -> None:
     assert truth(parser.read(text), event) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "expected"),
+    [
+        ("S_INTERSECTS(geometry, POINT(1 1))", "nonsense", True),
+        ("a = 1 OR NOT dwithin(geometry, POINT(1 1), 5)", "P0INT(1 1)", True),
+        ("S_INTERSECTS(geometry, POINT(1 1))", "POINT(1 1)", False),
+        ("S_INTERSECTS(geometry, POINT(1 1))", '{"type":"Point","coordinates":[1,1]}', False),
+        ("S_INTERSECTS(geometry, POINT(1 1))", " ", False),
+        ("S_INTERSECTS(geometry, POINT(1 1))", 5, False),
+        ("S_INTERSECTS(g, POINT(1 1)) OR geometry = 'nonsense'", "nonsense", False),
+    ],
+)
+def test_which_events_are_refused(text: str, value: Any, expected: bool) -> None:
+    assert is_refused([parser.read(text)], {"geometry": value, "g": "nonsense"}) is expected
 
 
 @pytest.mark.parametrize(

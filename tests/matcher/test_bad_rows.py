@@ -85,7 +85,7 @@ def check_unchanged(matcher: Matcher) -> None:
         pytest.param(Point(), "empty", id="empty-point"),
         pytest.param(shapely.GeometryCollection([Point()]), "empty", id="empty-collection"),
         pytest.param("POLYGON EMPTY", "empty", id="empty-wkt"),
-        pytest.param("somewhere", "not a geometry.*'somewhere'", id="no-wkt"),
+        pytest.param("somewhere", "not WKT, hex WKB or GeoJSON .*'somewhere'", id="no-wkt"),
         pytest.param(None, "null, and there is no filter", id="null"),
     ],
 )
@@ -114,8 +114,8 @@ def test_a_bad_geometry_refuses_the_whole_table(value: Any, message: str) -> Non
         ({"subscriber": [None, 1.5]}, "row 1, id 'y', column 'subscriber': .*1.5"),
         ({"filter": [None, "n > 0"]}, "row 1, id 'y', column 'filter': .*geometry as well"),
         ({"id": ["x", None]}, "row 1, column 'id': .*null"),
-        ({"id": ["x", "x"]}, "row 1, id 'x': .*'x' is taken"),
-        ({"id": ["x", "old"]}, "row 1, id 'old': .*'old' is taken"),
+        ({"id": ["x", "x"]}, "row 1, id 'x': .*'x' is already taken"),
+        ({"id": ["x", "old"]}, "row 1, id 'old': .*'old' is already taken"),
         ({"id": [7, 8]}, ".*7 comes after 'old'"),
         ({"id": [1.5, 2.5]}, "column 'id': .*not double"),
         ({"id": [True, False]}, "column 'id': .*not bool"),
@@ -162,7 +162,7 @@ def test_a_taken_id_is_named_by_its_row_though_rows_before_it_were_left_out() ->
     matcher = watched_matcher()
     shapes = [None, SQUARE.wkb, SQUARE.wkb]
     table = pa.table({"code": ["x", "y", "old"], "geometry": shapes})
-    with pytest.raises(InvalidInput, match=r"table, row 2, id 'old': .*'old' is taken"):
+    with pytest.raises(InvalidInput, match=r"table, row 2, id 'old': .*'old' is already taken"):
         matcher.add_many(table, id="code", repair=True)
     check_unchanged(matcher)
 

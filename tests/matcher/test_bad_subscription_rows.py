@@ -46,7 +46,7 @@ def test_all_bad_rows_are_refused_at_once_with_line_and_id(tmp_path: Path) -> No
         "line 4 (row 1), id 'b', column 'geometry': invalid Polygon: self-intersection at (2, 2)",
         "line 5 (row 2), id 'c', column 'relation': unknown relation 'near'",
         "line 6 (row 3), column 'id': an id is a string or a 64-bit integer, not null",
-        "line 7 (row 4), id 'a': the id 'a' is taken already",
+        "line 7 (row 4), id 'a': the id 'a' is already taken",
         "line 8 (row 5), id 'd', column 'relation': ehInside takes areas, not a Point",
     ]
     assert len(error.rows) == len(places)
@@ -176,3 +176,39 @@ def test_a_refusal_names_the_option_that_would_help(
     matcher.add("a", geometry=SQUARE)
     with pytest.raises(InvalidInput, match=words):
         ask(matcher)
+
+
+def test_ids_that_repeat_in_the_column_asked_for_are_better_left_out() -> None:
+    table = pa.table({"ugc": ["x", "x"], "filter": ["n = 1", "n = 2"]})
+    with pytest.raises(InvalidInput) as caught:
+        Matcher().add_many(table, id="ugc")
+    assert str(caught.value) == (
+        "table, row 1, id 'x': the id 'x' is already taken; replace=True replaces; "
+        "without id=… the rows are numbered"
+    )
+    assert InvalidInput.read(str(caught.value)).remedies == caught.value.remedies
+    assert Matcher().add_many(table) == 2
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["Where"], "table: the column 'Where' is ignored; it counts if it is called 'where'"),
+        (
+            ["WHERE", "Filter"],
+            "table: the columns 'WHERE', 'Filter' are ignored; they count if they are called .*",
+        ),
+    ],
+)
+def test_a_column_in_other_letters_than_it_should_be_is_warned_of(
+    names: list[str], said: str
+) -> None:
+    table = pa.table({"id": ["a"], "geometry": ["POINT(1 1)"]} | {name: ["x"] for name in names})
+    with pytest.warns(UserWarning, match=f"^{said}$") as heard:
+        Matcher().add_many(table)
+    assert [each.filename for each in heard] == [__file__]
+
+
+def test_a_column_beside_the_one_in_small_letters_is_nobodys_mistake() -> None:
+    columns = {"id": ["a"], "filter": ["n = 1"], "Filter": ["coffee"], "Geometry": ["x"]}
+    assert Matcher().add_many(pa.table(columns)) == 1

@@ -53,7 +53,7 @@ def test_only_an_id_of_its_own_kind_finds_a_subscription(id_: object) -> None:
 
 
 def test_an_id_that_is_no_text_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="no valid Unicode"):
+    with pytest.raises(InvalidInput, match="not valid Unicode"):
         Matcher().add("\ud800", "x > 1")
 
 

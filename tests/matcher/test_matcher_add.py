@@ -175,7 +175,8 @@ def test_an_unknown_engine_is_refused_by_its_name() -> None:
         ),
         ({"geometry": BOW_TIE}, r"'a'.*self-intersection at \(1, 1\)"),
         ({"geometry": Polygon()}, "'a'.*POLYGON EMPTY.* is empty"),
-        ({"geometry": "nowhere"}, "'a'.*'nowhere' is empty or no geometry"),
+        ({"geometry": "nowhere"}, "'a'.*not WKT, hex WKB or GeoJSON .*'nowhere'"),
+        ({"geometry": ""}, "'a'.*'' is empty or not a geometry"),
         ({"geometry": "POINT(1 x)"}, "'a'.*cannot read"),
         ({"geometry": SQUARE.wkb[:30]}, "'a'.*cannot read"),
         ({"geometry": "CIRCULARSTRING(0 0, 1 1, 2 0)"}, "'a'.*curve"),
@@ -236,7 +237,7 @@ def test_too_many_filters_in_normal_form_are_refused() -> None:
 def test_a_taken_id_is_refused_unless_it_is_to_be_replaced(engine: str) -> None:
     matcher = Matcher(engine)
     matcher.add("a", "n > 1", subscriber="u")
-    with pytest.raises(InvalidInput, match="the id 'a' is taken already"):
+    with pytest.raises(InvalidInput, match="the id 'a' is already taken"):
         matcher.add("a", "n > 2")
     assert matcher.match({"n": 2}) == ["a"]
     matcher.add("a", "n > 2", replace=True, subscriber="v")

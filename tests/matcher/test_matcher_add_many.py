@@ -212,7 +212,7 @@ def test_a_table_replaces_by_id_and_leaves_the_rest() -> None:
     matcher = Matcher()
     matcher.add_many(pa.table({"id": ["a", "b"], "filter": ["n > 0"] * 2}))
     added = pa.table({"id": ["b", "c"], "filter": ["n > 5"] * 2})
-    with pytest.raises(InvalidInput, match="'b' is taken"):
+    with pytest.raises(InvalidInput, match="'b' is already taken"):
         matcher.add_many(added)
     assert matcher.match({"n": 9}) == ["a", "b"]
     assert matcher.add_many(added, replace=True) == 2

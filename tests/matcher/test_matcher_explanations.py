@@ -465,7 +465,7 @@ def test_a_refused_table_states_nothing() -> None:
     with pytest.raises(InvalidInput, match="no column 'code'"):
         matcher.add_many(frame("EPSG:3857"), id="code")
     twice = geopandas.GeoDataFrame({"id": [1, 1]}, geometry=[SQUARE] * 2, crs="EPSG:3857")
-    with pytest.raises(InvalidInput, match="1 is taken"):
+    with pytest.raises(InvalidInput, match="1 is already taken"):
         matcher.add_many(twice)
     assert matcher.crs is None
 

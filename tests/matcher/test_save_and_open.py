@@ -391,7 +391,7 @@ def test_an_opened_matcher_can_be_changed_and_the_file_stays(path: Path) -> None
     again = Matcher.open(path)
     again.remove("a")
     again.add("c", "n > 0", subscriber="u")
-    with pytest.raises(InvalidInput, match="taken already"):
+    with pytest.raises(InvalidInput, match="already taken"):
         again.add("b", "n > 0")
     assert again.match({"geometry": "POINT(1 1)", "n": 5}) == ["b", "c"]
     assert list(Matcher.open(path)) == ["a", "b"]
@@ -429,7 +429,7 @@ def rewrite(path: Path, **changes: Any) -> None:
         ({"options": {"speed": 5}}, "engine 'strtree' has no option 'speed'; it has: none"),
         ({"filters_max": 0}, "filters_max must be a number >= 1, not 0"),
         ({"crs": "nowhere"}, 'crs: unknown coordinate system "nowhere"'),
-        ({"simplify": None}, "is no snapshot of a matcher: .* it lacks simplify"),
+        ({"simplify": None}, "is not a snapshot of a matcher: .* it lacks simplify"),
     ],
 )
 def test_settings_that_this_version_does_not_have_are_refused(

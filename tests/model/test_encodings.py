@@ -70,7 +70,9 @@ def test_a_geometry_one_level_too_deep_is_refused_with_the_place_and_the_limit()
     assert message_of(wkb.hex()) == message_of(wkb)
     text = "GEOMETRYCOLLECTION(" * depth + "POINT(1 2)" + ")" * depth
     assert message_of(text) == f"{too_deep} character {19 * depth - 1} (GEOMETRY_DEPTH_MAX)"
+    too_deep = too_deep.replace("the geometry", "the GeoJSON geometry")
     assert message_of(nested(point, depth)) == f'{too_deep} "geometries" (GEOMETRY_DEPTH_MAX)'
+    assert message_of(json.dumps(nested(point, depth))) == message_of(nested(point, depth))
     assert message_of(nested(point, 100_000)) == message_of(nested(point, depth))
 
 
@@ -80,7 +82,8 @@ def test_coordinates_nested_without_end_are_refused() -> None:
         coordinates = [coordinates]
     shape = {"type": "MultiPolygon", "coordinates": coordinates}
     assert message_of(shape) == (
-        "cannot read the geometry: its members are nested too deep: beyond 100 (GEOMETRY_DEPTH_MAX)"
+        "cannot read the GeoJSON geometry: its members are nested too deep: beyond 100 "
+        "(GEOMETRY_DEPTH_MAX)"
     )
 
 

@@ -190,7 +190,7 @@ def test_a_value_that_is_empty_or_no_geometry_is_none(value: Any) -> None:
 BEYOND_REPAIR = [
     ("POINT(1", "cannot read the geometry: ParseException: Expected number"),
     (b"\x01", "cannot read the geometry: ParseException: "),
-    ({"type": "Point"}, "cannot read the geometry: ParseException: "),
+    ({"type": "Point"}, "cannot read the GeoJSON geometry: ParseException: "),
     ("LINESTRING(0 0,1 nan)", r"non-finite coordinate \(1.0, nan\) at vertex 1$"),
     ("CIRCULARSTRING(0 0,1 1,2 0)", "curves are not supported$"),
 ]

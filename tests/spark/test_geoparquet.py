@@ -290,19 +290,23 @@ def test_what_is_written_is_geoparquet_for_everybody(spark: SparkSession, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("plan", "output"),
-    [("broadcast", "pairs"), ("partitioned", "pairs"), ("partitioned", "counts")],
+    ("plan", "output", "crs"),
+    [
+        ("broadcast", "pairs", "EPSG:2154"),
+        ("partitioned", "pairs", "EPSG:4326"),
+        ("partitioned", "counts", "OGC:CRS84"),
+    ],
 )
 def test_a_kept_geometry_is_written_in_the_system_that_it_was_read_in(
-    spark: SparkSession, tmp_path: Path, plan: str, output: str
+    spark: SparkSession, tmp_path: Path, plan: str, output: str, crs: str
 ) -> None:
-    events = contrada.spark.read_geoparquet(spark, points(tmp_path / "in.parquet"))
+    events = contrada.spark.read_geoparquet(spark, points(tmp_path / "in.parquet", crs=crs))
     zones = spark.createDataFrame([("a", "POINT(1.5 0.5)")], "id string, geometry string")
     found = contrada.spark.match(events, zones, plan=plan, output=output, keep=["geometry"])
-    assert stated_crs(found, "geometry") == "EPSG:2154"
+    assert stated_crs(found, "geometry") == crs
     contrada.spark.write_geoparquet(found, tmp_path / "out.parquet")
     written = geopandas.read_parquet(tmp_path / "out.parquet")
-    assert written.crs == "EPSG:2154"
+    assert written.crs == crs
     assert len(written) == (1 if output == "pairs" else 10)
 
 

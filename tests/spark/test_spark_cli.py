@@ -174,8 +174,8 @@ def test_spark_counts_the_matches_of_each_event(
         ([*SPARK, "--conf", "ui=false"], "--conf ui=false: must be spark.NAME=VALUE"),
         (["--evaluator", "area"], "--evaluator goes with --spark"),
         (["--conf", "spark.ui.enabled=false"], "--conf goes with --spark"),
-        (["--strict"], "subscriptions speak of 'speed', which no event has"),
-        (["--strict", *SPARK], "subscriptions speak of 'speed', which no event has"),
+        (["--strict"], "subscriptions refer to the column 'speed', which no event has"),
+        (["--strict", *SPARK], "subscriptions refer to the column 'speed', which no event has"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(
@@ -401,3 +401,23 @@ def test_a_real_layer_gives_the_published_counts(
     figures: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert (figures["matches"], figures["events_matched"]) == (2_067, 720)
     assert (figures["subscriptions_left_out"], figures["events_left_out"]) == (3, 0)
+
+
+@pytest.mark.parametrize("read", ["area", "geometry"])
+def test_text_that_is_no_geometry_is_set_aside_alike(tmp_path: Path, read: str) -> None:
+    column = {"encoding": "WKB", "geometry_types": []}
+    geo = {"version": "1.1.0", "primary_column": "area", "columns": {"area": column}}
+    table = pa.table(
+        {"area": ["POINT(1 1)", "nonsense", "", '{"type":"Point","coordinates":[1,1]}']}
+    )
+    pq.write_table(
+        table.replace_schema_metadata({"geo": json.dumps(geo)}), tmp_path / "events.parquet"
+    )
+    zones = tmp_path / "zones.csv"
+    zones.write_text(f'id,filter\na,"S_INTERSECTS({read}, POLYGON((0 0,4 0,4 4,0 4,0 0)))"\n')
+    bad = tmp_path / "bad.csv"
+    args = ["--quarantine", str(bad)]
+    pairs = match_both_ways(tmp_path, zones, tmp_path / "events.parquet", *args)
+    assert pairs == [["0", "a"], ["3", "a"], ["event", "subscription"]]
+    assert read_pairs(bad)[0][0] == "1"
+    assert f"column '{read}': cannot read the geometry: it is not WKT" in read_pairs(bad)[0][-1]

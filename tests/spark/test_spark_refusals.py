@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import pytest
 import shapely
 
 import contrada.spark
-from contrada.errors import InvalidInput, NotBuilt
+from contrada.errors import BadRows, InvalidInput, NotBuilt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -203,6 +204,21 @@ def test_an_id_that_is_taken_is_refused(events: DataFrame, zone: DataFrame) -> N
         contrada.spark.match(events, zone.union(zone))
 
 
+@pytest.mark.parametrize("files", [1, 6], ids=["in one part", "in several"])
+def test_rows_with_an_id_that_others_have_are_counted_among_all_rows(
+    spark: SparkSession, events: DataFrame, files: int
+) -> None:
+    given = spark.sparkContext.parallelize([(each, "wind > 3") for each in "aaabbc"], files)
+    rows = spark.createDataFrame(given, "id string, filter string")
+    with pytest.raises(BadRows) as refused:
+        contrada.spark.match(events, rows)
+    assert refused.value.message == "subscriptions: 3 of 6 cannot be used"
+    counts = {"'a'": 3, "'b'": 2}
+    assert sorted(refused.value.rows) == [
+        f"subscription {id_}: {count} rows have this id" for id_, count in counts.items()
+    ]
+
+
 def test_a_constraint_on_a_column_that_no_event_has_is_warned_of_or_refused(
     spark: SparkSession, events: DataFrame
 ) -> None:
@@ -217,6 +233,16 @@ def test_a_constraint_on_a_column_that_no_event_has_is_warned_of_or_refused(
     assert [row.subscription for row in answer.collect()] == [1]
     with pytest.raises(InvalidInput, match=words):
         contrada.spark.match(rich, zones, strict=True)
+
+
+def test_a_column_in_other_letters_than_it_should_be_is_warned_of(
+    events: DataFrame, zone: DataFrame
+) -> None:
+    words = "subscriptions: the column 'Where' is ignored; it counts if it is called 'where'"
+    with pytest.warns(UserWarning, match=words) as heard:
+        contrada.spark.match(events, zone.selectExpr("*", "'wind > 9' AS Where"))
+    (ours,) = (warning for warning in heard if warning.category is UserWarning)
+    assert ours.filename == __file__
 
 
 def test_constraints_on_columns_that_all_events_have_are_not_warned_of(
@@ -331,6 +357,40 @@ def test_a_bad_geometry_of_another_attribute_is_bad_only_where_a_constraint_read
     assert (row.subscription, row.error.place) == (None, "column 'area'")
     (row,) = contrada.spark.match(events, zone, quarantine=True).collect()
     assert (row.subscription, row.error) == ("all", None)
+
+
+@pytest.mark.parametrize("plan", ["broadcast", "partitioned"])
+def test_text_that_is_no_geometry_is_a_bad_event(spark: SparkSession, plan: str) -> None:
+    texts = ["POINT(1 1)", "P0INT(1 1)", "", None, '{"type":"Point","coordinates":[1,1]}']
+    rows = [(number, text, "nonsense") for number, text in enumerate(texts)]
+    events = spark.createDataFrame(rows, "id int, geometry string, name string")
+    area = "POLYGON((0 0,4 0,4 4,0 4,0 0))"
+    zones = [("a", f"S_INTERSECTS(geometry, {area})"), ("b", f"S_INTERSECTS(name, {area})")]
+    subscriptions = spark.createDataFrame(zones, "id string, filter string")
+    found = contrada.spark.match(events, subscriptions, plan=plan, quarantine=True).collect()
+    answer = [(row.event, row.subscription, row.error and row.error.code) for row in found]
+    assert sorted(answer) == [(0, "a", None), (1, None, "undecodable"), (4, "a", None)]
+    (reason,) = (row.error.message for row in found if row.error)
+    assert "it is not WKT, hex WKB or GeoJSON (value 'P0INT(1 1)')" in reason
+
+
+@pytest.mark.parametrize("plan", ["broadcast", "partitioned"])
+def test_the_primary_column_is_judged_under_its_own_name(
+    spark: SparkSession, tmp_path: Path, plan: str
+) -> None:
+    column = {"encoding": "WKB", "geometry_types": []}
+    geo = {"version": "1.1.0", "primary_column": "area", "columns": {"area": column}}
+    table = pa.table({"id": [1, 2], "area": ["POINT(1 1)", "nonsense"]})
+    pq.write_table(
+        table.replace_schema_metadata({"geo": json.dumps(geo)}), tmp_path / "events.parquet"
+    )
+    events = contrada.spark.read_geoparquet(spark, tmp_path / "events.parquet")
+    reads_it = "S_INTERSECTS(area, POLYGON((0 0,4 0,4 4,0 4,0 0)))"
+    subscriptions = spark.createDataFrame([("a", reads_it)], "id string, filter string")
+    found = contrada.spark.match(events, subscriptions, plan=plan, quarantine=True).collect()
+    answer = [(row.event, row.subscription, row.error and row.error.place) for row in found]
+    assert sorted(answer)[0] == (1, "a", None)
+    assert sorted(answer)[1][2].endswith("column 'area'")
 
 
 def test_repair_mends_events_and_subscriptions(spark: SparkSession) -> None:

@@ -27,7 +27,8 @@ from contrada.cli.report import Report
 from contrada.cli.terminal import one_line, say, show
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows, read_rows
-from contrada.files.reading import name_layer
+from contrada.files.crs import is_longitude_latitude
+from contrada.files.reading import find_path, name_layer
 from contrada.matcher import Matcher
 from contrada.matcher.run import MatchedBatch, choose_id_column
 from contrada.matching.engines import DEFAULT_ENGINE, ENGINE_LINES, ENGINES
@@ -315,8 +316,21 @@ def load(options: argparse.Namespace, subscriptions: SubscriptionFile) -> tuple[
             quarantine=options.quarantine_subscriptions is not None,
             on_bad=hear_bad(subscriptions.bad),
         )
+    _note_unstated(matcher, subscriptions.rows, rows)
     _note_unknown(matcher, rows, options.strict)
     return matcher, rows
+
+
+def _note_unstated(matcher: Matcher, subscriptions: Rows, events: Rows) -> None:
+    """Say which file is taken to be in the projected system that the other one states."""
+    if not matcher.freeze().geometry_attributes or not events.geometry_columns:
+        return  # no coordinates of one meet those of the other
+    for silent, other in ((subscriptions, events), (events, subscriptions)):
+        is_warned_of = find_path(silent.name).suffix.lower() == ".shp"  # by its reader
+        is_silent = silent.crs is None and not is_warned_of
+        if is_silent and other.crs is not None and not is_longitude_latitude(other.crs):
+            what = f"{silent.name} states no coordinate system; it is taken to be in that of"
+            say(f"note: {one_line(f'{what} {other.name}, {other.crs:.60}')}")
 
 
 def _note_unknown(matcher: Matcher, rows: Rows, strict: bool) -> None:
@@ -325,8 +339,9 @@ def _note_unknown(matcher: Matcher, rows: Rows, strict: bool) -> None:
     names = sorted(matcher.freeze().attributes)
     unknown = [repr(name) for name in names if known.isdisjoint(paths_of(name))]
     if unknown:
+        what = "the column" if len(unknown) == 1 else "the columns"
         message = (
-            f"subscriptions speak of {', '.join(unknown)}, which no event has; "
+            f"subscriptions refer to {what} {', '.join(unknown)}, which no event has; "
             f"{rows.name} has {listed(rows.schema.names)}"
         )
         if strict:

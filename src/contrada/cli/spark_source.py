@@ -78,9 +78,17 @@ class Source:
             copy.symlink_to(self._path.resolve())
             frame = spark.read.parquet(str(copy))
             frame = frame.withColumn(ROW, functions.col("_metadata.row_index"))
+            frame = self._with_primary(frame)
             return frame.withColumns({a: column_of(name) for a, name in self._hidden.items()})
         self._write_copy(copy)
-        return spark.read.parquet(str(copy))
+        return self._with_primary(spark.read.parquet(str(copy)))
+
+    def _with_primary(self, frame: "DataFrame") -> "DataFrame":
+        """Let Spark know which column is the geometry under its own name, too."""
+        from contrada.spark.crs import state_primary
+
+        stated = next(iter(self.rows.geometry_columns), None)
+        return state_primary(frame, stated) if stated in frame.columns else frame
 
     def _is_plain_parquet(self) -> bool:
         """Tell whether Spark reads the file itself just as we do."""

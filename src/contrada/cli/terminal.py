@@ -115,11 +115,11 @@ def _leave_stdout() -> None:
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Show warnings as one line each, without the place in our code."""
+    """Show warnings as notes of one line each, without the place in our code."""
     before = warnings.formatwarning
 
     def describe(message: Warning | str, *_: object) -> str:
-        return f"contrada: {one_line(message)}\n"
+        return f"note: {one_line(message)}\n"
 
     warnings.formatwarning = describe  # type: ignore[assignment]
     try:

@@ -52,6 +52,11 @@ def is_same_crs(a: str, b: str) -> bool:
     return a == b or bool(_parse(a).equals(_parse(b), ignore_axis_order=True))
 
 
+def is_longitude_latitude(crs: str) -> bool:
+    """Tell whether coordinates are angles on a globe, and not lengths on a map."""
+    return bool(_parse(crs).is_geographic)
+
+
 def to_projjson(crs: str) -> dict[str, Any]:
     """Give the PROJJSON mapping of a coordinate system, as GeoParquet stores it."""
     return dict(_parse(crs).to_json_dict())

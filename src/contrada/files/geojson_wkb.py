@@ -1,13 +1,12 @@
 """GeoJSON geometries to WKB, without judging them.
 
 They are written as they stand, also what GEOS would not build, such as a ring that is not
-closed: whoever decodes it learns the reason and decides. What has no WKB at all is handed on as
-its text, in bytes that no one takes for WKB.
+closed: whoever decodes it learns the reason and decides. In place of what has no WKB at all stands
+the reason, in bytes that no one takes for WKB.
 """
 
 import contextlib
 import itertools
-import json
 import math
 import struct
 from typing import Any
@@ -15,7 +14,8 @@ from typing import Any
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from contrada.model.geometry import read_geometry
+from contrada.model.geometry import read_meant, tell_fault
+from contrada.showing import brief
 
 WKB_CODES = {
     "Point": 1,
@@ -35,8 +35,10 @@ CURVE_CODES = {
 }
 PARTS = {"MultiPoint": "Point", "MultiLineString": "LineString", "MultiPolygon": "Polygon"}
 Z_CODES = 1000  # what ISO WKB adds to the code of a geometry with z
-NO_WKB = b"GeoJSON "  # WKB begins with 0 or 1, and the letters after the first are no code of it
-TEXT_LENGTH_MAX = 1000
+
+
+class _BadPosition(ValueError):
+    """What stands in the place of a position is none."""
 
 
 def is_geometry(value: object) -> bool:
@@ -47,29 +49,48 @@ def is_geometry(value: object) -> bool:
     return isinstance(value.get(inside), list)
 
 
-def encode_geojson(value: Any) -> bytes:
-    """Encode a JSON value that stands where a geometry should: a GeoJSON geometry or WKT.
+def encode_geojson(value: Any, column: str = "geometry") -> bytes | None:
+    """Encode a JSON value that stands where a geometry should: a GeoJSON geometry, or a text.
 
-    A curve is encoded as an empty one, any other value as its text after `NO_WKB`: both fail
-    where they are decoded, so that one bad row does not end the file.
+    A curve is encoded as an empty one, any other value as what is wrong with it: both fail where
+    they are decoded, so that one bad row does not end the file. A blank text is no geometry.
     """
     if isinstance(value, str):
-        geometry = read_geometry(value)
-        if isinstance(geometry, BaseGeometry):
-            return bytes(shapely.to_wkb(geometry))
+        return _encode_text(value, column)
     try:
         if isinstance(value, dict) and value.get("type") in [*CURVE_CODES]:
             return struct.pack("<BII", 1, CURVE_CODES[value["type"]], 0)
         return write_wkb(value)
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError, struct.error):
-        return NO_WKB + _show(value).encode(errors="replace")
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError, struct.error) as error:
+        return _tell(f"cannot read the GeoJSON geometry: {_reason(value, error)}", value, column)
 
 
-def _show(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False)[:TEXT_LENGTH_MAX]
-    except RecursionError:
-        return "nested too deep"
+def _encode_text(text: str, column: str) -> bytes | None:
+    read = read_meant(text)
+    if isinstance(read, BaseGeometry):
+        return bytes(shapely.to_wkb(read))
+    return None if read is None else _tell(read.message, text, column)
+
+
+def _tell(message: str, value: Any, column: str) -> bytes:
+    return tell_fault(f"column {column!r}: {message} (value {brief(value)})")
+
+
+def _reason(value: Any, error: Exception) -> str:
+    """Say why a JSON value has no WKB."""
+    if not isinstance(value, dict):
+        return "it is not an object"
+    kind = value.get("type")
+    if not isinstance(kind, str) or kind not in WKB_CODES:
+        return f"its type is {brief(kind)}"
+    inside = "geometries" if kind == "GeometryCollection" else "coordinates"
+    if value.get(inside) is None:
+        return f'it has no "{inside}"'
+    if not isinstance(value[inside], list):
+        return f'its "{inside}" are {brief(value[inside])}, not a list'
+    if isinstance(error, RecursionError):
+        return "it is nested too deep"
+    return str(error) if isinstance(error, _BadPosition) else "its members are not GeoJSON's"
 
 
 def write_wkb(geometry: dict[str, Any]) -> bytes:
@@ -117,6 +138,9 @@ def _positions(positions: list[Any], dimension: int) -> bytes:
 def _position(position: Any, dimension: int) -> bytes:
     """Encode one position; a missing z, or null for what is no number, is NaN."""
     if not isinstance(position, list) or len(position) < 2:
-        raise ValueError(f"a position is a list of two or three numbers, not {position}")
+        raise _BadPosition(f"a position needs at least two numbers, not {brief(position)}")
     padded = [*position, None][:dimension]
-    return struct.pack(f"<{dimension}d", *(math.nan if x is None else x for x in padded))
+    try:
+        return struct.pack(f"<{dimension}d", *(math.nan if x is None else x for x in padded))
+    except (struct.error, OverflowError):
+        raise _BadPosition(f"a position is made of numbers, not {brief(position)}") from None

@@ -84,7 +84,7 @@ def _from_extension(field: pa.Field, name: str) -> GeometryColumn | None:
         crs = None if stated is None else stated.get("crs")
     except (ValueError, AttributeError, RecursionError) as fault:
         raise InvalidInput(
-            f'{name}: column "{field.name}" has extension metadata that is no JSON object: '
+            f'{name}: column "{field.name}" has extension metadata that is not a JSON object: '
             f"{metadata[:80]!r}"
         ) from fault
     return GeometryColumn(field.name, _encoding(field, encoding, name), spell_crs(crs, name))

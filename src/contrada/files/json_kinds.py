@@ -198,7 +198,7 @@ class Kind:
             is_kept = _HOLDS[self.numbers.best](value)
         if not is_kept:
             if is_pure:
-                raise ValueError(f"{brief_text(value)!r} is no {name}: the file has changed")
+                raise ValueError(f"{brief_text(value)!r} is not a {name}: the file has changed")
             return None
         match name:
             case "number":

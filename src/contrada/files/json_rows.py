@@ -171,7 +171,7 @@ def _to_row(value: Any, row: int, name: str) -> JsonRow:
     properties = value.get("properties")
     if properties is not None and not isinstance(properties, dict):
         shown = brief_text(properties)
-        raise InvalidInput(f"{name}: row {row} has properties that are no object: {shown}")
+        raise InvalidInput(f"{name}: row {row} has properties that are not an object: {shown}")
     columns = (properties or {}) | {GEOMETRY: value.get("geometry")}
     if value.get("id") is None:
         return JsonRow(columns, is_feature=True)
@@ -193,7 +193,7 @@ def _gather(
             geometry = held[-1].columns.get(column)
             if geometry is not None:
                 is_meant = column == GEOMETRY or is_geometry(geometry)
-                held[-1].columns[column] = encode_geojson(geometry) if is_meant else None
+                held[-1].columns[column] = encode_geojson(geometry, column) if is_meant else None
         characters += length
         if len(held) == batch_rows or characters >= BATCH_CHARACTERS:
             yield held

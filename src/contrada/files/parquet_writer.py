@@ -1,5 +1,6 @@
 """Parquet and GeoParquet out."""
 
+import base64
 import contextlib
 import json
 from collections.abc import Sequence
@@ -10,11 +11,12 @@ import pyarrow as pa
 import shapely
 
 from contrada.deferred import parquet as pq
-from contrada.files.crs import LONGITUDE_LATITUDE, is_same_crs, to_projjson
+from contrada.files.crs import LONGITUDE_LATITUDE, to_projjson
 from contrada.files.geometry_text import Geometries, decode_geometries, to_iso_wkb
 
 ROW_GROUP_ROWS = 131_072
 ROW_GROUP_BYTES = 128 * 2**20
+_ARROW_SCHEMA = "ARROW:schema"  # where Arrow keeps its own types
 TYPE_NAMES = {
     shapely.GeometryType.POINT: "Point",
     shapely.GeometryType.LINESTRING: "LineString",
@@ -83,7 +85,7 @@ class GeoParquetWriter(PlainParquetWriter):
         self._rows = 0
         for column in self._columns:
             schema = schema.set(schema.get_field_index(column), _as_wkb_field(column))
-        # Who reads a folder sees this of its first file; what is known at the end takes its place.
+        # What is known at the end takes the place of this.
         super().__init__(file, schema, self._key_values())
 
     def write(self, table: pa.Table) -> None:
@@ -99,7 +101,10 @@ class GeoParquetWriter(PlainParquetWriter):
     def finish(self) -> None:
         """Write the last row group, the `geo` metadata and the footer."""
         self._write_group()
-        self._parquet.add_key_value_metadata(self._key_values())
+        known = self._key_values()
+        schema = self._parquet.schema.with_metadata(known)  # which many read instead of the footer
+        serialized = base64.b64encode(schema.serialize().to_pybytes()).decode()
+        self._parquet.add_key_value_metadata({**known, _ARROW_SCHEMA: serialized})
         super().finish()
 
     def _key_values(self) -> dict[str, str]:
@@ -114,7 +119,7 @@ class GeoParquetWriter(PlainParquetWriter):
             column["bbox"] = [*boxes[:, :2].min(axis=0), *boxes[:, 2:].max(axis=0)]
         if self._crs is None:
             column["crs"] = None
-        elif not is_same_crs(self._crs, LONGITUDE_LATITUDE):
+        elif self._crs != LONGITUDE_LATITUDE:  # which is what no system stands for
             column["crs"] = to_projjson(self._crs)
         return column
 

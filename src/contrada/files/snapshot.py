@@ -65,7 +65,7 @@ class Snapshot:
                 batch.validate(full=True)
                 yield batch
         except (pa.ArrowException, OSError) as fault:
-            raise InvalidInput(f"{self.name}: is no table of Arrow's: {fault}") from fault
+            raise InvalidInput(f"{self.name}: is not an Arrow table: {fault}") from fault
 
 
 def _spell(path: Place) -> str:
@@ -112,7 +112,7 @@ def open_snapshot(path: Place) -> Snapshot:
         settings = json.loads((reader.schema.metadata or {})[_SETTINGS])
         count = sum(reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
     except (pa.ArrowException, OSError, ValueError, KeyError, RecursionError) as fault:
-        raise InvalidInput(f"{name}: is no snapshot inside: {brief(fault, 400)}") from fault
+        raise InvalidInput(f"{name}: is not a snapshot inside: {brief(fault, 400)}") from fault
     if not isinstance(settings, dict):
         raise InvalidInput(f"{name}: its settings are not a JSON object: {brief_text(settings)}")
     check_names(reader.schema, name)
@@ -166,7 +166,9 @@ class _Header:
         raw = file.read(HEADER_BYTES)
         start = raw[: len(_MAGIC)]
         if not raw or start != _MAGIC[: len(raw)]:
-            raise InvalidInput(f"{name}: is no snapshot: it begins with {start!r}, not {_MAGIC!r}")
+            raise InvalidInput(
+                f"{name}: is not a snapshot: it begins with {start!r}, not {_MAGIC!r}"
+            )
         if len(raw) < HEADER_BYTES:
             raise InvalidInput(
                 f"{name}: is cut off: it has {len(raw)} bytes, and the header alone {HEADER_BYTES}"

@@ -60,7 +60,7 @@ def read_vector(path: Path, name: str, *, batch_rows: int, columns: Sequence[str
     if suffix == ".shp" and layout.geometries and crs is None:
         warnings.warn(
             f"{name}: there is no {path.with_suffix('.prj').name} that says in which coordinate "
-            "system it is; it is taken to be that of the other tables",
+            "system it is; it is taken to be that of the other file",
             stacklevel=2,
         )
     announced = info["features"] if info["features"] >= 0 else None

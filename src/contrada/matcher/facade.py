@@ -1,6 +1,7 @@
 """The façade: a set of subscriptions that events are matched against, in one process."""
 
 import os
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
 
@@ -35,6 +36,7 @@ from contrada.matching.subscribing import (
     OnBad,
     PredicateReader,
     SubscriptionRows,
+    find_miscased,
     read_attribute,
     read_subscriptions,
 )
@@ -50,11 +52,15 @@ if TYPE_CHECKING:
 _DEFAULTS = ("intersects", GEOMETRY)  # of the arguments of `add` that go with a geometry
 
 
+_MATCHER = "the matcher"
+
+
 class _State(NamedTuple):
     """All of a matcher that changes; a change swaps it as a whole."""
 
     subscriptions: SubscriptionSet
     crs: str | None
+    stated_by: str = _MATCHER  # who stated the system
 
 
 class Matcher:
@@ -173,7 +179,7 @@ class Matcher:
         event = Event({GEOMETRY: geometry}, repair=repair, place=place)
         shape = event.geometry(GEOMETRY)
         if shape is None:
-            raise InvalidInput(f"{brief(geometry)} is empty or no geometry")
+            raise InvalidInput(f"{brief(geometry)} is empty or not a geometry")
         name = read_attribute(attribute, place)
         return self._reader.combine(shape, find_relation(relation), name, where)
 
@@ -199,8 +205,11 @@ class Matcher:
         id_column = choose_id_column(rows, id, Remedy.SUBSCRIPTION_ID)
         wanted = {id_column, *SUBSCRIPTION_COLUMNS, *rows.geometry_columns[:1]}
         _check_columns(rows)
+        miscased = find_miscased(rows.schema.names)
+        if miscased is not None:
+            warnings.warn(f"{rows.name}: {miscased}", stacklevel=2)
         narrow = rows.narrowed([column for column in rows.schema.names if column in wanted])
-        found, refused = SubscriptionRows(), RefusedRows(rows, id_column, quarantine, on_bad)
+        found, refused = SubscriptionRows(), RefusedRows(rows, id_column, id, quarantine, on_bad)
         first_row = 0
         for batch, told in narrow.judged([] if id_column is None else [id_column]):
             read_subscriptions(
@@ -241,7 +250,8 @@ class Matcher:
         """Remove a subscription."""
         with self._writing:
             found = self._find(id)
-            self._state = _State(self._subscriptions.changed([found.id], []), self.crs)
+            changed = self._subscriptions.changed([found.id], [])
+            self._state = self._state._replace(subscriptions=changed)
 
     def get(self, id: Id) -> ShownSubscription:
         """Give a subscription by its id."""
@@ -427,7 +437,7 @@ class Matcher:
         It appears at the path whole or not at all; what was there before stays until then. The
         same subscriptions and options give the same bytes, whatever came and went before.
         """
-        subscriptions, crs = self._state
+        subscriptions, crs, _ = self._state
         settings = Settings(self.engine, self._options, bool(self.simplify), crs, self._filters_max)
         save_subscriptions(path, subscriptions, settings)
 
@@ -502,13 +512,13 @@ class Matcher:
                 settle(faults)
             self._check_crs(crs, name)
             changed = known.changed(latest if replace else (), list(latest.values()))
-            self._state = _State(changed, self.crs or crs)
+            self._state = self._stating(crs, name)._replace(subscriptions=changed)
 
     def _find_fault(self, subscription: Subscription, is_taken: bool) -> InvalidInput | None:
         """Say why a subscription cannot be added, if it cannot."""
         if is_taken:
             return InvalidInput(
-                f"the id {subscription.id!r} is taken already",
+                f"the id {subscription.id!r} is already taken",
                 remedies=[Remedy.REPLACE],
             )
         try:
@@ -524,15 +534,20 @@ class Matcher:
             return  # there is nothing to write, so nothing to wait for
         with self._writing:
             self._check_crs(crs, name)
-            self._state = _State(self._subscriptions, self.crs or crs)
+            self._state = self._stating(crs, name)
+
+    def _stating(self, crs: str | None, name: str) -> _State:
+        """Give the state in which a table has stated its reference system, if it is the first."""
+        state = self._state
+        if crs is None or state.crs is not None:
+            return state
+        return state._replace(crs=crs, stated_by=_MATCHER if name == "table" else name)
 
     def _check_crs(self, crs: str | None, name: str) -> None:
         """Refuse a table in another reference system than the one that was stated before."""
-        own = self.crs
+        _, own, who = self._state
         if crs is not None and own is not None and not is_same_crs(crs, own):
-            raise InvalidInput(
-                f"{name} is in {crs:.60}, the matcher in {own:.60}; bring it there first"
-            )
+            raise InvalidInput(f"{name} is in {crs:.60}, {who} in {own:.60}; reproject one of them")
 
 
 def _check_columns(rows: Rows) -> None:

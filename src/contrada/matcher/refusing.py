@@ -14,14 +14,23 @@ class RefusedRows:
     """Counts bad rows; of those that will be refused it keeps the first, as many as are shown."""
 
     def __init__(
-        self, rows: Rows, id_column: str | None, quarantine: bool, on_bad: OnBad | None
+        self,
+        rows: Rows,
+        id_column: str | None,
+        id_wanted: str | None,
+        quarantine: bool,
+        on_bad: OnBad | None,
     ) -> None:
-        """Leave bad rows out, and tell `on_bad`, or keep them for a refusal."""
+        """Leave bad rows out, and tell `on_bad`, or keep them for a refusal.
+
+        `id_column` is the column of ids, `id_wanted` the one that was asked for, if any.
+        """
         self._rows, self._has_ids = rows, id_column is not None
+        self._can_be_numbered = id_wanted is not None and "id" not in rows.schema.names
         self._quarantine, self._on_bad = quarantine, on_bad
         self._first: list[tuple[int, str]] = []  # a heap with the last of them on top
         self._remedies: dict[Remedy, None] = {}
-        self.count = 0
+        self.count = self._repeated = 0
 
     def add(self, row: int, id_: Id | None, error: InvalidInput, joint: str = ", ") -> None:
         """Take in a bad row; the joint stands between its place and what is wrong with it."""
@@ -31,6 +40,7 @@ class RefusedRows:
                 self._on_bad(row, id_, error.message)
             return
         self._remedies |= dict.fromkeys(error.remedies)
+        self._repeated += Remedy.REPLACE in error.remedies
         shown = f", id {brief(id_)}" if self._has_ids and id_ is not None else ""
         fault = (-row, f"{shown}{joint}{error.message}")
         if len(self._first) < BAD_ROWS_SHOWN_MAX:
@@ -47,11 +57,18 @@ class RefusedRows:
             f"{place_of(-row, find_line(-row))}{reason}"
             for row, reason in sorted(self._first, reverse=True)
         ]
-        remedies = [*self._remedies, Remedy.QUARANTINE_SUBSCRIPTIONS]
-        if Remedy.REPLACE in remedies:
-            remedies.append(Remedy.SUBSCRIPTION_ID)  # perhaps another column tells rows apart
+        remedies = self._list_remedies()
         name = self._rows.name
         if self.count == 1:
             raise InvalidInput(f"{name}, {shown[0]}", remedies=remedies)
         summary = f"{name}: {self.count:,} of {total:,} subscriptions cannot be used"
         raise BadRows(summary, shown, self.count, remedies)
+
+    def _list_remedies(self) -> list[Remedy]:
+        if not self._repeated:
+            return [*self._remedies, Remedy.QUARANTINE_SUBSCRIPTIONS]
+        if not self._can_be_numbered:  # perhaps another column tells rows apart
+            return [*self._remedies, Remedy.QUARANTINE_SUBSCRIPTIONS, Remedy.SUBSCRIPTION_ID]
+        # Rows that share what was taken for an id are parts of one thing: none should be lost.
+        others = [Remedy.QUARANTINE_SUBSCRIPTIONS] if self.count > self._repeated else []
+        return [*self._remedies, Remedy.ROW_NUMBERS, *others]

@@ -61,7 +61,7 @@ class Settings:
         lacking = [name for name in names if name not in snapshot.settings]
         if lacking:
             raise InvalidInput(
-                f"{snapshot.name}: is no snapshot of a matcher: of the settings "
+                f"{snapshot.name}: is not a snapshot of a matcher: of the settings "
                 f"{', '.join(names)} it lacks {', '.join(lacking)}"
             )
         found = {name: snapshot.settings[name] for name in names}
@@ -110,15 +110,15 @@ def load_subscriptions(snapshot: Snapshot, reader: PredicateReader) -> list[Subs
     """Read the subscriptions of a snapshot."""
     if snapshot.schema.names != list(_Row._fields):
         raise InvalidInput(
-            f"{snapshot.name}: is no snapshot of a matcher: it has the columns "
+            f"{snapshot.name}: is not a snapshot of a matcher: it has the columns "
             f"{', '.join(snapshot.schema.names)}, not {', '.join(_Row._fields)}"
         )
     for column in snapshot.schema:
         kinds = _KINDS.get(column.name, (pa.string(),))
         if storage_type(column.type) not in kinds:
             raise InvalidInput(
-                f"{snapshot.name}: is no snapshot of a matcher: its column {column.name!r} is of "
-                f"type {column.type}, not {' or '.join(map(str, kinds))}"
+                f"{snapshot.name}: is not a snapshot of a matcher: its column {column.name!r} is "
+                f"of type {column.type}, not {' or '.join(map(str, kinds))}"
             )
     found: list[Subscription] = []
     for batch in snapshot.batches():

@@ -20,6 +20,7 @@ from contrada.model.geometry import (
     as_array,
     find_faults,
     read_geometry,
+    read_meant,
     tidy,
 )
 from contrada.model.mending import mend
@@ -88,16 +89,19 @@ class GeometryColumn:
 
 
 def read_geometries(
-    array: pa.Array, place: str = "a column", *, repair: bool = False
+    array: pa.Array, place: str = "a column", *, repair: bool = False, is_meant: bool = False
 ) -> GeometryColumn:
-    """Decode a column of WKB, WKT or GeoJSON; what is wrong with a row is said in `faults`."""
+    """Decode a column of WKB, WKT or GeoJSON; what is wrong with a row is said in `faults`.
+
+    Where geometries are meant to be, text that is none is wrong; else it is just no geometry.
+    """
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
         return _read_wkb(array, repair)
     is_text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
     if is_text or pa.types.is_struct(array.type):
-        return read_geometry_values(as_values(array, place), repair=repair)
+        return read_geometry_values(as_values(array, place), repair=repair, is_meant=is_meant)
     return GeometryColumn.of(np.full(len(array), None, object))
 
 
@@ -170,12 +174,15 @@ def _decode_at_once(values: Geometries) -> Geometries | None:
         return None
 
 
-def read_geometry_values(values: list[Any], *, repair: bool = False) -> GeometryColumn:
+def read_geometry_values(
+    values: list[Any], *, repair: bool = False, is_meant: bool = False
+) -> GeometryColumn:
     """Read geometries from values of any kind."""
+    read = read_meant if is_meant else read_geometry
     column = GeometryColumn.of(np.full(len(values), None, object))
     shapes = np.full(len(values), None, object)
     for row, value in enumerate(values):
-        _put(column, row, read_geometry(value), shapes, row)
+        _put(column, row, read(value), shapes, row)
     _judge(column, np.arange(len(values)), shapes, repair)
     return column
 

@@ -18,7 +18,7 @@ def read_id(value: Any, place: str) -> Id:
         value = int(value)
     if isinstance(value, str):
         if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise InvalidInput(f"{place}: the id {value!r} is no valid Unicode text")
+            raise InvalidInput(f"{place}: the id {value!r} is not valid Unicode text")
         return value
     if isinstance(value, bool) or not isinstance(value, int):
         kind = "null" if value is None else f"{brief(value)}"

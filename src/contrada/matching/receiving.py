@@ -58,11 +58,12 @@ def receive(
     columns = {field.name: batch.column(i) for i, field in enumerate(batch.schema)}
     if GEOMETRY not in columns and geometry_columns:
         columns[GEOMETRY] = columns[geometry_columns[0]]  # the primary one, whatever its name
+    meant = {GEOMETRY, *geometry_columns[:1]}
     geometries: dict[str, GeometryColumn] = {}
     bad = {row: Fault(BAD_CELL, reason) for row, reason in told.items()}
     mended: dict[int, Fault] = {}
     for attribute in sorted(geometry_attributes):
-        found = _read_geometries(columns, attribute, repair)
+        found = _read_geometries(columns, attribute, repair, attribute in meant)
         if found is None:
             continue
         values, column = found
@@ -80,14 +81,17 @@ def receive(
 
 
 def _read_geometries(
-    columns: dict[str, pa.Array], attribute: str, repair: bool
+    columns: dict[str, pa.Array], attribute: str, repair: bool, is_meant: bool
 ) -> tuple[pa.Array | list[Any], GeometryColumn] | None:
     """Decode an attribute; None where no column can have it."""
     array = find_column(columns, attribute)
     if array is not None:
-        return array, read_geometries(array, f"column {attribute!r}", repair=repair)
+        place = f"column {attribute!r}"
+        return array, read_geometries(array, place, repair=repair, is_meant=is_meant)
     values = find_rows(columns, attribute)
-    return None if values is None else (values, read_geometry_values(values, repair=repair))
+    if values is None:
+        return None
+    return values, read_geometry_values(values, repair=repair, is_meant=is_meant)
 
 
 def _one(values: pa.Array | list[Any], row: int) -> Any:

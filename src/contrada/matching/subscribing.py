@@ -1,6 +1,6 @@
 """Subscriptions from what users give: one by one, or as rows of a table."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -17,7 +17,7 @@ from contrada.matching.ids import read_id, read_id_column
 from contrada.matching.simplify import simplify
 from contrada.model.event import GEOMETRY
 from contrada.model.expression import And, Attribute, Literal, Spatial
-from contrada.model.geometry import BAD_CELL, Fault, is_area
+from contrada.model.geometry import BAD_CELL, Fault, is_area, is_blank
 from contrada.model.relation import Family, SpatialRelation, find_relation
 from contrada.model.subscription import Constraint, Filter, Id, Predicate, Subscription
 from contrada.showing import brief, brief_text
@@ -169,10 +169,9 @@ class _RowReader:
         }
         self._geometry_column = geometry_columns[0] if geometry_columns else GEOMETRY
         array = columns.get(self._geometry_column)
+        place = f"{name}, column {self._geometry_column!r}"
         self._column = (
-            None
-            if array is None
-            else read_geometries(array, f"{name}, column {self._geometry_column!r}", repair=repair)
+            None if array is None else read_geometries(array, place, repair=repair, is_meant=True)
         )
         self._array = array
         self._is_known = None if self._column is None else self._column.is_known
@@ -202,9 +201,8 @@ class _RowReader:
 
     def _predicate(self, row: int) -> Predicate:
         filter_ = self._optional["filter"][row]
-        has_geometry = self._array is not None and self._array[row].is_valid
         if filter_ is not None:
-            if has_geometry:
+            if self._has_geometry(row):
                 raise InvalidInput(
                     "column 'filter': the row has a geometry as well; "
                     "conditions beside a geometry go into the column 'where'"
@@ -249,12 +247,19 @@ class _RowReader:
             raise InvalidInput(f"column {self._geometry_column!r}: {self._missing(row)}")
         return geometry
 
+    def _has_geometry(self, row: int) -> bool:
+        """Tell whether something stands where the geometry should."""
+        return (
+            self._array is not None
+            and self._array[row].is_valid
+            and not is_blank(self._array[row].as_py())
+        )
+
     def _missing(self, row: int) -> str:
         assert self._array is not None
-        value = self._array[row]
-        if not value.is_valid:
+        if not self._has_geometry(row):
             return "the geometry is null, and there is no filter"
-        raw = value.as_py()
+        raw = self._array[row].as_py()
         is_empty = isinstance(raw, bytes) or (isinstance(raw, str) and is_empty_wkt(raw))
         return "the geometry is empty" if is_empty else f"not a geometry{shown(raw)}"
 
@@ -289,6 +294,19 @@ def _read_id(value: Any, column: str) -> Id:
         return read_id(value, f"column {column!r}")
     except InvalidInput as error:
         raise InvalidInput(error.message, remedies=[Remedy.SUBSCRIPTION_ID]) from None
+
+
+def find_miscased(columns: Iterable[str]) -> str | None:
+    """Say which columns would mean something in small letters; None where there are none."""
+    names = list(columns)
+    found = [name for name in names if name not in _OPTIONAL and name.lower() in _OPTIONAL]
+    ignored = [name for name in found if name.lower() not in names]
+    if not ignored:
+        return None
+    shown, spelt = (", ".join(map(repr, each)) for each in (ignored, map(str.lower, ignored)))
+    if len(ignored) == 1:
+        return f"the column {shown} is ignored; it counts if it is called {spelt}"
+    return f"the columns {shown} are ignored; they count if they are called {spelt}"
 
 
 def describe_fault(fault: Fault, column: str, value: Any) -> str:

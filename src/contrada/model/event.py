@@ -8,12 +8,14 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput, Remedy
 from contrada.model.geometry import (
+    UNDECODABLE,
     Fault,
     as_array,
     find_faults,
     is_plain_point,
     prepared,
     read_geometry,
+    read_meant,
 )
 from contrada.model.mending import mend
 from contrada.showing import brief
@@ -36,7 +38,7 @@ class Event:
     """Attributes of one event. Geometries are read, tidied and judged once, when first asked for.
 
     A value that is no geometry is unknown (None) where a geometry is wanted; one that is meant as
-    a geometry but cannot be used is refused.
+    a geometry but cannot be used is refused, as is any text in `geometry` that is none.
     """
 
     __slots__ = ("_attributes", "_geometries", "_is_settled", "_repair", "id", "place")
@@ -117,9 +119,11 @@ class Event:
         value = find_value(self._attributes, name)
         if is_plain_point(value):
             return value  # most events are points: nothing about them needs tidying
-        geometry = read_geometry(value)
+        geometry = read_meant(value) if name == GEOMETRY else read_geometry(value)
         if isinstance(geometry, Fault):
-            raise InvalidInput(f"{self.place}, attribute {name!r}: {geometry.message}")
+            is_unread = geometry.code == UNDECODABLE and isinstance(value, str | Mapping)
+            shown = f" (value {brief(value)})" if is_unread else ""
+            raise InvalidInput(f"{self.place}, attribute {name!r}: {geometry.message}{shown}")
         if geometry is None or geometry.is_empty:
             return None
         fault = find_faults(as_array([geometry])).get(0)

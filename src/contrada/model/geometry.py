@@ -5,6 +5,7 @@ meaning of the union of its members that are not empty. Everything works on arra
 geometry rarely comes alone.
 """
 
+import json
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -29,6 +30,7 @@ from contrada.model.crowding import find_crowds, have_crowded_ends
 from contrada.model.encodings import read_geojson, read_interface, read_wkb, read_wkt
 
 Geometries = NDArray[np.object_]
+UNDECODABLE = "undecodable"
 BAD_CELL = "bad_cell"  # the code of a fault that names its column
 
 _WKT = re.compile(
@@ -83,7 +85,10 @@ def looks_like_wkt(text: str) -> bool:
 
 
 def read_geometry(value: Any) -> BaseGeometry | Fault | None:
-    """Read one geometry: Shapely's, WKB, WKT or a GeoJSON mapping; None where it is no geometry."""
+    """Read one geometry: Shapely's, WKB, WKT or GeoJSON; None where the value is none of them.
+
+    WKB may be in hexadecimal digits, GeoJSON a mapping or its text.
+    """
     if isinstance(value, BaseGeometry):
         return _tidy_value(value)
     told = _read_told(value)
@@ -95,8 +100,22 @@ def read_geometry(value: Any) -> BaseGeometry | Fault | None:
     except NotImplementedError:
         return Fault("curve", "curves are not supported")
     except (*_READING_ERRORS, shapely.errors.ShapelyError) as error:
-        return Fault("undecodable", f"cannot read the geometry: {_first_line(error)}")
+        what = "GeoJSON geometry" if _may_be_geojson(value) else "geometry"
+        return Fault(UNDECODABLE, f"cannot read the {what}: {_first_line(error)}")
     return None if read is None else _tidy_value(read)
+
+
+def read_meant(value: Any) -> BaseGeometry | Fault | None:
+    """Read what stands where a geometry is meant: text that is none is a fault, unless blank."""
+    read = read_geometry(value)
+    if read is None and isinstance(value, str) and not is_blank(value):
+        return Fault(UNDECODABLE, "cannot read the geometry: it is not WKT, hex WKB or GeoJSON")
+    return read
+
+
+def is_blank(value: Any) -> bool:
+    """Tell whether a value is a text that says nothing."""
+    return isinstance(value, str) and (not value or value.isspace())
 
 
 def is_plain_point(value: Any) -> TypeGuard[Point]:
@@ -118,16 +137,36 @@ def _tidy_value(geometry: BaseGeometry) -> BaseGeometry:
 def _read(value: Any) -> BaseGeometry | None:
     if isinstance(value, bytes | bytearray | memoryview):
         return read_wkb(bytes(value))
-    if isinstance(value, str) and len(value) % 2 == 0 and _HEX_WKB.fullmatch(value):
-        return read_wkb(bytes.fromhex(value))
     if isinstance(value, str):
-        return read_wkt(_SRID.sub("", value, 1).strip()) if looks_like_wkt(value) else None
+        return _read_text(value)
     if isinstance(value, Mapping):
-        kind = value.get("type")
-        is_geometry = isinstance(kind, str) and kind in _GEOJSON_TYPES
-        return read_geojson(value) if is_geometry else None
+        return read_geojson(value) if _is_geojson(value) else None
     interface = getattr(value, "__geo_interface__", None)
     return read_interface(interface) if isinstance(interface, Mapping) else None
+
+
+def _read_text(text: str) -> BaseGeometry | None:
+    if len(text) % 2 == 0 and _HEX_WKB.fullmatch(text):
+        return read_wkb(bytes.fromhex(text))
+    if looks_like_wkt(text):
+        return read_wkt(_SRID.sub("", text, 1).strip())
+    if not _may_be_geojson(text):
+        return None
+    try:
+        members = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return read_geojson(members) if _is_geojson(members) else None
+
+
+def _may_be_geojson(value: Any) -> bool:
+    """Tell whether a value is an object of JSON, or a text that begins as one."""
+    return isinstance(value, Mapping) or (isinstance(value, str) and value.lstrip()[:1] == "{")
+
+
+def _is_geojson(members: Mapping[str, Any]) -> bool:
+    kind = members.get("type")
+    return isinstance(kind, str) and kind in _GEOJSON_TYPES
 
 
 def _first_line(error: BaseException) -> str:

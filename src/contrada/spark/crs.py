@@ -1,6 +1,7 @@
-"""Coordinate systems of DataFrames: a geometry column states its own, in its field's metadata.
+"""What geometry columns of DataFrames state in their fields' metadata: their coordinate system.
 
-What a column states stays with it through select, filter and join; a computed column states none.
+One of them may state that it is the primary one. What a column states stays with it through
+select, filter and join; a computed column states nothing.
 """
 
 import re
@@ -14,7 +15,7 @@ from contrada.model.event import GEOMETRY
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_KEY = "crs"
+_KEY, _PRIMARY = "crs", "primary"
 _NATIVE = re.compile(r"geo(?:metry|graphy)\(((?!SRID:)[^,)]+).*\)")  # how Spark spells its types
 
 
@@ -24,6 +25,17 @@ def state_crs(frame: "DataFrame", systems: Mapping[str, str | None]) -> "DataFra
     return frame.select(
         *(column_of(name).alias(name, metadata=stated.get(name)) for name in frame.columns)
     )
+
+
+def state_primary(frame: "DataFrame", column: str) -> "DataFrame":
+    """Let a column state that it holds the geometry of each row, whatever its name."""
+    metadata = {**(frame.schema[column].metadata or {}), _PRIMARY: True}
+    return frame.withColumn(column, column_of(column).alias(column, metadata=metadata))
+
+
+def stated_primary(frame: "DataFrame") -> str | None:
+    """Find the column that states it is the primary geometry; None where none does."""
+    return next((f.name for f in frame.schema if (f.metadata or {}).get(_PRIMARY)), None)
 
 
 def column_of(name: str) -> "Column":

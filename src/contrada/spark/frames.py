@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from contrada.errors import InvalidInput, Remedy
-from contrada.matching.subscribing import SUBSCRIPTION_COLUMNS
+from contrada.matching.subscribing import SUBSCRIPTION_COLUMNS, find_miscased
 from contrada.model.event import GEOMETRY, paths_of
 from contrada.spark.crs import column_of, state_crs, stated_crs
 
@@ -96,6 +96,9 @@ def subscription_columns(subscriptions: "DataFrame", subscription_id: str) -> li
         raise InvalidInput(
             f"subscriptions need a column 'filter' or 'geometry'; they have {', '.join(names)}"
         )
+    miscased = find_miscased(names)
+    if miscased is not None:
+        warnings.warn(f"subscriptions: {miscased}", stacklevel=5)
     wanted = [subscription_id, *(c for c in SUBSCRIPTION_COLUMNS if c in names)]
     return list(dict.fromkeys(wanted))
 

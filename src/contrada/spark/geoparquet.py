@@ -34,7 +34,7 @@ from contrada.spark.covering import (
     meets,
     state_row_groups,
 )
-from contrada.spark.crs import column_of, state_crs
+from contrada.spark.crs import column_of, state_crs, state_primary
 from contrada.spark.uris import open_uri
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ def read_geoparquet(
         frame = frame.where(meets(covering, box))
     frame = state_crs(frame, {column.name: column.crs for column in footers[0].columns})
     primary = footers[0].columns[0].name
+    frame = state_primary(frame, primary)
     if box is not None:
         groups = add_up((f.row_groups for f in footers if f.row_groups), covering is not None)
         frame = state_row_groups(frame, primary, groups)

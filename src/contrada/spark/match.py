@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from contrada.errors import InvalidInput, NotBuilt, Remedy
 from contrada.showing import brief, listed
 from contrada.spark.answering import AnswerShape
-from contrada.spark.crs import refuse_two_systems
+from contrada.spark.crs import refuse_two_systems, stated_primary
 from contrada.spark.evaluators import EXACT, Evaluator, make_evaluator
 from contrada.spark.frames import (
     check_id,
@@ -116,7 +116,15 @@ def plan_match(
     # PySpark's mapInArrow takes no column with a dot or a backtick in its name.
     numbered = chosen.toDF(*(f"column{i}" for i in range(len(chosen.columns))))
     fields = [chosen.schema[name] for name in kept]
-    reading = EventColumns(tuple(chosen.columns), event_id, subscribed.geometries, repair, deciding)
+    primary = stated_primary(events)
+    reading = EventColumns(
+        tuple(chosen.columns),
+        event_id,
+        subscribed.geometries,
+        repair,
+        deciding,
+        primary if primary in chosen.columns else None,
+    )
     kind, chosen_plan = id_type(chosen, event_id), choose_plan(plan, subscribed)
     return Job(numbered, subscribed, reading, shape, kind, fields, chosen_plan)
 

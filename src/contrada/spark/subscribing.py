@@ -6,7 +6,7 @@ rows of subscriptions always fail the call: whoever subscribes wants to know.
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,7 @@ _ON_SPARK = {Remedy.SUBSCRIPTION_ID: Remedy.SPARK_SUBSCRIPTION_ID}
 _LINES = (
     "digest string, count long, size_bytes long, broad long, attributes array<string>, "
     "geometries array<string>, anchored array<string>, bounds array<double>, "
-    "bad long, reasons array<string>, remedies array<string>"
+    "rows long, bad long, faults long, reasons array<string>, remedies array<string>"
 )
 
 
@@ -71,7 +71,7 @@ class StageTask:
     evaluator: Evaluator
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Give a line for each part, and one for the bad rows if there are any."""
+        """Give a line for each part, and one for all rows with what is wrong with them."""
         self.versions.check()
         faults = _Faults()
         rows = SubscriptionRows()
@@ -96,12 +96,13 @@ class StageTask:
                 rows = SubscriptionRows()
         if rows.subscriptions:
             yield self._stage(rows.subscriptions, faults)
-        if faults.count:
-            yield _as_line(
-                bad=faults.count,
-                reasons=faults.shown,
-                remedies=sorted(remedy.name for remedy in faults.remedies),
-            )
+        yield _as_line(
+            rows=first_row,
+            bad=faults.rows,
+            faults=faults.count,
+            reasons=faults.shown,
+            remedies=sorted(remedy.name for remedy in faults.remedies),
+        )
 
     def _stage(self, subscriptions: list[Subscription], faults: "_Faults") -> pa.RecordBatch:
         ids = Counter(subscription.id for subscription in subscriptions)
@@ -161,9 +162,10 @@ def subscribe(
         tuple(Part(line["digest"], line["count"], line["size_bytes"]) for line in parts),
         evaluator,
     )
-    _refuse(lines, staged)
+    rows = sum(line["rows"] or 0 for line in lines)
+    _refuse(lines, rows)
     if len(parts) > 1:
-        _refuse_repeated(frame, staged)
+        _refuse_repeated(frame, staged, rows)
     return Subscribed(
         staged,
         frozenset(_names(parts, "attributes")),
@@ -187,20 +189,19 @@ def _join(bounds: Sequence[Sequence[float]]) -> Box | None:
     return west, south, east, north
 
 
-def _refuse(lines: Sequence[dict[str, Any]], staged: StagedSet) -> None:
-    bad = sum(line["bad"] or 0 for line in lines)
-    if bad:
+def _refuse(lines: Sequence[dict[str, Any]], rows: int) -> None:
+    bad, faults = (sum(line[name] or 0 for line in lines) for name in ("bad", "faults"))
+    if faults:
         reasons = [reason for line in lines for reason in line["reasons"] or ()]
         remedies = [Remedy[name] for line in lines for name in line["remedies"] or ()]
-        raise bad_rows(reasons, bad, staged.count + bad, remedies)
+        raise BadRows(_summary(bad, rows), reasons, faults, remedies)
 
 
-def bad_rows(reasons: Sequence[str], bad: int, total: int, remedies: Sequence[Remedy]) -> BadRows:
-    """Say what is wrong with rows of subscriptions: the first of them, and how many there are."""
-    return BadRows(f"{_NAME}: {bad:,} of {total:,} cannot be used", reasons, bad, remedies)
+def _summary(bad: int, rows: int) -> str:
+    return f"{_NAME}: {bad:,} of {rows:,} cannot be used"
 
 
-def _refuse_repeated(frame: "DataFrame", staged: StagedSet) -> None:
+def _refuse_repeated(frame: "DataFrame", staged: StagedSet, rows: int) -> None:
     """Look for an id that several parts have."""
     from pyspark.sql import functions
 
@@ -211,12 +212,13 @@ def _refuse_repeated(frame: "DataFrame", staged: StagedSet) -> None:
     )
     ids = parts.repartition(len(staged.parts)).mapInArrow(_IdTask(staged.uri), "id string")
     repeated = ids.groupBy("id").count().where("count > 1")
-    found = repeated.agg(functions.count("*").alias("bad"), functions.sum("count")).first()
-    if found is not None and found["bad"]:
-        rows = repeated.orderBy("id").limit(BAD_ROWS_SHOWN_MAX).collect()
-        reasons = [f"subscription {row['id']}: {row['count']} rows have this id" for row in rows]
-        remedies = [Remedy.SPARK_SUBSCRIPTION_ID]
-        raise bad_rows(reasons, int(found["bad"]), staged.count, remedies)
+    counts = functions.count("*").alias("ids"), functions.sum("count").alias("rows")
+    found = repeated.agg(*counts).first()
+    if found is not None and found["ids"]:
+        first = repeated.orderBy("id").limit(BAD_ROWS_SHOWN_MAX).collect()
+        reasons = [f"subscription {row['id']}: {row['count']} rows have this id" for row in first]
+        summary = _summary(found["rows"] - found["ids"], rows)
+        raise BadRows(summary, reasons, found["ids"], [Remedy.SPARK_SUBSCRIPTION_ID])
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,36 +236,34 @@ class _IdTask:
 
 
 class _Faults:
-    """The first reasons why rows were refused, and how many were."""
+    """The first reasons why rows were refused, how many there are, and how many rows were."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count = self.rows = 0
         self.shown: list[str] = []
         self.remedies: set[Remedy] = set()
 
     def add(self, _: int, id_: Id | None, error: InvalidInput) -> None:
         """Count a row; the row's number means nothing here, its id does."""
-        self._add([f"subscription {id_!r}, {error.message}"])
+        self._add(f"subscription {id_!r}, {error.message}")
         self.remedies |= {_ON_SPARK.get(remedy, remedy) for remedy in error.remedies}
 
     def add_refused(self, id_: Id, reason: str) -> None:
         """Count a subscription that the evaluator cannot serve."""
-        self._add([f"subscription {id_!r}: {reason}"])
+        self._add(f"subscription {id_!r}: {reason}")
 
     def add_repeated(self, ids: Counter[Id]) -> None:
-        """Count the ids that several rows have."""
-        self._add(
-            f"subscription {id_!r}: {count} rows have this id"
-            for id_, count in ids.items()
-            if count > 1
-        )
+        """Count the rows of ids that several have, all but one of each."""
+        for id_, count in ids.items():
+            if count > 1:
+                self._add(f"subscription {id_!r}: {count} rows have this id", count - 1)
         self.remedies.add(Remedy.SPARK_SUBSCRIPTION_ID)
 
-    def _add(self, reasons: Iterable[str]) -> None:
-        for reason in reasons:
-            self.count += 1
-            if len(self.shown) < BAD_ROWS_SHOWN_MAX:
-                self.shown.append(reason)
+    def _add(self, reason: str, rows: int = 1) -> None:
+        self.count += 1
+        self.rows += rows
+        if len(self.shown) < BAD_ROWS_SHOWN_MAX:
+            self.shown.append(reason)
 
 
 def _as_line(**values: Any) -> pa.RecordBatch:
@@ -277,7 +277,9 @@ def _as_line(**values: Any) -> pa.RecordBatch:
             ("geometries", pa.list_(pa.string())),
             ("anchored", pa.list_(pa.string())),
             ("bounds", pa.list_(pa.float64())),
+            ("rows", pa.int64()),
             ("bad", pa.int64()),
+            ("faults", pa.int64()),
             ("reasons", pa.list_(pa.string())),
             ("remedies", pa.list_(pa.string())),
         ]

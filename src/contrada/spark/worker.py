@@ -33,7 +33,8 @@ class EventColumns:
     """How to read events: the names of a batch's columns, in their order, and which is the id.
 
     `geometries` are the attributes that some subscription reads as geometries: an event with a
-    fault in one of them is bad, whichever subscriptions it meets.
+    fault in one of them is bad, whichever subscriptions it meets. `primary` is the column of the
+    geometry, where it is known and a constraint reads it under its own name.
     """
 
     names: tuple[str, ...]
@@ -41,6 +42,7 @@ class EventColumns:
     geometries: tuple[str, ...]
     repair: bool
     evaluator: Evaluator = EXACT
+    primary: str | None = None
 
     def receive(self, batch: pa.RecordBatch) -> ReceivedEvents:
         """Decode a batch that has these names."""
@@ -48,7 +50,7 @@ class EventColumns:
             batch,
             0,
             geometry_attributes=self.geometries,
-            geometry_columns=(),
+            geometry_columns=() if self.primary is None else (self.primary,),
             id_column=self.event_id,
             name="events",
             repair=self.repair,
