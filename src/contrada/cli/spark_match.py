@@ -39,6 +39,7 @@ from contrada.deferred import parquet as pq
 from contrada.errors import InvalidInput
 from contrada.files import Rows
 from contrada.matcher import Matcher
+from contrada.matcher.inside import freeze, plan_run
 from contrada.matcher.keeping import Side
 from contrada.matcher.run import MatchRun
 from contrada.matching.engines import DEFAULT_ENGINE
@@ -66,7 +67,7 @@ def match_on_spark(options: argparse.Namespace) -> Report:
     matcher, events = load(options, subscriptions)
     run = _plan_run(matcher, events, options)
     keeping = Keeping(options, run)
-    read = {path for name in matcher.freeze().attributes for path in paths_of(name)}
+    read = {path for name in freeze(matcher).attributes for path in paths_of(name)}
     kept = list(dict.fromkeys(keeping.events.columns.values()))
     source = Source(events, options.events, options.event_id, read, kept)
     rows = Source(
@@ -137,7 +138,7 @@ def _plan_run(matcher: Matcher, events: Rows, options: argparse.Namespace) -> Ma
     It refuses events whose id or reference system will not do.
     """
     kept = read_wanted(options).events.values()
-    return matcher.run(events, options.event_id, options.repair, kept=kept)
+    return plan_run(matcher, events, options.event_id, options.repair, kept=kept)
 
 
 def _kept(options: argparse.Namespace) -> list[str]:
@@ -160,7 +161,7 @@ def _collect(
     sketch = MapSketch(counts) if options.map else None
     is_counted = bool(options.counts)
     pairs = plain_schema(run.schema)
-    ids = pa.array(matcher.freeze().ids, pairs.field("subscription").type)
+    ids = pa.array(freeze(matcher).ids, pairs.field("subscription").type)
     schema = keeping.schema([pairs.field(0), _N if is_counted else pairs.field(1)])
     with ExitStack() as stack:
         crs = source.rows.crs or matcher.crs
