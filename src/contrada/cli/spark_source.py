@@ -40,12 +40,16 @@ class Source:
         rows: Rows,
         path: str,
         id_column: str | None,
+        remedy: Remedy,
         wanted: Collection[str],
         kept: Collection[str] = (),
         without: Collection[int] = (),
     ) -> None:
-        """Take the ids from a column, or else number the rows; leave out those in `without`."""
-        self.id_column = choose_id_column(rows, id_column, Remedy.EVENT_ID) or ROW
+        """Take the ids from a column, or else number the rows; leave out those in `without`.
+
+        `remedy` is the option that names the column of ids.
+        """
+        self.id_column = choose_id_column(rows, id_column, remedy) or ROW
         self._without = without
         self._path = Path(path)
         self._primary = primary_geometry(rows)
@@ -76,6 +80,12 @@ class Source:
             return frame.withColumns({a: column_of(name) for a, name in self._hidden.items()})
         self._write_copy(copy)
         return spark.read.parquet(str(copy))
+
+    def names_in_file(self, columns: Collection[str]) -> tuple[str, ...]:
+        """Give the names that columns of the DataFrame have in the file; `ROW` has none."""
+        own = self._hidden | {GEOMETRY: self._primary}
+        names = (own.get(name, name) for name in columns if name != ROW)
+        return tuple(dict.fromkeys(names))
 
     def _is_plain_parquet(self) -> bool:
         """Tell whether Spark reads the file itself just as we do."""
