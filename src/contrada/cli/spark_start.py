@@ -22,9 +22,9 @@ _MASTER = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[.+\]|(spark|
 
 
 def check_master(option: str, master: str) -> None:
-    """Refuse what cannot be a master of Spark, at which Spark itself would print a traceback."""
+    """Refuse what cannot be a Spark master, at which Spark itself would print a traceback."""
     if not _MASTER.fullmatch(master):
-        raise InvalidInput(f"{option} {master} is no master of Spark; try 'local[*]'")
+        raise InvalidInput(f"{option} {master} is not a Spark master; try 'local[*]'")
 
 
 def read_conf(settings: Sequence[str] | None) -> dict[str, str]:
