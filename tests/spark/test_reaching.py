@@ -81,8 +81,7 @@ def test_yarn_is_refused_at_once_where_nothing_says_where_it_is(
     (tmp_path / "spark-env.sh").touch()  # which may set them
     refuse_unusable("yarn")
     (tmp_path / "spark-env.sh").unlink()
-    monkeypatch.setenv("YARN_CONF_DIR", str(tmp_path))
-    refuse_unusable("yarn")
+    refuse_unusable("yarn", {"spark.hadoop.yarn.resourcemanager.address": "somewhere:1"})
 
 
 def test_who_does_not_answer_is_not_waited_for() -> None:
@@ -93,6 +92,46 @@ def test_who_does_not_answer_is_not_waited_for() -> None:
 @pytest.mark.parametrize("master", ["local[2]", "local", "local-cluster[1,1,1024]"])
 def test_a_master_without_an_address_is_not_tried(master: str) -> None:
     refuse_unusable(master)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"address": "{address}"},
+        {"hostname": "127.0.0.1", "address": "${{yarn.resourcemanager.hostname}}:{port}"},
+        {"ha.rm-ids": "a, b", "address.a": "{address}", "address.b": "{address}"},
+    ],
+)
+def test_yarn_is_looked_for_where_its_settings_say(
+    settings: dict[str, str],
+    closed_port: int,
+    serve: Serve,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    monkeypatch.delenv("YARN_CONF_DIR", raising=False)
+
+    def write_settings(port: int) -> None:
+        (tmp_path / "yarn-site.xml").write_text(describe(settings, port))
+
+    write_settings(closed_port)
+    with pytest.raises(InvalidInput, match=rf"at yarn: 127.0.0.1:{closed_port}: Connection refus"):
+        refuse_unusable("yarn")
+    write_settings(serve(None))
+    refuse_unusable("yarn")
+    (tmp_path / "yarn-site.xml").write_text("<configuration>")
+    refuse_unusable("yarn")  # Hadoop will say what it makes of that
+
+
+def describe(settings: dict[str, str], port: int) -> str:
+    """The settings of YARN, as Hadoop writes them."""
+    properties = [
+        f"<property><name>yarn.resourcemanager.{name}</name><value>{value}</value></property>"
+        for name, text in settings.items()
+        for value in [text.format(address=f"127.0.0.1:{port}", port=port)]
+    ]
+    return f"<configuration>{''.join(properties)}</configuration>"
 
 
 @pytest.mark.parametrize("master", ["spark://host", "spark://:7077", "spark://host:many"])

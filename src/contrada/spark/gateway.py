@@ -55,9 +55,8 @@ def starting(master: str, config: Mapping[str, str], wait_s: float | None) -> It
         said = words.end()
         if is_late.is_set():
             raise InvalidInput(
-                f"{master} is not a Spark master, or a very slow one: something takes connections "
-                f"there, and no master has answered within {wait_s:g} s; the setting "
-                f"{START_SECONDS} is how long to wait"
+                f"{master} takes no application within {wait_s:g} s: it is not a Spark master, or "
+                f"a slow one; the setting {START_SECONDS} is how long to wait"
             ) from None
         raise InvalidInput(f"Spark cannot start on {master}: {find_cause(said, message)}") from None
     words.pass_on()

@@ -12,16 +12,15 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 from urllib.parse import urlsplit
 
 from contrada.errors import InvalidInput
+from contrada.spark.yarn import find_resource_managers
 
 WAIT_S = 10.0
 _PORTS = {"http": 80, "https": 443}
-_YARN_FOLDERS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
 _STREAM_REQUEST, _LENGTH_BYTES = 6, 8  # of a message in Spark's TransportFrameDecoder
 _NO_STREAM = b"/files/contrada"
@@ -32,22 +31,22 @@ Connect = Callable[[], socket.socket]
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a master should be, and what it should speak: spark, http or https."""
+    """Where a master should be, and what it should speak: spark, yarn, http or https."""
 
     host: str
     port: int
     language: str
 
 
-def refuse_unusable(master: str, wait_s: float = WAIT_S) -> None:
+def refuse_unusable(
+    master: str, config: Mapping[str, str] | None = None, wait_s: float = WAIT_S
+) -> None:
     """Refuse a master that cannot be used.
 
-    That is one, `spark://` or `k8s://`, where nobody takes a connection and answers in time (of
-    several standbys one must), and YARN without a word about where it is.
+    That is one where nobody takes a connection and answers in time (of several standbys one must),
+    and YARN without a word about where it is.
     """
-    if master == "yarn":
-        _refuse_unknown_yarn(os.environ)
-    addresses = _find_addresses(master)
+    addresses = _find_addresses(master, config or {})
     if not addresses:
         return
     answers: SimpleQueue[str | None] = SimpleQueue()
@@ -68,19 +67,6 @@ def refuse_unusable(master: str, wait_s: float = WAIT_S) -> None:
     raise InvalidInput(
         f"no Spark master can be reached at {master}: {reasons}; is it running, and is this the "
         "address that it gives itself?"
-    )
-
-
-def _refuse_unknown_yarn(environment: Mapping[str, str]) -> None:
-    """Refuse YARN where no variable names its settings, nor a script that Spark runs might."""
-    from pyspark.find_spark_home import _find_spark_home
-
-    folder = environment.get("SPARK_CONF_DIR") or Path(_find_spark_home()) / "conf"
-    if any(map(environment.get, _YARN_FOLDERS)) or (Path(folder) / "spark-env.sh").is_file():
-        return
-    raise InvalidInput(
-        f"yarn cannot be found: neither {' nor '.join(_YARN_FOLDERS)} is set, which name the "
-        "folder of its settings"
     )
 
 
@@ -119,7 +105,18 @@ def _speak_https(connect: Connect) -> str | None:
     return None
 
 
-_SPEAKING = {"spark": _speak_spark, "http": _speak_http, "https": _speak_https}
+def _speak_yarn(connect: Connect) -> str | None:
+    """Say nothing: to be there is enough."""
+    connect().close()
+    return None
+
+
+_SPEAKING = {
+    "spark": _speak_spark,
+    "yarn": _speak_yarn,
+    "http": _speak_http,
+    "https": _speak_https,
+}
 
 
 def _speaks_tls(connect: Connect) -> bool:
@@ -141,10 +138,13 @@ def _ask_for_stream() -> bytes:
     return struct.pack(">q", _LENGTH_BYTES + len(body)) + body
 
 
-def _find_addresses(master: str) -> list[Address]:
+def _find_addresses(master: str, config: Mapping[str, str]) -> list[Address]:
     scheme, _, rest = master.partition("://")
     if scheme == "spark":
         return [_read_address(master, f"spark://{part}") for part in rest.split(",")]
+    if master == "yarn":
+        managers = find_resource_managers(os.environ, config)
+        return [_read_address(master, f"yarn://{manager}") for manager in managers]
     if scheme == "k8s":
         return [_read_address(master, rest if "://" in rest else f"https://{rest}")]
     return []

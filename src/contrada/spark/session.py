@@ -87,7 +87,7 @@ def _start(master: str, app_name: str, config: Mapping[str, str]) -> "SparkSessi
     from pyspark.sql import SparkSession
 
     wait_s = _read_wait(master, config)
-    refuse_unusable(master)
+    refuse_unusable(master, config)
     is_local = re.match(r"local(-cluster)?(\[|$)", master) is not None
     environment = {"JAVA_HOME": str(java.launcher_home(java.find()))}
     if is_local:
