@@ -1,5 +1,7 @@
 """What Tab shows: everything public, and nothing else."""
 
+import re
+import rlcompleter
 import types
 import typing
 from collections.abc import Iterator
@@ -22,7 +24,11 @@ def test_tab_on_contrada_spark_shows_public_names_and_no_modules() -> None:
 
 def test_tab_on_a_matcher_shows_what_is_documented_and_no_internals() -> None:
     calls = "add add_many get match match_frame match_many open remove save stats subscribers why"
-    assert dir(contrada.Matcher()) == sorted(f"{calls} crs engine simplify".split())
+    expected = sorted(f"{calls} crs engine simplify".split())
+    matcher = contrada.Matcher()
+    assert [name for name in dir(matcher) if not name.startswith("_")] == expected
+    shown = rlcompleter.Completer({"matcher": matcher}).attr_matches("matcher.")
+    assert sorted(re.findall(r"matcher\.(\w+)", " ".join(shown))) == expected
 
 
 def test_type_checkers_know_what_match_many_gives() -> None:

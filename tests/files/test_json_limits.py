@@ -12,6 +12,7 @@ from contrada.errors import InvalidInput
 from contrada.files import Rows, read_rows
 from contrada.files.json_rows import BATCH_CELLS
 from contrada.limits import JSON_DEPTH_MAX
+from contrada.matcher.inside import freeze
 from contrada.matcher.run import narrow_to_read
 
 POINT = {"type": "Point", "coordinates": [1, 2]}
@@ -190,7 +191,7 @@ def test_of_a_wide_and_sparse_file_only_what_is_read_costs(
     write_wide(path, 20_000, is_inside=is_inside)
     matcher = Matcher()
     matcher.add("s", f'"{name}" = 7')
-    schema = narrow_to_read(read_rows(path), matcher.freeze(), "id").schema
+    schema = narrow_to_read(read_rows(path), freeze(matcher), "id").schema
     tags = pa.field("tags", pa.struct([("k7", pa.int64())])) if is_inside else ("k7", pa.int64())
     assert schema == pa.schema([("id", pa.int64()), tags])
     assert matcher.match_many(path).to_pylist() == [{"event": 0, "subscription": "s"}]

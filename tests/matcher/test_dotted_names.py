@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from contrada import InvalidInput, Matcher
 from contrada.limits import NAME_LENGTH_MAX
+from contrada.matcher.inside import freeze
 from contrada.matcher.run import match_received
 from contrada.model.event import paths_of
 from contrada.spark.worker import EventColumns
@@ -123,7 +124,7 @@ def on_spark(table: pa.Table) -> list[tuple[int, int]]:
     """Match as a worker does: it gets only the columns that constraints name."""
     read = {path for name in NAMES for path in paths_of(name)}
     chosen = table.select([name for name in table.schema.names if name in read])
-    subscriptions = MATCHERS["strtree"].freeze()
+    subscriptions = freeze(MATCHERS["strtree"])
     columns = EventColumns(
         tuple(chosen.schema.names), None, tuple(subscriptions.geometry_attributes), False
     )

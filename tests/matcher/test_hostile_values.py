@@ -15,6 +15,7 @@ import contrada
 from contrada import InvalidInput, Matcher
 from contrada.errors import ContradaError
 from contrada.limits import COLUMN_DEPTH_MAX
+from contrada.matcher.inside import freeze
 from contrada.matcher.run import match_record_batch
 from exact_engines import every_engine
 
@@ -156,7 +157,7 @@ def match_rows(matcher: Matcher, **columns: pa.Array) -> list[int]:
     """Match a batch as it is: what comes as a table is bounded by Arrow already."""
     batch = pa.RecordBatch.from_pydict(columns)
     found = match_record_batch(
-        matcher.freeze(),
+        freeze(matcher),
         batch,
         0,
         geometry_columns=(),

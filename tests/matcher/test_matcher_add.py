@@ -11,6 +11,7 @@ from shapely.geometry import LineString, Point, Polygon, box
 
 import contrada
 from contrada import InvalidInput, Matcher, Relation
+from contrada.matcher.inside import freeze
 from exact_engines import every_engine
 
 SQUARE = box(0, 0, 4, 4)
@@ -324,7 +325,7 @@ def test_scan_counts_what_each_event_is_tried_on() -> None:
 def test_what_was_frozen_does_not_change() -> None:
     matcher = Matcher()
     matcher.add("a", "n > 1")
-    frozen = matcher.freeze()
+    frozen = freeze(matcher)
     matcher.add("b", "n > 1")
     matcher.remove("a")
     assert [subscription.id for subscription in frozen] == ["a"]

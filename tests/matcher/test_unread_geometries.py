@@ -13,6 +13,7 @@ import shapely
 
 from contrada import InvalidInput, Matcher
 from contrada.cli import main
+from contrada.matcher.inside import freeze
 from contrada.spark.worker import EventColumns
 from exact_engines import every_engine
 
@@ -44,7 +45,7 @@ def answers(matcher: Matcher, event: dict[str, Any], **options: Any) -> list[Any
     """Match an event in every way that there is; all must agree."""
     table = pa.table({name: [value] for name, value in event.items()})
     received = EventColumns(
-        tuple(table.schema.names), None, tuple(matcher.freeze().geometry_attributes), False
+        tuple(table.schema.names), None, tuple(freeze(matcher).geometry_attributes), False
     ).receive(table.to_batches()[0])
     assert not received.bad
     found = matcher.match(event)

@@ -177,7 +177,7 @@ def test_a_database_that_does_not_answer_is_no_postgis(monkeypatch: pytest.Monke
     ("arguments", "message"),
     [
         (["ahs", "--data", "."], "--data .: reproduce ahs makes its own geometries"),
-        (["ahs", "--spark", "nowhere"], "--spark nowhere is no master of Spark"),
+        (["ahs", "--spark", "nowhere"], "--spark nowhere is not a Spark master"),
         (["crtree", "--spark", "local[2]"], "--spark local[2]: reproduce crtree uses no Spark"),
         (["ahs", "--seed", "-1"], "--seed must be a number >= 0, not -1"),
         (["ahs", "--folder", __file__], "is a file, not a folder"),

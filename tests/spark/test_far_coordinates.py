@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from shapely.geometry.base import BaseGeometry
 
 from contrada import Matcher
+from contrada.matcher.inside import freeze
 from contrada.matching.columns import read_geometries
 from contrada.matching.grid import Grid
 from contrada.matching.lookup import LookupTable, Weights, make_lookup_table
@@ -45,7 +46,7 @@ def shapes(draw: st.DrawFn) -> BaseGeometry:
 
 def divide(matcher: Matcher) -> LookupTable:
     """Divide space as the plan does, as finely as it can."""
-    anchors = [shape for s in matcher.freeze() for _, shape in EXACT.anchors_of(s) or ()]
+    anchors = [shape for s in freeze(matcher) for _, shape in EXACT.anchors_of(s) or ()]
     bounds = shapely.total_bounds(as_array(anchors)).tolist() if anchors else None
     universe = choose_universe(bounds)
     task = CellCountTask("", LEVEL, universe, EXACT)
@@ -67,13 +68,13 @@ def test_what_matches_has_a_prefix_in_common_however_far_it_lies(
     for number, shape in enumerate(subscribed):
         matcher.add(number, geometry=shape)
     table = divide(matcher)
-    held = prefixes_of(sorted(matcher.freeze(), key=lambda s: s.id), table, EXACT)
+    held = prefixes_of(sorted(freeze(matcher), key=lambda s: s.id), table, EXACT)
     column = read_geometries(pa.array([shape.wkb for shape in published]))
     router = Router(table, is_bounded=False)
     owners, prefixes = router.prefixes(column, np.arange(len(published)))
     visited = [set(prefixes[owners == row].tolist()) for row in range(len(published))]
     homes = lists(held.list_starts, held.prefixes)
-    anchored = {s.id for s in matcher.freeze() if EXACT.anchors_of(s) is not None}
+    anchored = {s.id for s in freeze(matcher) if EXACT.anchors_of(s) is not None}
     for row, shape in enumerate(published):
         for id_ in matcher.match({"geometry": shape}):
             assert id_ not in anchored or visited[row] & homes[int(id_)]

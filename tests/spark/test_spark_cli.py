@@ -19,8 +19,10 @@ import pytest
 import shapely
 
 from contrada.cli import main, spark_match
+from contrada.cli.spark_source import Source
 from contrada.cli.spark_start import shared_folder
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Remedy
+from contrada.files import read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -262,13 +264,65 @@ def test_a_bad_event_on_spark_is_one_line_and_leaves_nothing(
     assert said.out == ""
     start, line = said.err.splitlines()
     assert start == "starting Spark on local[2]"
-    assert line.startswith("contrada: event 'y', column 'geometry': ")
+    assert line.startswith(f"contrada: {events}, line 3 (row 1), column 'geometry': ")
     assert "self-intersection at (2, 2)" in line
     assert line.endswith(
         "--repair mends what can be mended; --quarantine FILE sets bad events aside"
     )
     assert "quarantine=" not in line
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("options", [[], ["--plan", "partitioned", "--counts"]])
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("lat.csv", "line 5 (row 2), column 'lat': 'ab' is not a number"),
+        ("null.csv", "line 3 (row 1), column 'id': the id is null"),
+        ("bow.parquet", "row 1, column 'geometry': invalid Polygon"),
+    ],
+)
+def test_a_bad_event_on_spark_is_named_by_file_and_line_as_without(
+    name: str,
+    place: str,
+    options: list[str],
+    tmp_path: Path,
+    zones: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("lat.csv").write_text('id,note,lon,lat,speed\nx,"1\n2",1,1,1\ny,,1,2,1\nz,,1,ab,1\n')
+    Path("null.csv").write_text("id,lon,lat,speed\nx,1,1,1\n,1,2,1\n")
+    shapes = [POINT, shapely.to_wkb(shapely.from_wkt(BOW_TIE))]
+    pq.write_table(pa.table({"geometry": shapes, "speed": [1.0, 1.0]}), "bow.parquet")
+    said = []
+    for more in ([], [*SPARK, *options]):
+        assert main(["match", str(zones), name, *more]) == 2
+        said.append(capsys.readouterr().err.splitlines()[-1])
+    assert said[0].startswith(f"contrada: {name}, {place}")
+    assert said[0] == said[1]
+
+
+def test_explaining_on_spark_names_columns_as_the_user_does(
+    tmp_path: Path, zones: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    events, out = tmp_path / "events.csv", tmp_path / "pairs.csv"
+    events.write_text("key,event,wkt,speed\nx,e,POINT(1 1),60\n")
+    more = ["--keep", "event.event", "--keep", "key", "--quarantine", str(tmp_path / "bad.csv")]
+    args = ["match", str(zones), str(events), "-o", str(out), *SPARK, "--explain"]
+    assert main([*args, *more]) == 0
+    line = next(line for line in capsys.readouterr().err.splitlines() if "travel" in line)
+    assert line == "columns of events that travel: geometry, speed, event, key"
+
+
+@pytest.mark.parametrize("remedy", [Remedy.EVENT_ID, Remedy.SUBSCRIPTION_ID])
+def test_a_missing_column_of_ids_names_the_option_of_its_own_file(
+    remedy: Remedy, zones: Path
+) -> None:
+    with pytest.raises(InvalidInput, match="no column 'key' for the id") as raised:
+        Source(read_rows(zones), str(zones), "key", remedy, ())
+    assert raised.value.remedies == (remedy,)
 
 
 def test_an_interrupt_while_spark_answers_leaves_the_files_as_they_were(

@@ -6,11 +6,14 @@ import json
 from typing import TYPE_CHECKING
 
 import geopandas
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import shapely
 
-from contrada.cli import main
+import contrada
+from contrada.cli import demo, main
+from contrada.cli.demo_data import generate
 from map_data import check_page, read_page, read_shapes
 
 if TYPE_CHECKING:
@@ -43,6 +46,30 @@ def test_the_demo_ends_stdout_with_one_json_object_and_leaves_the_session_runnin
     assert spark.range(3).count() == 3
     check_matches(folder, figures["matches"])
     check_map(folder, figures)
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.usefixtures("spark")
+def test_the_demo_goes_by_row_where_events_share_an_id(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sites, events = generate(np.random.default_rng(1))
+    is_storm = np.array(events["kind"].to_pylist()) == "storm"
+    sites = sites.slice(0, 300)
+    events = events.filter(is_storm | (np.arange(len(is_storm)) % 20 == 0))
+    alike = events.set_column(0, "id", events["kind"])
+    monkeypatch.setattr(demo, "generate", lambda _: (sites, alike))
+    assert main(["demo", "--folder", str(tmp_path), "--master", "local[2]", "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    matcher = contrada.Matcher()
+    matcher.add_many(sites)
+    found = matcher.match_many(events.drop_columns("id"))
+    pairs = {(str(row), site) for row, site in zip(*found.to_pydict().values(), strict=True)}
+    assert len({row for row, _ in pairs}) == figures["events_matched"]
+    assert len({site for _, site in pairs}) == figures["subscriptions_matched"]
+    assert figures["events_matched"] > len(set(pq.read_table(figures["output"])["event"]))
+    check_page(read_page(tmp_path / "map.html"), pairs)
 
 
 def check_map(folder: Path, figures: dict[str, int]) -> None:

@@ -13,8 +13,9 @@ import shapely
 from numpy.typing import NDArray
 
 from contrada.cli.demo_data import generate
-from contrada.cli.drawn_events import as_text
+from contrada.cli.drawn_events import as_text, tell_apart
 from contrada.cli.match import add_conf
+from contrada.cli.pair_counts import PairCounts
 from contrada.cli.progress import require_tqdm, spark_jobs, waiting
 from contrada.cli.report import Report
 from contrada.cli.spark_start import check_master, our_errors, our_log, read_conf, start
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 SITES, EVENTS, MATCHES = "sites.geoparquet", "events.geoparquet", "matches.geoparquet"
 _CRS = "OGC:CRS84"
+_ROW = "row"  # of an event in its file, kept beside its matches
 _TASKS = 8  # of the matching, so that all cores have some and the bar has steps
 
 
@@ -71,14 +73,14 @@ def run(options: argparse.Namespace) -> None:
         say("3/4  matching")
         report = match(spark, folder)
     say("4/4  drawing")
-    pairs = pq.read_table(folder / MATCHES, columns=["event", "subscription"])
+    pairs, counts = read_pairs(folder, sites)
     report.subscriptions = sites.num_rows
-    report.events_matched = len(pairs["event"].unique())
-    report.subscriptions_matched = len(pairs["subscription"].unique())
+    report.events_matched = counts.events_matched
+    report.subscriptions_matched = counts.subscriptions_matched
     report.files["output"] = str(folder / MATCHES)
     for name, path in (("map", folder / "map.html"), ("image", folder / "map.png")):
         with waiting(f"     {path}"):
-            draw(path, sites, events, pairs, report)
+            draw(path, sites, events, pairs, counts, report)
         report.files[name] = str(path)
     report.seconds = time.monotonic() - started
     show(report, on_stderr=options.json)
@@ -88,13 +90,16 @@ def run(options: argparse.Namespace) -> None:
 
 def match(spark: "SparkSession", folder: Path) -> Report:
     """Match the events in a folder on Spark, from GeoParquet to GeoParquet, and count them."""
+    from pyspark.sql import functions
+
     import contrada.spark
 
     sites = contrada.spark.read_geoparquet(spark, folder / SITES)
-    events = contrada.spark.read_geoparquet(spark, folder / EVENTS).repartition(_TASKS)
+    events = contrada.spark.read_geoparquet(spark, folder / EVENTS)
+    events = events.withColumn(_ROW, functions.col("_metadata.row_index")).repartition(_TASKS)
     with spark_jobs(spark, "     planning"):
         plan = contrada.spark.explain(events, sites)
-        answer = contrada.spark.match(events, sites, keep=["time", "kind", "geometry"])
+        answer = contrada.spark.match(events, sites, keep=[_ROW, "time", "kind", "geometry"])
     say(indent(str(plan), " " * 5))
     with spark_jobs(spark, "     matching"):
         matches = contrada.spark.write_geoparquet(answer, folder / MATCHES, mode="overwrite")
@@ -104,6 +109,20 @@ def match(spark: "SparkSession", folder: Path) -> Report:
         f"{counts.set_aside:,} set aside"
     )
     return Report(events=counts.events, events_left_out=counts.set_aside, matches=matches)
+
+
+def read_pairs(folder: Path, sites: pa.Table) -> tuple[NDArray[np.int64], PairCounts]:
+    """Read the rows of event and site of each match, and count the partners of each row.
+
+    Events go by their row in the file: ids of events may repeat, those of sites cannot.
+    """
+    matches = pq.read_table(folder / MATCHES, columns=[_ROW, "subscription"])
+    rows = matches[_ROW].to_numpy()
+    sites_found = pc.index_in(matches["subscription"], sites["id"].combine_chunks()).to_numpy()
+    pairs = np.column_stack([rows, sites_found]).astype(np.int64)
+    counts = PairCounts(sites.num_rows)
+    counts.add(pairs[:, 0], pairs[:, 1])
+    return pairs, counts
 
 
 def check(options: argparse.Namespace) -> None:
@@ -140,52 +159,59 @@ def write_data(folder: Path, sites: pa.Table, events: pa.Table) -> None:
             file.write(table)
 
 
-def draw(path: Path, sites: pa.Table, events: pa.Table, pairs: pa.Table, report: Report) -> None:
+def draw(
+    path: Path,
+    sites: pa.Table,
+    events: pa.Table,
+    pairs: NDArray[np.int64],
+    counts: PairCounts,
+    report: Report,
+) -> None:
     """Draw sites, storms and vehicles, and what matched what."""
-    site = _numbers(sites["id"], pairs["subscription"])
-    event = _numbers(events["id"], pairs["event"])
     is_storm = np.array(events["kind"].to_pylist()) == "storm"
-    layers = [_layer("sites", sites, site, "subscription")]
-    placed = [np.flatnonzero(is_storm), np.flatnonzero(~is_storm)]
-    for name, rows in zip(("storms", "vehicles"), placed, strict=True):
-        layers.append(_layer(name, events.take(rows), _places(rows, event), "event"))
+    order = np.argsort(~is_storm, kind="stable")  # storms before vehicles
+    storms, vehicles = np.split(order, [np.count_nonzero(is_storm)])
+    partners = counts.of_events(0, events.num_rows)
+    layers = [
+        _layer("sites", sites, np.arange(sites.num_rows), counts.subscriptions, "subscription"),
+        _layer("storms", events, storms, partners, "event"),
+        _layer("vehicles", events, vehicles, partners, "event"),
+    ]
     summary: dict[str, str | int] = {
         "subscriptions": report.subscriptions,
         "events": report.events,
         "matches": report.matches,
         "events matched": report.events_matched,
     }
+    # Events count over the layers, one after the other, while the table goes by time.
+    places = np.argsort(order)
     draw_map(
         path,
         layers,
         title="A day of storms and vehicles over insured sites, depots and speed zones",
         summary=summary,
-        # Events count over the layers, one after the other, while the table goes by time.
-        pairs=np.column_stack([_places(np.concatenate(placed), event), site]),
+        pairs=np.column_stack([places[pairs[:, 0]], pairs[:, 1]]),
     )
 
 
-def _layer(name: str, table: pa.Table, matched: NDArray[np.int64], role: Role) -> Layer:
-    """Make a layer of a table, of which the rows `matched` are matched."""
-    shown = [column for column in table.column_names if column not in ("id", GEOMETRY)]
+def _layer(
+    name: str,
+    table: pa.Table,
+    rows: NDArray[np.int64],
+    partners: NDArray[np.int64],
+    role: Role,
+) -> Layer:
+    """Make a layer of some rows of a table; `partners` counts those of every row."""
+    taken = table.take(rows)
+    shown = [column for column in taken.column_names if column not in ("id", GEOMETRY)]
+    labels = taken["id"].to_pylist()
+    attributes = {column: list(map(as_text, taken[column].to_pylist())) for column in shown}
     return Layer(
         name,
-        shapely.from_wkb(table[GEOMETRY].to_numpy()),
-        table["id"].to_pylist(),
-        np.isin(np.arange(table.num_rows), matched),
+        shapely.from_wkb(taken[GEOMETRY].to_numpy()),
+        labels,
+        partners[rows] > 0,
         role,
-        attributes={column: list(map(as_text, table[column].to_pylist())) for column in shown},
+        partner_counts=partners[rows],
+        attributes=tell_apart(rows, labels) | attributes,
     )
-
-
-def _places(rows: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give where each wanted row stands among some, in whichever order; leave out the others."""
-    places = np.full(max(rows.max(), wanted.max(initial=0)) + 1, -1)
-    places[rows] = np.arange(len(rows))
-    found = places[wanted]
-    return found[found >= 0]
-
-
-def _numbers(ids: pa.ChunkedArray, wanted: pa.ChunkedArray) -> NDArray[np.int64]:
-    """Number each wanted id by its row."""
-    return np.asarray(pc.index_in(wanted, ids.combine_chunks()).to_numpy(), np.int64)

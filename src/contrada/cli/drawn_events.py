@@ -158,12 +158,19 @@ def as_text(value: Any) -> str:
     return brief_text(value, 80)
 
 
+def tell_apart(rows: NDArray[np.int64], labels: list[str]) -> dict[str, list[str]]:
+    """Give the rows as an attribute to show, where labels do not tell one from another."""
+    if len(set(labels)) == len(labels):
+        return {}
+    return {"row": [str(row) for row in rows.tolist()]}
+
+
 def _joined(pieces: list[DrawnEvents], shown: list[str], *, has_ids: bool) -> DrawnEvents:
     rows = np.concatenate([np.zeros(0, np.int64), *(piece.rows for piece in pieces)])
     labels = [label for piece in pieces for label in piece.labels]
     attributes = {name: [t for piece in pieces for t in piece.attributes[name]] for name in shown}
-    if has_ids and len(set(labels)) < len(labels):  # then only the row tells one from another
-        attributes = {"row": [str(row) for row in rows.tolist()], **attributes}
+    if has_ids:
+        attributes = tell_apart(rows, labels) | attributes
     return DrawnEvents(
         rows,
         np.concatenate([np.zeros(0, np.int64), *(piece.partner_counts for piece in pieces)]),

@@ -30,6 +30,7 @@ from contrada.files import Rows, read_rows
 from contrada.files.crs import is_longitude_latitude
 from contrada.files.reading import find_path, name_layer
 from contrada.matcher import Matcher
+from contrada.matcher.inside import freeze, plan_run
 from contrada.matcher.run import MatchedBatch, choose_id_column
 from contrada.matching.engines import DEFAULT_ENGINE, ENGINE_LINES, ENGINES
 from contrada.model.event import GEOMETRY, paths_of
@@ -246,7 +247,7 @@ def match_here(options: argparse.Namespace) -> Report:
     hear = hear_bad(bad)
     kept = read_wanted(options).events.values()
     is_lenient = options.quarantine is not None
-    run_ = matcher.run(rows, options.event_id, options.repair, is_lenient, hear, kept)
+    run_ = plan_run(matcher, rows, options.event_id, options.repair, is_lenient, hear, kept)
     keeping = Keeping(options, run_)
     schema = keeping.schema(plain_schema(run_.schema))
     counts = PairCounts(len(matcher))
@@ -323,7 +324,7 @@ def load(options: argparse.Namespace, subscriptions: SubscriptionFile) -> tuple[
 
 def _note_unstated(matcher: Matcher, subscriptions: Rows, events: Rows) -> None:
     """Say which file is taken to be in the projected system that the other one states."""
-    if not matcher.freeze().geometry_attributes or not events.geometry_columns:
+    if not freeze(matcher).geometry_attributes or not events.geometry_columns:
         return  # no coordinates of one meet those of the other
     for silent, other in ((subscriptions, events), (events, subscriptions)):
         is_warned_of = find_path(silent.name).suffix.lower() == ".shp"  # by its reader
@@ -336,7 +337,7 @@ def _note_unstated(matcher: Matcher, subscriptions: Rows, events: Rows) -> None:
 def _note_unknown(matcher: Matcher, rows: Rows, strict: bool) -> None:
     """Say which attributes no event can have, or refuse them: likely a name that is misspelt."""
     known = {*rows.schema.names, *([GEOMETRY] if rows.geometry_columns else [])}
-    names = sorted(matcher.freeze().attributes)
+    names = sorted(freeze(matcher).attributes)
     unknown = [repr(name) for name in names if known.isdisjoint(paths_of(name))]
     if unknown:
         what = "the column" if len(unknown) == 1 else "the columns"
@@ -371,7 +372,7 @@ def draw(
 ) -> None:
     """Draw the map of a run, named after its files."""
     title = f"{Path(options.events).stem} over {Path(options.subscriptions).stem}"
-    frozen = matcher.freeze()
+    frozen = freeze(matcher)
     read = {path for name in frozen.attributes for path in paths_of(name)}
     id_column = choose_id_column(rows, options.event_id, Remedy.EVENT_ID)
     summary = {

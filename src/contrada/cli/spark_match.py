@@ -5,6 +5,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,14 +32,14 @@ from contrada.cli.spark_start import (
     read_conf,
     shared_folder,
     start,
-    without_copy,
 )
 from contrada.cli.terminal import say
 from contrada.deferred import compute as pc
 from contrada.deferred import parquet as pq
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows
 from contrada.matcher import Matcher
+from contrada.matcher.inside import freeze, plan_run
 from contrada.matcher.keeping import Side
 from contrada.matcher.run import MatchRun
 from contrada.matching.engines import DEFAULT_ENGINE
@@ -66,18 +67,27 @@ def match_on_spark(options: argparse.Namespace) -> Report:
     matcher, events = load(options, subscriptions)
     run = _plan_run(matcher, events, options)
     keeping = Keeping(options, run)
-    read = {path for name in matcher.freeze().attributes for path in paths_of(name)}
+    read = {path for name in freeze(matcher).attributes for path in paths_of(name)}
     kept = list(dict.fromkeys(keeping.events.columns.values()))
     is_lenient = options.repair or options.quarantine is not None
-    source = Source(events, options.events, options.event_id, read, kept, quarantine=is_lenient)
+    source = Source(
+        events,
+        options.events,
+        options.event_id,
+        Remedy.EVENT_ID,
+        read,
+        kept,
+        quarantine=is_lenient,
+    )
     rows = Source(
         subscriptions.rows,
         options.subscriptions,
         options.id,
+        Remedy.SUBSCRIPTION_ID,
         SUBSCRIPTION_COLUMNS,
         without=[] if options.quarantine_subscriptions is None else subscriptions.bad_rows(),
     )
-    with our_errors(), our_log():
+    with our_errors(events), our_log():
         say(f"starting Spark on {options.spark}")
         spark = start(options.spark, config, "starting Spark")
         with tempfile.TemporaryDirectory(prefix="contrada-", dir=shared_folder(spark)) as folder:
@@ -104,6 +114,8 @@ def _run(
 ) -> "EventCounts":
     """Let Spark write the answer into a folder; give its counts, which must come out even."""
     import contrada.spark
+    from contrada.spark.explain import explain_job
+    from contrada.spark.match import plan_match
 
     frames = (
         source.frame(spark, folder / "events.parquet"),
@@ -112,21 +124,24 @@ def _run(
     wanted: dict[str, Any] = {
         "quarantine": options.repair or options.quarantine is not None,
         "repair": options.repair,
+        "strict": False,  # `load` has looked
         "plan": options.plan or "auto",
         "evaluator": options.evaluator or "exact",
         "keep": [*dict.fromkeys(source.carried.values()), *_kept(options)],
         "output": "counts" if options.counts else "pairs",
         "event_id": source.id_column,
         "subscription_id": rows.id_column,
+        "row": ROW,
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # `load` has said it already
-        if options.explain:
-            with spark_jobs(spark, "planning on Spark"):
-                plan = contrada.spark.explain(*frames, **wanted)
-            say(str(plan))
         with spark_jobs(spark, "reading subscriptions on Spark"):
-            answer = contrada.spark.match(*frames, **wanted)
+            job = plan_match(*frames, **wanted)
+    with spark_jobs(spark, "planning on Spark"):
+        plan = explain_job(job, frames[0]) if options.explain else None
+        answer = job.run()
+    if plan is not None:
+        say(str(replace(plan, columns=source.names_in_file(plan.columns))))
     with spark_jobs(spark, "matching on Spark"):
         answer.write.parquet(str(folder / _MATCHES))
     return contrada.spark.counts(answer)
@@ -138,7 +153,7 @@ def _plan_run(matcher: Matcher, events: Rows, options: argparse.Namespace) -> Ma
     It refuses events whose id or reference system will not do.
     """
     kept = read_wanted(options).events.values()
-    return matcher.run(events, options.event_id, options.repair, kept=kept)
+    return plan_run(matcher, events, options.event_id, options.repair, kept=kept)
 
 
 def _kept(options: argparse.Namespace) -> list[str]:
@@ -161,7 +176,7 @@ def _collect(
     sketch = MapSketch(counts, keeping.describe_subscriptions()) if options.map else None
     is_counted = bool(options.counts)
     pairs = plain_schema(run.schema)
-    ids = pa.array(matcher.freeze().ids, pairs.field("subscription").type)
+    ids = pa.array(freeze(matcher).ids, pairs.field("subscription").type)
     schema = keeping.schema([pairs.field(0), _N if is_counted else pairs.field(1)])
     with ExitStack() as stack:
         crs = source.rows.crs or matcher.crs
@@ -227,5 +242,5 @@ def _as_distinct_wkb(array: pa.Array, repair: bool) -> pa.Array:
 
 def _describe(row: dict[str, Any]) -> BadRow:
     error, id_ = row["error"], row["event"]
-    reason = without_copy(f"{error['place']}: {error['message']}")
+    reason = f"{error['place']}: {error['message']}"
     return row[ROW], None if id_ is None else str(id_), reason

@@ -41,13 +41,17 @@ class Source:
         rows: Rows,
         path: str,
         id_column: str | None,
+        remedy: Remedy,
         wanted: Collection[str],
         kept: Collection[str] = (),
         without: Collection[int] = (),
         quarantine: bool = False,
     ) -> None:
-        """Take the ids from a column, or else number the rows; leave out those in `without`."""
-        self.id_column = choose_id_column(rows, id_column, Remedy.EVENT_ID) or ROW
+        """Take the ids from a column, or else number the rows; leave out those in `without`.
+
+        `remedy` is the option that names the column of ids.
+        """
+        self.id_column = choose_id_column(rows, id_column, remedy) or ROW
         self._without = frozenset(without)
         self._quarantine = quarantine
         self._read = {self.id_column, *wanted}
@@ -89,6 +93,12 @@ class Source:
 
         stated = next(iter(self.rows.geometry_columns), None)
         return state_primary(frame, stated) if stated in frame.columns else frame
+
+    def names_in_file(self, columns: Collection[str]) -> tuple[str, ...]:
+        """Give the names that columns of the DataFrame have in the file; `ROW` has none."""
+        own = self._hidden | {GEOMETRY: self._primary}
+        names = (own.get(name, name) for name in columns if name != ROW)
+        return tuple(dict.fromkeys(names))
 
     def _is_plain_parquet(self) -> bool:
         """Tell whether Spark reads the file itself just as we do."""

@@ -11,19 +11,20 @@ from urllib.parse import unquote, urlsplit
 from contrada.cli.progress import waiting
 from contrada.cli.terminal import VisibleFormatter
 from contrada.errors import ContradaError, InvalidInput
+from contrada.files import Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _OUR_ERROR = re.compile(r"^contrada\.errors\.\w+: (.*)", re.MULTILINE)
-_COPY = re.compile(r"in file:\S*/contrada-\w+/events\.parquet, ")
+_ROW_PLACE = re.compile(r"events, row (\d+), ")  # as `contrada.spark.worker.row_place` writes it
 _MASTER = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
 
 
 def check_master(option: str, master: str) -> None:
-    """Refuse what cannot be a master of Spark, at which Spark itself would print a traceback."""
+    """Refuse what cannot be a Spark master, at which Spark itself would print a traceback."""
     if not _MASTER.fullmatch(master):
-        raise InvalidInput(f"{option} {master} is no master of Spark; try 'local[*]'")
+        raise InvalidInput(f"{option} {master} is not a Spark master; try 'local[*]'")
 
 
 def read_conf(settings: Sequence[str] | None) -> dict[str, str]:
@@ -71,20 +72,25 @@ def shared_folder(spark: "SparkSession") -> str | None:
 
 
 @contextmanager
-def our_errors() -> Iterator[None]:
-    """Turn the traceback of a Spark worker back into the one line that the user needs."""
+def our_errors(events: Rows | None = None) -> Iterator[None]:
+    """Turn the traceback of a Spark worker back into the one line that the user needs.
+
+    A bad event that is named by its row gets its place in the file of `events`.
+    """
     try:
         yield
     except Exception as error:
         found = _OUR_ERROR.findall(str(error))
         if not found or isinstance(error, ContradaError):
             raise
-        raise InvalidInput.read(without_copy(found[-1])) from None
+        raise InvalidInput.read(_place(found[-1], events)) from None
 
 
-def without_copy(message: str) -> str:
-    """Take the file that Spark reads for us out of a message: the user has named another."""
-    return _COPY.sub("", message)
+def _place(message: str, events: Rows | None) -> str:
+    row = _ROW_PLACE.match(message)
+    if row is None or events is None:
+        return message
+    return f"{events.place(int(row[1]))}, {message[row.end() :]}"
 
 
 @contextmanager

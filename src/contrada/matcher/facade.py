@@ -2,48 +2,37 @@
 
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
 
 import pyarrow as pa
 
 from contrada.errors import InvalidInput, Remedy, UnknownSubscription
-from contrada.files import Rows, is_same_crs, read_rows
+from contrada.files import is_same_crs, read_rows
 from contrada.files.crs import spell_crs
 from contrada.files.snapshot import open_snapshot
 from contrada.limits import FILTERS_MAX
+from contrada.matcher.adding import IncomingRows
 from contrada.matcher.explain import Why, explain_why
 from contrada.matcher.geoframe import find_in_list, find_in_rows, require_geopandas
+from contrada.matcher.inside import plan_run
 from contrada.matcher.keeping import AttributeKeeping, EventKeeping, check_kept, read_kept
-from contrada.matcher.refusing import RefusedRows
-from contrada.matcher.run import (
-    Counts,
-    MatchRun,
-    choose_id_column,
-    judged,
-    list_read,
-    match_list,
-    narrow_to_read,
-    read_column_name,
-)
+from contrada.matcher.run import Counts, choose_id_column, judged, match_list, read_column_name
 from contrada.matcher.saving import Settings, load_subscriptions, save_subscriptions
 from contrada.matcher.shown import ShownSubscription, Stats
 from contrada.matching.engines import DEFAULT_ENGINE, make_engine
 from contrada.matching.ids import as_key, read_id
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.subscribing import (
-    SUBSCRIPTION_COLUMNS,
     OnBad,
     PredicateReader,
-    SubscriptionRows,
     find_miscased,
     read_attribute,
-    read_subscriptions,
 )
 from contrada.model.event import GEOMETRY, Event, read_event
 from contrada.model.relation import Relation, find_relation
 from contrada.model.subscription import Id, Predicate, Subscription
-from contrada.showing import brief, listed
+from contrada.showing import brief
 from contrada.threads import ProcessLock
 
 if TYPE_CHECKING:
@@ -127,11 +116,6 @@ class Matcher:
         crs = "" if self.crs is None else f" crs={brief(self.crs, 40)}"
         return f"<Matcher engine={self.engine!r} subscriptions={len(self)}{crs}>"
 
-    def __dir__(self) -> list[str]:
-        """List what is public; `run` and `freeze` are for the other rooms."""
-        names = [name for name in super().__dir__() if not name.startswith("_")]
-        return sorted({*names} - {"freeze", "run"})
-
     def add(
         self,
         id: Id,
@@ -203,48 +187,16 @@ class Matcher:
         rows = read_rows(source)
         self._check_crs(rows.crs, rows.name)
         id_column = choose_id_column(rows, id, Remedy.SUBSCRIPTION_ID)
-        wanted = {id_column, *SUBSCRIPTION_COLUMNS, *rows.geometry_columns[:1]}
-        _check_columns(rows)
         miscased = find_miscased(rows.schema.names)
         if miscased is not None:
             warnings.warn(f"{rows.name}: {miscased}", stacklevel=2)
-        narrow = rows.narrowed([column for column in rows.schema.names if column in wanted])
-        found, refused = SubscriptionRows(), RefusedRows(rows, id_column, id, quarantine, on_bad)
-        first_row = 0
-        for batch, told in narrow.judged([] if id_column is None else [id_column]):
-            read_subscriptions(
-                batch,
-                first_row,
-                rows.name,
-                reader=self._reader,
-                geometry_columns=rows.geometry_columns,
-                id_column=id_column,
-                repair=repair,
-                on_bad=on_bad,
-                on_refused=refused.add,
-                rows=found,
-                told=told,
-            )
-            first_row += batch.num_rows
-
-        left_out: list[tuple[int, InvalidInput]] = []
-
-        def settle(faults: list[tuple[int, InvalidInput]]) -> None:
-            if quarantine:
-                left_out.extend(faults)  # `on_bad` is called when others may write again
-                return
-            for position, error in faults:
-                refused.add(found.rows[position], found.subscriptions[position].id, error, ": ")
-            refused.refuse(first_row)
-
-        self._change(found.subscriptions, replace, rows.crs, rows.name, settle)
-        for position, error in left_out:
-            refused.add(found.rows[position], found.subscriptions[position].id, error, ": ")
+        incoming = IncomingRows(rows, id_column, id, quarantine, on_bad)
+        found = incoming.read(self._reader, repair)
+        self._change(found.subscriptions, replace, rows.crs, rows.name, incoming.settle)
         self._counts.add(
-            subscriptions_mended=found.mended,
-            subscriptions_left_out=found.left_out + refused.count,
+            subscriptions_mended=found.mended, subscriptions_left_out=incoming.tell_left_out()
         )
-        return len(found.subscriptions) - len(left_out)
+        return incoming.added
 
     def remove(self, id: Id) -> None:
         """Remove a subscription."""
@@ -334,7 +286,7 @@ class Matcher:
             return iter(table.to_batches()) if batches else table
         rows = read_rows(events)
         kept = check_kept(keep, rows)
-        run = self.run(rows, id, repair, quarantine, on_bad, kept)
+        run = plan_run(self, rows, id, repair, quarantine, on_bad, kept)
         schema, found = run.schema, run.batches(threads)
         if kept:
             keeping = EventKeeping({name: name for name in kept}, run)
@@ -393,43 +345,10 @@ class Matcher:
             found = find_in_list(pairs, rows_found, events, id, read_as_geometry, repair=repair)
             return found.as_frame(self.crs)
         rows = read_rows(events).whole()
-        run = self.run(rows, id, repair, quarantine, on_bad)
+        run = plan_run(self, rows, id, repair, quarantine, on_bad)
         id_column = choose_id_column(rows, id, Remedy.EVENT_ID)
         found = find_in_rows(run, rows, id_column, read_as_geometry, threads)
         return found.as_frame(rows.crs or self.crs)
-
-    def run(
-        self,
-        rows: Rows,
-        id: str | None = None,
-        repair: bool = False,
-        quarantine: bool = False,
-        on_bad: OnBad | None = None,
-        kept: Collection[str] = (),
-    ) -> MatchRun:
-        """Set out to match rows against the subscriptions as they are now.
-
-        `kept` are columns to read besides those that constraints name.
-        """
-        id_column = choose_id_column(rows, id, Remedy.EVENT_ID)
-        self._check_crs(rows.crs, rows.name)
-        subscriptions = self._subscriptions
-        narrow = narrow_to_read(rows, subscriptions, id_column, kept)
-        narrow.warn_of_misfits(list_read(subscriptions, id_column))
-        return MatchRun(
-            subscriptions,
-            narrow,
-            id_column=id_column,
-            repair=repair,
-            quarantine=quarantine or repair,
-            on_bad=on_bad,
-            counts=self._counts,
-            on_done=lambda: self._adopt_crs(rows.crs, rows.name),
-        )
-
-    def freeze(self) -> SubscriptionSet:
-        """Give the subscriptions as they are now; later changes do not touch them."""
-        return self._subscriptions
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a snapshot: the subscriptions as they are now, the engine and its options.
@@ -548,15 +467,6 @@ class Matcher:
         _, own, who = self._state
         if crs is not None and own is not None and not is_same_crs(crs, own):
             raise InvalidInput(f"{name} is in {crs:.60}, {who} in {own:.60}; reproject one of them")
-
-
-def _check_columns(rows: Rows) -> None:
-    """Refuse a table in which no row can be a subscription."""
-    if not ({"filter", GEOMETRY, *rows.geometry_columns[:1]} & set(rows.schema.names)):
-        raise InvalidInput(
-            f"{rows.name}: a subscription needs a column 'filter' or 'geometry'; "
-            f"it has {listed(rows.schema.names)}"
-        )
 
 
 def _check_kind(added: list[Subscription], known: SubscriptionSet, name: str) -> None:

@@ -13,6 +13,8 @@ from contrada.matching.lookup import LookupTable
 from contrada.model.geometry import as_array
 from contrada.pictures import Layer, draw_map
 from contrada.spark.covering import RowGroups, stated_row_groups
+from contrada.spark.frames import FILE
+from contrada.spark.jobs import Job
 from contrada.spark.match import match, plan_match
 from contrada.spark.partitioned import Partitions
 
@@ -77,7 +79,12 @@ def explain(events: "DataFrame", subscriptions: "DataFrame", **options: Any) -> 
     unknown = sorted(options.keys() - _OPTIONS.keys())
     if unknown:
         raise InvalidInput(f"explain has no option {unknown[0]!r}; it has {', '.join(_OPTIONS)}")
-    job = plan_match(events, subscriptions, **(_OPTIONS | options))
+    return explain_job(plan_match(events, subscriptions, **(_OPTIONS | options)), events)
+
+
+def explain_job(job: Job, events: "DataFrame") -> PlanExplanation:
+    """Say how a job over events goes about it; columns of our own are not named."""
+    own = {FILE, job.columns.row}
     staged = job.subscribed.staged
     return PlanExplanation(
         job.plan.name,
@@ -85,7 +92,7 @@ def explain(events: "DataFrame", subscriptions: "DataFrame", **options: Any) -> 
         staged.count,
         staged.size_bytes,
         job.subscribed.broad,
-        job.columns.names,
+        tuple(name for name in job.columns.names if name not in own),
         job.partition() if job.plan.name == "partitioned" else None,
         stated_row_groups(events),
     )

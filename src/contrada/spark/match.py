@@ -91,8 +91,12 @@ def plan_match(
     output: str,
     event_id: str,
     subscription_id: str,
+    row: str | None = None,
 ) -> Job:
-    """Check everything, stage the subscriptions, and choose a plan; events are not looked at."""
+    """Check everything, stage the subscriptions, and choose a plan; events are not looked at.
+
+    `row` is a column of row numbers, by which bad events are named.
+    """
     _check_choice("plan", plan, _PLANS)
     _check_choice("evaluator", evaluator, _EVALUATORS)
     _check_choice("output", output, tuple(_OUTPUT_COLUMNS))
@@ -106,12 +110,12 @@ def plan_match(
         subscriptions, subscription_id, repair, deciding
     )
     referenced = referenced_columns(events, subscribed.attributes, strict)
-    columns = tuple(dict.fromkeys((event_id, *referenced, *kept)))
+    columns = tuple(dict.fromkeys((event_id, *referenced, *kept, *([row] if row else []))))
     shape = AnswerShape(
         kept, quarantine, output == "counts", has_whole_ids, has_whole_subscribers(subscriptions)
     )
     chosen = with_wkb(events, columns, "events")
-    if quarantine and events is given:  # else the id names the file
+    if quarantine and events is given and row is None:  # else the id names the file, or the caller
         chosen = with_file(chosen)
     # PySpark's mapInArrow takes no column with a dot or a backtick in its name.
     numbered = chosen.toDF(*(f"column{i}" for i in range(len(chosen.columns))))
@@ -124,6 +128,7 @@ def plan_match(
         repair,
         deciding,
         primary if primary in chosen.columns else None,
+        row,
     )
     kind, chosen_plan = id_type(chosen, event_id), choose_plan(plan, subscribed)
     return Job(numbered, subscribed, reading, shape, kind, fields, chosen_plan)

@@ -17,7 +17,7 @@ from contrada.matcher.run import MatchedBatch, match_received
 from contrada.spark.match import stage_subscriptions
 from contrada.spark.staging import StagedSet
 from contrada.spark.versions import Versions
-from contrada.spark.worker import EventColumns, cut, open_set, refuse_bad
+from contrada.spark.worker import EventColumns, cut, open_set
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -103,9 +103,10 @@ class _Lookup:
         self.versions.check()
         subscriptions = open_set(self.staged)
         names = tuple(batch.schema.names)
+        columns = EventColumns(names, event_id, self.geometries, self.repair)
         for piece in cut(iter([batch]), names, subscriptions):
-            events = EventColumns(names, event_id, self.geometries, self.repair).receive(piece)
-            refuse_bad(events, remedies=())
+            events = columns.receive(piece)
+            columns.refuse_bad(piece, events, remedies=())
             yield match_received(events, subscriptions)
 
     def _ids(self, matched: MatchedBatch) -> pa.ListArray:

@@ -4,6 +4,7 @@ Nothing else in this room needs it; whoever has a SparkSession uses that one.
 """
 
 import logging
+import math
 import os
 import re
 import shlex
@@ -15,8 +16,10 @@ from typing import TYPE_CHECKING
 
 from contrada.errors import InvalidInput
 from contrada.machine import temporary_folder
+from contrada.showing import brief
 from contrada.spark import java
-from contrada.spark.reaching import refuse_unreachable
+from contrada.spark.gateway import START_SECONDS, starting
+from contrada.spark.reaching import refuse_unusable
 from contrada.threads import ProcessLock
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 _LOOPBACK = "127.0.0.1"
 _ARROW_BATCH_ROWS_MAX = 65_536
+_START_SECONDS, _START_SECONDS_MAX = 20.0, 86_400.0
 
 _log = logging.getLogger(__name__)
 _starting = ProcessLock()
@@ -42,7 +46,9 @@ def session(
     the workers, errors only in the log, and tables in a temporary folder. Any other master gets
     none: the cluster has its own.
 
-    A master that nobody answers for is refused within seconds.
+    A master that nobody answers for is refused within seconds, and one at `spark://…` that takes
+    no application after `spark.contrada.start.seconds` (20). What Java says meanwhile goes to the
+    log, at level DEBUG.
 
     A running session is never changed: one with another master is refused, and settings that it
     does not have are named in a warning.
@@ -80,16 +86,30 @@ def _running(master: str, config: Mapping[str, str]) -> "SparkSession | None":
 def _start(master: str, app_name: str, config: Mapping[str, str]) -> "SparkSession":
     from pyspark.sql import SparkSession
 
-    refuse_unreachable(master)
+    wait_s = _read_wait(master, config)
+    refuse_unusable(master, config)
     is_local = re.match(r"local(-cluster)?(\[|$)", master) is not None
     environment = {"JAVA_HOME": str(java.launcher_home(java.find()))}
     if is_local:
         environment |= _local_environment()
-    builder = SparkSession.builder.appName(app_name)
-    for name, value in ((_local_defaults(master) if is_local else {}) | dict(config)).items():
-        builder = builder.config(name, value)
-    with _set_for_now(environment):
-        return builder.master(master).getOrCreate()
+    settings = (_local_defaults(master) if is_local else {}) | dict(config)
+    settings |= {"spark.app.name": app_name, "spark.master": master}
+    with _set_for_now(environment), starting(master, settings, wait_s):
+        return SparkSession.builder.config(map=dict(settings)).getOrCreate()
+
+
+def _read_wait(master: str, config: Mapping[str, str]) -> float | None:
+    """Give how long a master may take; None for one that may have reasons to take very long."""
+    stated = config.get(START_SECONDS)
+    if stated is None:
+        return _START_SECONDS if master.startswith("spark://") else None
+    try:
+        wait_s = float(stated)
+    except ValueError:
+        wait_s = math.nan
+    if not 0 < wait_s < _START_SECONDS_MAX:
+        raise InvalidInput(f"{START_SECONDS} must be a number of seconds, not {brief(stated)}")
+    return wait_s
 
 
 def _local_environment() -> dict[str, str]:

@@ -17,7 +17,7 @@ from contrada.spark.routing import ROUTE, Router, draw_lots
 from contrada.spark.segments import prefixes_of
 from contrada.spark.staging import StagedSet
 from contrada.spark.versions import Versions
-from contrada.spark.worker import EventColumns, open_set, refuse_bad
+from contrada.spark.worker import EventColumns, open_set
 
 _LISTS_MAX = 16  # of prefixes that a worker keeps
 
@@ -80,7 +80,7 @@ class Visit:
         task = self.task
         events = task.events.receive(batch.select(list(task.events.names)))
         if not task.shape.quarantine:
-            refuse_bad(events)
+            task.events.refuse_bad(batch, events)
         batch = with_mended(batch, events.batch, task.shape.keep)
         kinds = [pa.field("event", events.ids.type), *batch.schema]
         self.kept_schema = pa.schema({field.name: field for field in kinds}.values())

@@ -13,7 +13,7 @@ import pyarrow as pa
 from contrada.errors import InvalidInput, Remedy
 from contrada.matcher.run import count_rows_at_once, match_received
 from contrada.matcher.saving import load_subscriptions
-from contrada.matching.receiving import ReceivedEvents, receive
+from contrada.matching.receiving import ReceivedEvents, find_remedies, receive
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.writing import with_mended
 from contrada.model.geometry import Fault
@@ -34,7 +34,8 @@ class EventColumns:
 
     `geometries` are the attributes that some subscription reads as geometries: an event with a
     fault in one of them is bad, whichever subscriptions it meets. `primary` is the column of the
-    geometry, where it is known and a constraint reads it under its own name.
+    geometry, where it is known and a constraint reads it under its own name. `row` is a column of
+    numbers by which a bad event is named, rather than by its id.
     """
 
     names: tuple[str, ...]
@@ -43,6 +44,7 @@ class EventColumns:
     repair: bool
     evaluator: Evaluator = EXACT
     primary: str | None = None
+    row: str | None = None
 
     def receive(self, batch: pa.RecordBatch) -> ReceivedEvents:
         """Decode a batch that has these names."""
@@ -58,6 +60,26 @@ class EventColumns:
         )
         name_files(batch, received)
         return received
+
+    def refuse_bad(
+        self,
+        batch: pa.RecordBatch,
+        events: ReceivedEvents,
+        remedies: Sequence[Remedy] = (Remedy.RETURN_BAD_EVENTS,),
+    ) -> None:
+        """Fail on the first bad event; `remedies` help with every one that is named by its id."""
+        if not events.bad:
+            return
+        first = min(events.bad)
+        fault = events.bad[first]
+        if self.row is not None:
+            place = row_place(batch.column(self.row)[first].as_py())
+            raise InvalidInput(f"{place}{fault.message}", remedies=find_remedies(fault))
+        can_mend = fault.code == "invalid"
+        raise InvalidInput(
+            f"event {events.ids[first].as_py()!r}, {fault.message}",
+            remedies=[*([Remedy.REPAIR] if can_mend else []), *remedies],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +101,7 @@ class MatchTask:
         for batch in cut(batches, self.events.names, subscriptions):
             events = self.events.receive(batch)
             if not self.shape.quarantine:
-                refuse_bad(events)
+                self.events.refuse_bad(batch, events)
             matched = match_received(events, subscriptions)
             kept = with_mended(batch, events.batch, self.shape.keep)
             yield from self.shape.answer(kept, matched, names)
@@ -138,15 +160,6 @@ def name_files(batch: pa.RecordBatch, events: ReceivedEvents) -> None:
             events.bad[row] = Fault(fault.code, f"in {file}, {fault.message}")
 
 
-def refuse_bad(
-    events: ReceivedEvents, remedies: Sequence[Remedy] = (Remedy.RETURN_BAD_EVENTS,)
-) -> None:
-    """Fail on the first bad event; `remedies` help with every one."""
-    if events.bad:
-        row = min(events.bad)
-        fault = events.bad[row]
-        can_mend = fault.code == "invalid"
-        raise InvalidInput(
-            f"event {events.ids[row].as_py()!r}, {fault.message}",
-            remedies=[*([Remedy.REPAIR] if can_mend else []), *remedies],
-        )
+def row_place(row: int) -> str:
+    """Begin a message about an event that is named by its row."""
+    return f"events, row {row}, "
