@@ -80,4 +80,4 @@ def test_nothing_is_written_into_a_geodatabase(
 ) -> None:
     pyogrio.write_dataframe(zones("a"), folder / "zones.gdb", driver="OpenFileGDB")
     line = refusal(capsys, "zones.gdb", "events.csv", "-o", "zones.gdb/pairs.csv")
-    assert "is a part of the input zones.gdb" in line
+    assert "is also a part of the input zones.gdb" in line

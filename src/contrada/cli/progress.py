@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 _POLL_S = 0.3
-_MOMENT_S = 0.5
+_MOMENT_S = 1.0
 
 
 def require_tqdm() -> None:
