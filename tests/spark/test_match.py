@@ -249,7 +249,7 @@ def test_values_of_every_type_mean_what_they_mean_in_the_library(
 
 def test_a_geometry_may_be_wkt(spark: SparkSession) -> None:
     events = spark.createDataFrame(
-        [(1, "POINT(1 1)"), (2, "POINT(9 9)"), (3, "somewhere"), (4, None)],
+        [(1, "POINT(1 1)"), (2, "POINT(9 9)"), (3, ""), (4, None)],
         "id int, geometry string",
     )
     zones = spark.createDataFrame(
