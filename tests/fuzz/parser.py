@@ -10,6 +10,7 @@ import json
 import re
 from typing import Any, NamedTuple
 
+import numpy as np
 import shapely
 
 from fuzz import shapes
@@ -226,7 +227,9 @@ class Reader:
                 break
         end = self.tokens[self.at - 1].place + 1
         try:
-            return json.loads(shapely.to_geojson(shapely.from_wkt(self.text[place:end])))
+            with np.errstate(over="ignore"):  # heights, too, may be beyond all doubles
+                shape = shapely.from_wkt(self.text[place:end])
+            return json.loads(shapely.to_geojson(shape))
         except shapely.GEOSException as error:
             raise NotCql2(str(error)) from error
 
