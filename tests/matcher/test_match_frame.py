@@ -197,3 +197,13 @@ def test_the_frame_is_what_a_spatial_join_finds() -> None:
     joined = geopandas.sjoin(events, zones)
     theirs = sorted(zip(joined.index, joined.id_right, strict=True))
     assert list(zip(frame.index, frame.subscription, strict=True)) == theirs
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "2"])
+def test_threads_that_cannot_be_are_refused_for_lists_and_tables(
+    matcher: contrada.Matcher, threads: Any
+) -> None:
+    for events in ([{"wind": 9, "geometry": "POINT(1 1)"}], fixes(3)):
+        for call in (matcher.match_many, matcher.match_frame):
+            with pytest.raises(InvalidInput, match="threads must be a number >= 1"):
+                call(events, threads=threads)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from contrada.cli.demo_data import generate
 from contrada.cli.drawn_events import as_text, tell_apart
-from contrada.cli.match import add_conf
+from contrada.cli.match_options import add_conf
 from contrada.cli.pair_counts import PairCounts
 from contrada.cli.progress import require_tqdm, spark_jobs, waiting
 from contrada.cli.report import Report

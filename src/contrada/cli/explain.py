@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import contrada
-from contrada.cli.match import add_engine, describe_engines
+from contrada.cli.match_options import add_engine, describe_engines
 from contrada.cli.terminal import show
 
 _EPILOG = """\

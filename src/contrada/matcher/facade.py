@@ -17,7 +17,14 @@ from contrada.matcher.explain import Why, explain_why
 from contrada.matcher.geoframe import find_in_list, find_in_rows, require_geopandas
 from contrada.matcher.inside import plan_run
 from contrada.matcher.keeping import AttributeKeeping, EventKeeping, check_kept, read_kept
-from contrada.matcher.run import Counts, choose_id_column, judged, match_list, read_column_name
+from contrada.matcher.run import (
+    Counts,
+    choose_id_column,
+    count_threads,
+    judged,
+    match_list,
+    read_column_name,
+)
 from contrada.matcher.saving import Settings, load_subscriptions, save_subscriptions
 from contrada.matcher.shown import ShownSubscription, Stats
 from contrada.matching.engines import DEFAULT_ENGINE, make_engine
@@ -281,6 +288,7 @@ class Matcher:
         batches, for more than fits in memory. Bad rows are refused, or with `repair` mended, or
         with `quarantine` left out; `on_bad` hears of each with row, id and reason.
         """
+        count_threads(threads)  # refuses what is no number of threads
         if isinstance(events, list | tuple):
             table = self._match_list(events, id, repair, quarantine, on_bad, read_kept(keep))
             return iter(table.to_batches()) if batches else table
@@ -338,6 +346,7 @@ class Matcher:
         `subscription` becomes `event_of_event` or `subscription_of_event`.
         """
         require_geopandas()
+        count_threads(threads)
         read_as_geometry = self._subscriptions.geometry_attributes
         if isinstance(events, list | tuple):
             rows_found: list[int] = []

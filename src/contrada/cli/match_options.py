@@ -1,0 +1,173 @@
+"""The options of `contrada match`, and what `--help` says."""
+
+import argparse
+from typing import Any
+
+from contrada.matching.engines import DEFAULT_ENGINE, ENGINE_LINES, ENGINES
+
+_DESCRIPTION = """\
+Match each event of a file against the subscriptions of another. Files are
+GeoParquet, GeoJSON, newline-delimited GeoJSON, CSV, or any vector format of
+GDAL, such as shapefiles, FlatGeobuf and GeoPackage. A subscription has an id,
+and a filter (CQL2), or a geometry with a relation (default: intersects), and
+perhaps where (a condition in CQL2), attribute and subscriber: a column each.
+CSV has WKT in a column geometry, wkt, geom or the_geom, or points in columns
+lon (lng, long, longitude) and lat (latitude), or x and y.
+"""
+_EPILOG = """\
+engines:
+{engines}
+
+examples:
+  which counties have earthquakes: the figures alone
+    contrada match counties.parquet quakes.csv
+  the pairs, with the magnitude of each quake and the name of its county
+    contrada match counties.parquet quakes.csv -o pairs.csv \\
+        --keep magnitude --keep subscription.name
+  dirty data: mend what can be mended, set the rest aside, draw the result
+    contrada match zones.geojson storms.gpkg -o pairs.geoparquet \\
+        --repair --quarantine bad.csv --map map.html
+  on Spark, on all cores of this machine
+    contrada match zones.parquet storms.parquet -o pairs.parquet \\
+        --spark 'local[*]' --explain
+"""
+
+
+def add_match_parser(commands: Any) -> argparse.ArgumentParser:
+    """Describe the command."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "match",
+        help="match events against subscriptions",
+        description=_DESCRIPTION,
+        epilog=_EPILOG.format(engines=describe_engines()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("subscriptions", metavar="SUBSCRIPTIONS", help="one subscription a row")
+    parser.add_argument("events", metavar="EVENTS", help="one event a row")
+    _add_answer_options(parser)
+    add_engine(parser)
+    _add_input_options(parser)
+    _add_bad_row_options(parser)
+    parser.add_argument(
+        "--threads", type=int, metavar="N", help="how many threads (default: one for each core)"
+    )
+    parser.add_argument(
+        "--spark",
+        metavar="MASTER",
+        help="run on Spark, e.g. 'local[*]' (default: in this process)",
+    )
+    _add_spark_options(parser.add_argument_group("with --spark"))
+    return parser
+
+
+def _add_answer_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="OUT",
+        help="where the pairs go: .parquet, .geoparquet (with the events' geometry), .csv, .jsonl, "
+        "or - for CSV on stdout; a file that exists is replaced (default: nowhere, only figures "
+        "are shown)",
+    )
+    parser.add_argument(
+        "--keep",
+        action="append",
+        metavar="COLUMN",
+        help="write a column of the events beside the pairs, or as subscription.COLUMN one of the "
+        "subscriptions; may be given several times (default: none)",
+    )
+    parser.add_argument(
+        "--map", metavar="FILE", help="draw the result: .html (offline) or .png (default: no map)"
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="end stdout with the figures as one JSON object (default: show a table)",
+    )
+
+
+def _add_input_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--id", metavar="COLUMN", help="column of subscription ids (default: id, else row numbers)"
+    )
+    parser.add_argument(
+        "--event-id", metavar="COLUMN", help="column of event ids (default: id, else row numbers)"
+    )
+    parser.add_argument("--layer", metavar="NAME", help="layer of EVENTS (default: its only one)")
+    parser.add_argument(
+        "--subscriptions-layer",
+        metavar="NAME",
+        help="layer of SUBSCRIPTIONS (default: its only one)",
+    )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse constraints on columns that no event has (default: say so and go on)",
+    )
+
+
+def _add_bad_row_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--repair",
+        action="store_true",
+        help="mend invalid geometries, and leave out what cannot be mended (default: refuse them)",
+    )
+    parser.add_argument(
+        "--quarantine",
+        metavar="FILE",
+        help="write bad event rows to .parquet, .csv or .jsonl and go on (default: refuse them)",
+    )
+    parser.add_argument(
+        "--quarantine-subscriptions",
+        metavar="FILE",
+        help="write bad subscription rows to .parquet, .csv or .jsonl and go on "
+        "(default: refuse them)",
+    )
+
+
+def add_engine(parser: Any) -> None:
+    """Let the user choose an engine."""
+    parser.add_argument(
+        "--engine",
+        default=DEFAULT_ENGINE,
+        help=f"{', '.join(ENGINES)} (default: {DEFAULT_ENGINE})",
+    )
+
+
+def describe_engines() -> str:
+    """Say of each engine in a line what it is."""
+    return "\n".join(f"  {name:<8} {line}" for name, line in ENGINE_LINES.items())
+
+
+def _add_spark_options(group: Any) -> None:
+    group.add_argument(
+        "--plan",
+        choices=("auto", "broadcast", "partitioned"),
+        help="subscriptions to every worker (broadcast), or to their part of the map "
+        "(partitioned); auto decides by their size (default: auto)",
+    )
+    group.add_argument(
+        "--evaluator",
+        choices=("exact", "area"),
+        help="area: the AHS paper's approximate answer (default: exact)",
+    )
+    group.add_argument(
+        "--counts",
+        action="store_true",
+        help="write each event with its number of matches, n (default: write pairs)",
+    )
+    group.add_argument(
+        "--explain", action="store_true", help="say which plan is taken and why (default: do not)"
+    )
+    add_conf(group)
+
+
+def add_conf(parser: Any) -> None:
+    """Let the user set what Spark has settings for."""
+    parser.add_argument(
+        "--conf",
+        action="append",
+        metavar="KEY=VALUE",
+        help="a setting of Spark, e.g. spark.contrada.staging=file:///shared; may be given "
+        "several times (default: none)",
+    )
