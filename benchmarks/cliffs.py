@@ -154,9 +154,9 @@ def make_regions(polygons: pa.ChunkedArray) -> Contenders:
     shapes, event = shapely.from_wkb(polygons.to_numpy()), shapely.box(-105.2, 39.5, -104.6, 39.9)
     names = [EGENHOFER[number % len(EGENHOFER)] for number in range(len(shapes))]
     matcher = match_polygons(polygons, relation=names)
-    expected = matcher.match({"geometry": event})
+    expected: list[Any] = matcher.match({"geometry": event})
 
-    def relate() -> list[int]:
+    def relate() -> list[Any]:
         shapely.relate(event, shapes)
         return expected  # the matrices alone: what follows from them is not timed
 
