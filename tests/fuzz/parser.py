@@ -237,8 +237,10 @@ class Reader:
         """A function, or one of the literals that look like one."""
         lower = name.lower()
         if lower in ("date", "timestamp"):
-            (moment,) = self.listed()
-            return {lower: moment}
+            moments = self.listed()
+            if len(moments) != 1:
+                raise NotCql2(f"{name} takes one argument")
+            return {lower: moments[0]}
         if lower in ("interval", "bbox"):
             return {lower: self.listed()}
         operator = STANDARD.get(lower) or (name if name in OURS else None)

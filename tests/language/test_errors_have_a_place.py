@@ -437,3 +437,11 @@ def test_a_list_without_a_value_is_refused(text: str, position: int) -> None:
 @pytest.mark.parametrize(("text", "position"), [("n = 1e5.", 7), ("n = 1.0.", 7), ("n = 1..", 6)])
 def test_a_point_after_a_number_is_refused(text: str, position: int) -> None:
     assert refusal(text) == f'syntax error at character {position}, near "."'
+
+
+@pytest.mark.parametrize("call", ["DATE", "TIMESTAMP", "date", "Timestamp  "])
+def test_a_moment_of_two_arguments_is_refused(call: str) -> None:
+    text = f"t IN ({call}('2021-01-01' , '2022-01-01'))"
+    position = text.index(",")
+    assert refusal(text) == f"{call.strip().upper()} takes 1 argument at character {position}"
+    assert read(f"t IN ({call}('2021-01-01'), {call}('2022-01-01'))")

@@ -28,6 +28,7 @@ _BEFORE_VALUES = frozenset(("", "(", ",", "and", "or", "not"))
 _ARRAY_CALLS = frozenset(name.lower() for name in ARRAY)
 _CALL = re.compile(r"\s*\(")
 _LITERAL = frozenset("date timestamp interval bbox".split())
+_MOMENTS = frozenset(("date", "timestamp"))
 _TOKEN = re.compile(
     r"""
       (?P<string>'[^']*+(?:''[^']*+)*+')
@@ -71,6 +72,7 @@ class _Level:
 
     operators: int = 0
     betweens: int = 0  # those that still wait for their AND
+    moment: str = ""  # DATE or TIMESTAMP, if it opens the parenthesis
     tested_at: int | None = None  # where the last sign or word of a test stands
 
 
@@ -86,12 +88,18 @@ class _Nesting:
         self._levels = [_Level()]
         self._depth = 0
         self._joins = 0
+        self._last = ""  # the last word or sign
 
     def add(self, piece: str, position: int) -> None:
         """Take the next token into account; refuse it where it leads too deep."""
         word, level = piece.lower(), self._levels[-1]
+        if word.isspace():
+            return
+        before, self._last = self._last, word
+        if word == "," and level.moment:  # `cql2` would forget what follows
+            raise InvalidInput(f"{level.moment} takes 1 argument at character {position}")
         if word == "(":
-            self._levels.append(_Level())
+            self._levels.append(_Level(moment=before.upper() if before in _MOMENTS else ""))
             self._depth += 1
         elif word == ")":
             self._close()
