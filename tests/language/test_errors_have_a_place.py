@@ -248,7 +248,7 @@ SHAPES = [
         "$.args[1].bbox",
         "a BBOX whose south 2 is greater",
     ),
-    (op("s_within", G, {"type": "Point"}), "$.args[1]", "cannot read the geometry: "),
+    (op("s_within", G, {"type": "Point"}), "$.args[1]", "cannot read the GeoJSON geometry: "),
     (op("s_within", G, {"type": "Blob"}), "$.args[1]", "not a geometry"),
     (op("s_within", G, {"type": ["Point"]}), "$.args[1]", "not a geometry"),
     (op("s_within", G, {**POINT, "coordinates": []}), "$.args[1]", "empty geometry POINT"),
