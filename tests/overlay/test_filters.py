@@ -318,7 +318,7 @@ def test_the_side_of_an_event_is_its_number_or_inverted(
     assert event_box(event, WIND) == (1.0, 1.0, low, 3.0, 2.0, high)
 
 
-@pytest.mark.parametrize("geometry", [None, shapely.Point(), "elsewhere", 5])
+@pytest.mark.parametrize("geometry", [None, shapely.Point(), "", 5])
 def test_an_event_without_a_geometry_is_inverted_in_space(geometry: Any) -> None:
     assert event_box({"geometry": geometry, "wind": 3}, WIND) == (inf, inf, 3, -inf, -inf, 3)
     assert event_box({}, WIND) == (inf,) * 3 + (-inf,) * 3
@@ -336,6 +336,8 @@ def test_features_and_paths_are_read_as_the_matcher_reads_them() -> None:
 def test_a_geometry_that_the_matcher_refuses_is_refused() -> None:
     with pytest.raises(InvalidInput, match="invalid Polygon"):
         event_box({"geometry": "POLYGON((0 0, 1 1, 1 0, 0 1, 0 0))"}, WIND)
+    with pytest.raises(InvalidInput, match="'elsewhere'"):
+        event_box({"geometry": "elsewhere"}, WIND)
 
 
 def test_an_inverted_side_meets_only_what_is_unbounded_at_both_ends() -> None:
