@@ -167,8 +167,9 @@ class SubscriptionSet:
             positions = segment.rows.index.find(event, segment.groups)
             if positions.size:
                 ids, ranks = segment.rows.ids_by_rank
-                found += ids[np.sort(ranks[positions])].tolist()
-        return sorted(found)
+                chosen = ranks[positions]
+                found += ids[np.sort(chosen) if len(chosen) > 1 else chosen].tolist()
+        return sorted(found) if len(found) > 1 else found
 
     @_QUIETLY
     def subscribers(self, event: Event) -> list[Id]:

@@ -93,7 +93,7 @@ def locate(relation: SpatialRelation, areas: Geometries, x: Any, y: Any) -> Mask
         return np.full(len(areas), inside)
     meets = shapely.intersects_xy(areas, x, y) if boundary != outside else None
     if meets is not None and inside == boundary:
-        return np.where(meets, inside, outside)
+        return np.asarray(meets if inside else ~meets, bool)
     is_inside = shapely.contains_xy(areas, x, y)
     if meets is None:
         return np.where(is_inside, inside, outside)

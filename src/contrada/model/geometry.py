@@ -123,8 +123,7 @@ def is_plain_point(value: Any) -> TypeGuard[Point]:
     return (
         isinstance(value, Point)
         and shapely.get_coordinate_dimension(value) == 2
-        and not shapely.is_empty(value)
-        and math.isfinite(shapely.get_x(value))
+        and math.isfinite(shapely.get_x(value))  # an empty point has none
         and math.isfinite(shapely.get_y(value))
     )
 
