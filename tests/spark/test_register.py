@@ -64,7 +64,7 @@ def test_a_name_can_be_registered_anew(
 def test_a_name_that_sql_cannot_call_is_refused(
     spark: SparkSession, zones: DataFrame, name: str
 ) -> None:
-    with pytest.raises(InvalidInput, match="no name of a function"):
+    with pytest.raises(InvalidInput, match="not a name for a function"):
         contrada.spark.register(spark, name, zones)
 
 

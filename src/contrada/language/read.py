@@ -116,7 +116,7 @@ def read_node(place: Place, depth: int) -> Expression:
         return build("array", tuple(read_node(e, depth + 1) for e in elements), elements, place)
     if is_literal_node(node):
         return read_literal(place)
-    return place.refuse(f"{brief(node)} is no CQL2 expression")
+    return place.refuse(f"{brief(node)} is not a CQL2 expression")
 
 
 def _read_operation(place: Place, depth: int) -> Expression:
@@ -144,7 +144,7 @@ def _read_end(place: Place, depth: int) -> Expression:
 def _read_name(place: Place) -> str:
     name = place.node.text if isinstance(place.node, Atom) else place.node
     if not isinstance(name, str) or not name:
-        place.refuse(f"{brief(name)} is no name")
+        place.refuse(f"{brief(name)} is not a name")
     return str(name)
 
 

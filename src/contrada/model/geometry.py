@@ -122,8 +122,9 @@ def is_plain_point(value: Any) -> TypeGuard[Point]:
     """Tell quickly whether a value is a point of two finite coordinates."""
     return (
         isinstance(value, Point)
+        and not value.is_empty
         and shapely.get_coordinate_dimension(value) == 2
-        and math.isfinite(shapely.get_x(value))  # an empty point has none
+        and math.isfinite(shapely.get_x(value))
         and math.isfinite(shapely.get_y(value))
     )
 

@@ -84,7 +84,7 @@ def parse_instant(text: str) -> Instant:
     """Read a moment from the text of a literal."""
     instant = _from_text(text)
     if instant is None:
-        raise InvalidInput(f"{brief(text)} is no ISO 8601 date or timestamp")
+        raise InvalidInput(f"{brief(text)} is not an ISO 8601 date or timestamp")
     return instant
 
 

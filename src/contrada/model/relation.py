@@ -132,7 +132,7 @@ def pattern_relation(pattern: str) -> SpatialRelation:
     pattern = pattern.upper()
     if not _PATTERN.fullmatch(pattern):
         raise InvalidInput(
-            f"{brief(pattern)} is no DE-9IM pattern: it takes nine characters of T, F, *, 0, 1, 2"
+            f"{brief(pattern)} is not a DE-9IM pattern: write nine characters of T, F, *, 0, 1, 2"
         )
     return SpatialRelation(pattern, Family.PATTERN, _always(pattern))
 

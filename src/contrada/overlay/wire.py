@@ -56,7 +56,7 @@ def check_payload(payload: Any) -> None:
     try:
         data = _dump(payload)
     except (TypeError, ValueError, RecursionError) as fault:
-        raise InvalidInput(f"the payload {_show(payload)} is no JSON: {fault}") from None
+        raise InvalidInput(f"the payload {_show(payload)} is not JSON: {fault}") from None
     if len(data) > PAYLOAD_BYTES_MAX:
         raise InvalidInput(
             f"the payload has {len(data):,} bytes as JSON, and {PAYLOAD_BYTES_MAX:,} is the most"
@@ -108,13 +108,15 @@ def _show(value: Any, length: int = 60) -> str:
 def decode(data: bytes, dimensions: int) -> Message:
     """Read a message of an overlay with so many dimensions; refuse whatever is none."""
     if len(data) > BYTES_MAX:
-        raise PeerError(f"{len(data):,} bytes are no message: there are {BYTES_MAX:,} at most")
+        raise PeerError(
+            f"{len(data):,} bytes are too many for a message: {BYTES_MAX:,} is the most"
+        )
     try:
         row = json.loads(data, parse_constant=_refuse_constant, parse_float=_read_float)
     except (ValueError, RecursionError) as fault:
-        raise PeerError(f"{data[:40]!r} is no message: {fault}") from None
+        raise PeerError(f"{data[:40]!r} is not a message: {fault}") from None
     if not isinstance(row, list) or len(row) < 2:
-        raise PeerError(f"{data[:40]!r} is no message")
+        raise PeerError(f"{data[:40]!r} is not a message")
     version, kind, *values = row
     if version != VERSION or isinstance(version, bool):
         raise PeerError(f"a message of version {_show(version, 20)}; this peer speaks {VERSION}")
@@ -141,13 +143,13 @@ def _read(kind: str, values: list[Any], dimensions: int) -> Message:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _read_float(text: str) -> float:
     value = float(text)
     if not isfinite(value):
-        raise ValueError(f"{text:.20} is no number")
+        raise ValueError(f"{text:.20} is not a number")
     return value
 
 

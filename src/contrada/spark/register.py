@@ -42,7 +42,9 @@ def register(
     from pyspark.sql import functions
 
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise InvalidInput(f"{name!r} is no name of a function: letters, digits and underscores")
+        raise InvalidInput(
+            f"{name!r} is not a name for a function; use letters, digits and underscores"
+        )
     staged, has_whole_ids = stage_subscriptions(subscriptions, subscription_id, repair)
     lookup = _Lookup(Versions.here(), staged.staged, staged.geometries, has_whole_ids, repair)
     kind = "long" if has_whole_ids else "string"
