@@ -211,9 +211,7 @@ def test_an_unknown_relation_is_refused_with_what_is_known(name: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["", "T", "T*F**F**X", "T*F**F****", "３********"])
 def test_a_bad_pattern_is_refused_with_what_it_takes(pattern: str) -> None:
-    with pytest.raises(
-        InvalidInput, match="is not a DE-9IM pattern: write nine characters of T"
-    ):
+    with pytest.raises(InvalidInput, match="is not a DE-9IM pattern: write nine characters of T"):
         pattern_relation(pattern)
 
 
