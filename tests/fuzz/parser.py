@@ -178,13 +178,13 @@ class Reader:
         return parts if len(parts) > 1 else parts[0]
 
     def listed(self) -> list[Node]:
-        """Values in parentheses, one or more."""
+        """Values in parentheses, one or more; further ones around an array change nothing."""
         self.needs("(")
         values = [self.disjunction()]
         while self.takes(","):
             values.append(self.disjunction())
         self.needs(")")
-        return values
+        return values[0] if len(values) == 1 and isinstance(values[0], list) else values
 
     def atom(self) -> Node:
         """A literal, a name or a call."""

@@ -43,7 +43,7 @@ from contrada.model.expression import (
 )
 from contrada.model.geometry import is_area
 from contrada.model.instant import Instant, Interval
-from contrada.model.relation import RELATIONS, Family, SpatialRelation, pattern_relation
+from contrada.model.relation import BY_OPERATOR, Family, SpatialRelation, pattern_relation
 from contrada.showing import brief
 
 Arguments = tuple[Expression, ...]
@@ -169,7 +169,7 @@ def _comparison(name: str, arguments: Arguments, _places: Places) -> Expression:
 
 
 def _spatial(name: str, arguments: Arguments, places: Places) -> Expression:
-    relation = RELATIONS[name.removeprefix("s_")]
+    relation = BY_OPERATOR[name]
     return place_relation(relation, arguments[0], arguments[1], places)
 
 

@@ -34,11 +34,9 @@ from contrada.model.expression import (
     attributes,
 )
 from contrada.model.number_keys import number_key
-from contrada.model.relation import RELATIONS
 from contrada.model.subscription import Constraint, Filter, Predicate
 
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-_COMPLEMENT = {"disjoint": "intersects", "intersects": "disjoint"}
 _NO_EVENT = Event({})
 
 Terms = int  # constraints as bits of their numbers
@@ -130,8 +128,7 @@ class _NormalForm:
                 return {0: 0} if holds else {}
             case Comparison(operator, left, right) if is_negated:
                 return self._leaf(Constraint(Comparison(_OPPOSITE[operator], left, right)))
-            case Spatial(relation, left, right) if is_negated and relation.name in _COMPLEMENT:
-                opposite = RELATIONS[_COMPLEMENT[relation.name]]
+            case Spatial(relation, left, right) if is_negated and (opposite := relation.negated()):
                 return self._leaf(Constraint(Spatial(opposite, left, right)))
             case _:
                 return self._leaf(Constraint(node, is_negated))

@@ -48,13 +48,8 @@ def _signatures() -> Mapping[str, Signature]:
     rows += [Signature(name, ("time", "time")) for name in TEMPORAL]
     rows += [Signature(name, ("array", "array")) for name in ARRAY]
     rows += [
-        Signature(f"s_{name}", spatial)
-        for name in "intersects equals disjoint touches within overlaps crosses contains".split()
-    ]
-    rows += [
-        Signature(name, spatial, is_function=True)
-        for name in RELATIONS
-        if name.startswith("eh") or name in {"covers", "coveredBy"}
+        Signature(row.operator, spatial, is_function=not row.operator.startswith("s_"))
+        for row in RELATIONS.values()
     ]
     rows += [
         Signature("relate", (*spatial, "text"), is_function=True),

@@ -4,9 +4,6 @@ Geometries come tidied, valid and not empty; None stands for unknown. The named 
 Shapely's own functions, all others the DE-9IM matrix and the relation's patterns.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import numpy as np
 import shapely
 from numpy.typing import NDArray
@@ -16,30 +13,16 @@ from contrada.model.crossings import are_entangled
 from contrada.model.geometry import Geometries, are_areas, as_array
 from contrada.model.relation import Family, SpatialRelation
 
-QUICK = frozenset({"intersects", "disjoint", "ehDisjoint"})  # one contact decides them
-_NAMED: Mapping[str, Callable[..., Any]] = {
-    "intersects": shapely.intersects,
-    "disjoint": shapely.disjoint,
-    "touches": shapely.touches,
-    "crosses": shapely.crosses,
-    "within": shapely.within,
-    "contains": shapely.contains,
-    "overlaps": shapely.overlaps,
-    "equals": shapely.equals,
-    "covers": shapely.covers,
-    "coveredBy": shapely.covered_by,
-}
-
 
 def related(
     relation: SpatialRelation, a: Geometries, b: Geometries
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Whether each pair satisfies the relation, and whether that is decided.
 
-    It is not where the two meet at too many places, but for relations that are quick to decide. A
+    It is not where the two meet at too many places, unless one contact decides the relation. A
     geometry of which the relation cannot be asked at all does not satisfy it.
     """
-    if relation.name in QUICK:
+    if relation.meeting is not None:
         return _related(relation, a, b), np.ones(len(a), bool)
     decided = ~are_entangled(a, b)
     if decided.all():
@@ -50,17 +33,15 @@ def related(
 
 
 def _related(relation: SpatialRelation, a: Geometries, b: Geometries) -> NDArray[np.bool_]:
-    if relation.family is Family.OGC:
-        return np.asarray(_NAMED[relation.name](a, b), bool)
+    if relation.predicate is not None:
+        return np.asarray(getattr(shapely, relation.predicate)(a, b), bool)
     known = are_known(relation, a) & are_known(relation, b)
+    if relation.meeting is not None:
+        return np.asarray(known & (shapely.intersects(a, b) == relation.meeting))
     result = np.zeros(len(a), bool)
     pairs = np.flatnonzero(known)
     if relation.family is Family.EGENHOFER:
-        meets = np.asarray(shapely.intersects(a[pairs], b[pairs]), bool)  # far cheaper than relate
-        if relation.name == "ehDisjoint":
-            result[pairs] = ~meets
-            return result
-        pairs = pairs[meets]
+        pairs = pairs[shapely.intersects(a[pairs], b[pairs])]  # far cheaper than relate
     matrices = np.asarray(shapely.relate(a[pairs], b[pairs]), object)
     dimensions = np.stack([shapely.get_dimensions(a[pairs]), shapely.get_dimensions(b[pairs])], 1)
     for row in {(m, *d) for m, d in zip(matrices, map(tuple, dimensions.tolist()), strict=True)}:

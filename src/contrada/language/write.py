@@ -134,10 +134,8 @@ def _call(expression: Expression) -> tuple[str, tuple[Expression, ...]]:
 def _spatial_call(
     relation: SpatialRelation, left: Expression, right: Expression
 ) -> tuple[str, tuple[Expression, ...]]:
-    if relation.family is Family.PATTERN:
-        return "relate", (left, right, Literal(relation.name))
-    is_ours = relation.family is Family.EGENHOFER or relation.name in {"covers", "coveredBy"}
-    return relation.name if is_ours else f"s_{relation.name}", (left, right)
+    pattern = (Literal(relation.name),) if relation.family is Family.PATTERN else ()
+    return relation.operator, (left, right, *pattern)
 
 
 def _operand(expression: Expression) -> str:

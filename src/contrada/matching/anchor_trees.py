@@ -5,7 +5,6 @@ one for all Egenhofer relations: two regions have exactly one of these, so that 
 once.
 """
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,9 +12,9 @@ import shapely
 from numpy.typing import NDArray
 from shapely import STRtree
 from shapely.geometry.base import BaseGeometry
+from shapely.strtree import BinaryPredicate
 
 from contrada.language.distance import is_within, point_distances_m, reach
-from contrada.language.space import QUICK
 from contrada.limits import PAIR_CONTACTS_MAX
 from contrada.matching.columns import GeometryColumn, Mask, Rows
 from contrada.matching.meeting_trees import EVENTS_MIN, MeetingTrees
@@ -36,17 +35,7 @@ from contrada.threads import once
 
 DISTANCE = "dwithin"
 
-_TREE_PREDICATES: Mapping[str, Any] = {
-    "intersects": "intersects",
-    "touches": "touches",
-    "crosses": "crosses",
-    "within": "within",
-    "contains": "contains",
-    "overlaps": "overlaps",
-    "covers": "covers",
-    "coveredBy": "covered_by",
-}
-_DEAR = ("intersects", "touches", "crosses")  # dear where boxes meet; others fail there at once
+_TREE_PREDICATES = frozenset(BinaryPredicate.__members__)  # what a tree can be asked
 _EGENHOFER = {name: code for code, name in enumerate(EGENHOFER_NAMES.values())}
 _CODES = {relation: _EGENHOFER[name] for relation, name in EGENHOFER_NAMES.items()}
 
@@ -75,7 +64,7 @@ class _RelationTree:
     ) -> None:
         self.attribute, self._numbers = attribute, numbers
         self._relation = relation
-        self._is_dear = relation.name in _DEAR or relation.family is Family.PATTERN
+        self._is_dear = _is_dear(relation)
         self._shapes = make_shapes(geometries)
         self._size = int(shapely.get_num_coordinates(geometries).max(initial=0))
         self._tree = STRtree(self._shapes.geometries)
@@ -134,8 +123,18 @@ class _RelationTree:
     def _find_predicate(self, events: Geometries) -> Any:
         """Name what the tree can decide itself, unless some pair may be too entangled for it."""
         size = int(shapely.get_num_coordinates(events).max()) * self._size
-        is_safe = self._relation.name in QUICK or size <= PAIR_CONTACTS_MAX
-        return _TREE_PREDICATES.get(self._relation.name) if is_safe else None
+        is_safe = self._relation.meeting is not None or size <= PAIR_CONTACTS_MAX
+        predicate = self._relation.predicate
+        return predicate if is_safe and predicate in _TREE_PREDICATES else None
+
+
+def _is_dear(relation: SpatialRelation) -> bool:
+    """Whether pairs whose boxes meet are dear to decide without prepared geometries.
+
+    Measured: they are for patterns, and for lines to areas unless one must hold the other.
+    """
+    keeps_within = relation.keeps_inside() or relation.keeps_around()
+    return relation.predicate is None or (not keeps_within and bool(relation.patterns[1, 2]))
 
 
 class _RegionTree:

@@ -3,7 +3,7 @@
 The matrix decides on the grid, so it is approximate: what comes near counts as touching, and
 *within* means covered by the other's cells. Which of the paper's rows apply follows from the
 dimensions, and with multi-points a point may also overlap points and cross lines and areas. The
-paper has no `covers`, which is `contains` here, and no Egenhofer relations: see `_egenhofer`.
+paper has no `covers`, which is `contains` here, and no Egenhofer relations: see `_of_regions`.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.matching.table import Ids
-from contrada.model.relation import Family, SpatialRelation
+from contrada.model.relation import AreaRule, Relation, SpatialRelation
 
 Mask = NDArray[np.bool_]
 
@@ -69,17 +69,20 @@ class MatrixPairs:
 
 def is_determined(relation: SpatialRelation) -> bool:
     """Tell whether area matrices decide a relation: all that have a name."""
-    return relation.family is not Family.PATTERN
+    return relation.area_rule is not None
 
 
 def needs_boundary(relation: SpatialRelation, dimension: int) -> bool:
     """Tell whether a relation to a geometry needs the cells of its boundary (section 3.1)."""
-    return relation.name != "crosses" or dimension != _LINE
+    return relation.area_rule is not AreaRule.CROSSING or dimension != _LINE
 
 
 def determine(relation: SpatialRelation, pairs: MatrixPairs) -> Mask:
     """Tell for each pair whether the event satisfies the relation to the other geometry."""
-    return np.asarray(_TABLE_2[relation.name](pairs), bool)
+    rule = relation.area_rule
+    assert rule is not None, relation.name
+    holds = _of_regions(rule, pairs) if isinstance(rule, Relation) else _TABLE_2[rule](pairs)
+    return np.asarray(holds, bool)
 
 
 def _equals(pairs: MatrixPairs) -> Any:
@@ -128,47 +131,44 @@ def _crosses(pairs: MatrixPairs) -> Any:
     return of_two_kinds | ((pairs.interiors == 1) & is_line & pairs.are_alike)
 
 
-def _egenhofer(name: str) -> Callable[[MatrixPairs], Any]:
-    """Make the rule of an Egenhofer relation, of which exactly one holds for two areas.
+def _of_regions(relation: Relation, pairs: MatrixPairs) -> Any:
+    """Decide an Egenhofer relation, of which exactly one holds for two areas.
 
     The four facts of `model.relation.egenhofer`, read from the grid: interiors meet where any
     interior cell is shared, since a boundary in it has both sides in it; boundaries meet where
     boundary cells are shared. Two areas of the same cells are equal, thin ones too.
     """
+    is_covered, is_around = pairs.is_event_covered, pairs.is_event_around
+    is_apart, is_near = pairs.shared == 0, pairs.boundaries != 0
+    is_same = is_covered & is_around
+    meets = ~is_apart & ~is_same & (pairs.shared == pairs.boundaries)
+    is_other = ~is_apart & ~is_same & ~meets
+    match relation:
+        case Relation.DISJOINT:
+            return is_apart
+        case Relation.EQUALS:
+            return is_same
+        case Relation.MEETS:
+            return meets
+        case Relation.INSIDE:
+            return is_other & is_covered & ~is_near
+        case Relation.COVERED_BY:
+            return is_other & is_covered & is_near
+        case Relation.CONTAINS:
+            return is_other & is_around & ~is_near
+        case Relation.COVERS:
+            return is_other & is_around & is_near
+        case Relation.OVERLAPS:
+            return is_other & ~is_covered & ~is_around
 
-    def holds(pairs: MatrixPairs) -> Any:
-        is_covered, is_around = pairs.is_event_covered, pairs.is_event_around
-        is_apart, is_near = pairs.shared == 0, pairs.boundaries != 0
-        is_same = is_covered & is_around
-        meets = ~is_apart & ~is_same & (pairs.shared == pairs.boundaries)
-        is_other = ~is_apart & ~is_same & ~meets
-        return {
-            "ehDisjoint": is_apart,
-            "ehEquals": is_same,
-            "ehMeet": meets,
-            "ehInside": is_other & is_covered & ~is_near,
-            "ehCoveredBy": is_other & is_covered & is_near,
-            "ehContains": is_other & is_around & ~is_near,
-            "ehCovers": is_other & is_around & is_near,
-            "ehOverlap": is_other & ~is_covered & ~is_around,
-        }[name]
 
-    return holds
-
-
-_TABLE_2: Mapping[str, Callable[[MatrixPairs], Any]] = {
-    "equals": _equals,
-    "disjoint": _disjoint,
-    "intersects": _intersects,
-    "touches": _touches,
-    "overlaps": _overlaps,
-    "crosses": _crosses,
-    "within": _within,
-    "coveredBy": _within,
-    "contains": _contains,
-    "covers": _contains,
-    **{
-        f"eh{name}": _egenhofer(f"eh{name}")
-        for name in "Disjoint Meet Overlap Equals Inside CoveredBy Contains Covers".split()
-    },
+_TABLE_2: Mapping[AreaRule, Callable[[MatrixPairs], Any]] = {
+    AreaRule.SAME: _equals,
+    AreaRule.APART: _disjoint,
+    AreaRule.MEETING: _intersects,
+    AreaRule.TOUCHING: _touches,
+    AreaRule.OVERLAPPING: _overlaps,
+    AreaRule.CROSSING: _crosses,
+    AreaRule.COVERED: _within,
+    AreaRule.AROUND: _contains,
 }

@@ -145,15 +145,7 @@ def may_hold_apart(relation: SpatialRelation, is_negated: bool) -> bool:
 
 
 def box_needs(relation: SpatialRelation, is_negated: bool) -> int:
-    """Tell what a constraint asks of the boxes besides meeting, from its patterns.
-
-    If the event never leaves the subscription's geometry (IE = BE = F), its box lies in the
-    other's; if it covers it (EI = EB = F), around it. For areas IE and EI alone decide.
-    """
-    patterns = [p for row in relation.patterns.values() for p in row]
-    if is_negated or not patterns:
+    """What a constraint asks of the boxes besides meeting: one to lie in the other."""
+    if is_negated:
         return 0
-    is_areal = relation.family is Family.EGENHOFER
-    within = all(p[2] == "F" and (is_areal or p[5] == "F") for p in patterns)
-    around = all(p[6] == "F" and (is_areal or p[7] == "F") for p in patterns)
-    return EVENT_WITHIN * within + EVENT_AROUND * around
+    return EVENT_WITHIN * relation.keeps_inside() + EVENT_AROUND * relation.keeps_around()

@@ -20,7 +20,6 @@ from contrada.matching.table import Ids
 from contrada.model.geometry import Geometries
 from contrada.model.relation import Family, SpatialRelation
 
-_BY_MEETING = ("intersects", "disjoint")
 _POINT_INSIDE, _POINT_ON_BOUNDARY, _POINT_OUTSIDE = "0FFFFF212", "F0FFFF212", "FF0FFF212"
 
 
@@ -120,9 +119,8 @@ def _relate_rest(
         holds[rest] = is_known & ~near & relation.holds_when_apart()
     at = np.flatnonzero(near)
     events, geometries = events[at], shapes.geometries[ids[rest[at]]]
-    if relation.name in _BY_MEETING:
-        meets = meet(events, geometries, ids[rest[at]])
-        holds[rest[at]] = meets if relation.name == "intersects" else ~meets
+    if relation.meeting is not None:
+        holds[rest[at]] = meet(events, geometries, ids[rest[at]]) == relation.meeting
     else:
         holds[rest[at]], known[rest[at]] = related(relation, events, geometries)
 

@@ -23,9 +23,11 @@ class _InNotebook:
 
     def _repr_html_(self) -> str:
         """Show the pattern of the relation's matrix, for a notebook."""
-        name = EGENHOFER_NAMES[Relation(str(self))]
-        (pattern,) = RELATIONS[name].patterns[2, 2]
-        said = f"{strong(str(self))}, as {code(f'{name}(…)')} in CQL2: the DE-9IM matrix fits"
+        relation = find_relation(Relation(str(self)))
+        (pattern,) = relation.patterns[2, 2]
+        said = (
+            f"{strong(str(self))}, as {code(f'{relation.name}(…)')} in CQL2: the DE-9IM matrix fits"
+        )
         return block(paragraph(said), matrix(pattern))
 
 
@@ -50,25 +52,53 @@ class Family(Enum):
     PATTERN = "pattern"
 
 
+class AreaRule(Enum):
+    """The rows of Table 2 of the AHS paper: how shared areas decide a relation."""
+
+    APART = "apart"
+    MEETING = "meeting"
+    TOUCHING = "touching"
+    COVERED = "covered"
+    AROUND = "around"
+    SAME = "same"
+    OVERLAPPING = "overlapping"
+    CROSSING = "crossing"
+
+
 Dimensions = tuple[int, int]
 Patterns = Mapping[Dimensions, tuple[str, ...]]
 
 _PAIRS: tuple[Dimensions, ...] = tuple((a, b) for a in range(3) for b in range(3))
 _PATTERN = re.compile(r"[TF*012]{9}")
 _TRANSPOSED = (0, 3, 6, 1, 4, 7, 2, 5, 8)
+_RELATIONS_MAX = 1024  # whose properties are remembered: the named ones and many patterns
+_APART = "FF*FF****"
 
 
 @dataclass(frozen=True, slots=True)
 class SpatialRelation:
-    """A named relation, and its DE-9IM patterns by the dimensions of event and subscription.
+    """A relation, and everything that is looked up by its name.
 
-    `patterns` has a row for each pair of dimensions (0 point, 1 line, 2 area); the relation holds
-    where the matrix fits one of them. A pair without a pattern never satisfies it.
+    `patterns` has a row for each pair of dimensions of event and subscription (0 point, 1 line,
+    2 area); the relation holds where the matrix fits one of them. A pair without a pattern never
+    satisfies it.
     """
 
     name: str
     family: Family
     patterns: Patterns
+    operator: str = ""
+    """What CQL2 calls it."""
+    predicate: str | None = None
+    """Shapely's function that decides it, if there is one."""
+    converse: str = ""
+    """The relation of b to a that holds where this one holds of a to b."""
+    complement: str | None = None
+    """The relation that holds where this one does not, if that has a name."""
+    meeting: bool | None = None
+    """Whether it holds just where the two have a point in common, or (False) have none."""
+    area_rule: AreaRule | Relation | None = None
+    """How shared areas decide it; for regions, as one of the relations that exclude each other."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SpatialRelation) and self.name == other.name
@@ -77,17 +107,29 @@ class SpatialRelation:
         return hash(self.name)
 
     def transposed(self) -> "SpatialRelation":
-        """Give the relation of b to a that holds just where this one holds of a to b."""
+        """The relation of b to a that holds just where this one holds of a to b."""
         if self.family is Family.PATTERN:
-            return pattern_relation(transpose(self.name))
-        return RELATIONS[_CONVERSE.get(self.name, self.name)]
+            return pattern_relation(self.converse)
+        return RELATIONS[self.converse]
+
+    def negated(self) -> "SpatialRelation | None":
+        """The relation that holds just where this one does not, if that has a name."""
+        return None if self.complement is None else RELATIONS[self.complement]
 
     def holds_when_apart(self) -> bool:
-        """Tell whether two geometries without a common point may satisfy it."""
+        """Whether two geometries without a common point may satisfy it."""
         return _holds_when_apart(self)
 
+    def keeps_inside(self) -> bool:
+        """Whether no point of the event may lie outside the subscription's geometry."""
+        return _leaves_empty(self, 2, 5)
+
+    def keeps_around(self) -> bool:
+        """Whether no point of the subscription's geometry may lie outside the event."""
+        return _leaves_empty(self, 6, 7)
+
     def admits(self, matrix: str, dimensions: Dimensions) -> bool:
-        """Tell whether a DE-9IM matrix of two such geometries satisfies it."""
+        """Whether a DE-9IM matrix of two such geometries satisfies it."""
         return any(fits(matrix, pattern) for pattern in self.patterns[dimensions])
 
 
@@ -118,12 +160,24 @@ def egenhofer(matrix: str) -> Relation:
     return Relation.OVERLAPS
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(_RELATIONS_MAX)
 def _holds_when_apart(relation: SpatialRelation) -> bool:
     return any(
         all(pattern[i] in "F*" for i in (0, 1, 3, 4))
         for patterns in relation.patterns.values()
         for pattern in patterns
+    )
+
+
+@lru_cache(_RELATIONS_MAX)
+def _leaves_empty(relation: SpatialRelation, interior: int, boundary: int) -> bool:
+    """Whether its matrices always have F at two places; of two areas the interior's decides."""
+    places = (interior,) if relation.family is Family.EGENHOFER else (interior, boundary)
+    return all(
+        pattern[place] == "F"
+        for patterns in relation.patterns.values()
+        for pattern in patterns
+        for place in places
     )
 
 
@@ -134,13 +188,20 @@ def pattern_relation(pattern: str) -> SpatialRelation:
         raise InvalidInput(
             f"{brief(pattern)} is not a DE-9IM pattern: write nine characters of T, F, *, 0, 1, 2"
         )
-    return SpatialRelation(pattern, Family.PATTERN, _always(pattern))
+    return SpatialRelation(
+        pattern,
+        Family.PATTERN,
+        _always(pattern),
+        operator="relate",
+        converse=transpose(pattern),
+        meeting=False if pattern == _APART else None,
+    )
 
 
 def find_relation(name: "str | Relation") -> SpatialRelation:
     """Find a relation by name: a member of `Relation`, an OGC or `eh…` name, or a pattern."""
     if isinstance(name, Relation):
-        return RELATIONS[EGENHOFER_NAMES[name]]
+        return _OF_REGIONS[name]
     if not isinstance(name, str):
         raise InvalidInput(f"unknown relation {brief(name)}; known: {', '.join(RELATIONS)}")
     found = _BY_LOWER_NAME.get(name.lower())
@@ -157,14 +218,8 @@ def _always(*patterns: str) -> Patterns:
     return dict.fromkeys(_PAIRS, patterns)
 
 
-def _ogc(name: str, patterns: Patterns) -> SpatialRelation:
-    return SpatialRelation(name, Family.OGC, patterns)
-
-
-def _eh(name: str, pattern: str) -> SpatialRelation:
-    return SpatialRelation(
-        name, Family.EGENHOFER, {pair: (pattern,) if pair == (2, 2) else () for pair in _PAIRS}
-    )
+def _of_regions(pattern: str) -> Patterns:
+    return {pair: (pattern,) if pair == (2, 2) else () for pair in _PAIRS}
 
 
 def _crosses() -> Patterns:
@@ -189,49 +244,81 @@ def _touches() -> Patterns:
     return patterns
 
 
-RELATIONS: Mapping[str, SpatialRelation] = {
-    relation.name: relation
-    for relation in (
-        _ogc("intersects", _always("T********", "*T*******", "***T*****", "****T****")),
-        _ogc("disjoint", _always("FF*FF****")),
-        _ogc("touches", _touches()),
-        _ogc("crosses", _crosses()),
-        _ogc("within", _always("T*F**F***")),
-        _ogc("contains", _always("T*****FF*")),
-        _ogc("overlaps", _overlaps()),
-        _ogc("equals", _always("T*F**FFF*")),
-        _ogc("covers", _always("T*****FF*", "*T****FF*", "***T**FF*", "****T*FF*")),
-        _ogc("coveredBy", _always("T*F**F***", "*TF**F***", "**FT*F***", "**F*TF***")),
-        _eh("ehDisjoint", "F***F****"),
-        _eh("ehMeet", "F***T****"),
-        _eh("ehOverlap", "T*T***T**"),
-        _eh("ehEquals", "T*F***F**"),
-        _eh("ehInside", "T*F*F*T**"),
-        _eh("ehCoveredBy", "T*F*T*T**"),
-        _eh("ehContains", "T*T*F*F**"),
-        _eh("ehCovers", "T*T*T*F**"),
+def _ogc(
+    name: str,
+    rule: AreaRule,
+    patterns: Patterns,
+    operator: str | None = None,
+    predicate: str | None = None,
+    converse: str | None = None,
+    complement: str | None = None,
+    meeting: bool | None = None,
+) -> SpatialRelation:
+    return SpatialRelation(
+        name,
+        Family.OGC,
+        patterns,
+        operator=operator or f"s_{name}",
+        predicate=predicate or name,
+        converse=converse or name,
+        complement=complement,
+        meeting=meeting,
+        area_rule=rule,
     )
-}
 
+
+def _eh(
+    name: str,
+    base: Relation,
+    pattern: str,
+    converse: str | None = None,
+    meeting: bool | None = None,
+) -> SpatialRelation:
+    return SpatialRelation(
+        name,
+        Family.EGENHOFER,
+        _of_regions(pattern),
+        operator=name,
+        converse=converse or name,
+        meeting=meeting,
+        area_rule=base,
+    )
+
+
+_MEETING = _always("T********", "*T*******", "***T*****", "****T****")
+_COVERS = _always("T*****FF*", "*T****FF*", "***T**FF*", "****T*FF*")
+_COVERED_BY = _always("T*F**F***", "*TF**F***", "**FT*F***", "**F*TF***")
+_ROWS = (
+    _ogc("intersects", AreaRule.MEETING, _MEETING, complement="disjoint", meeting=True),
+    _ogc("disjoint", AreaRule.APART, _always(_APART), complement="intersects", meeting=False),
+    _ogc("touches", AreaRule.TOUCHING, _touches()),
+    _ogc("crosses", AreaRule.CROSSING, _crosses()),
+    _ogc("within", AreaRule.COVERED, _always("T*F**F***"), converse="contains"),
+    _ogc("contains", AreaRule.AROUND, _always("T*****FF*"), converse="within"),
+    _ogc("overlaps", AreaRule.OVERLAPPING, _overlaps()),
+    _ogc("equals", AreaRule.SAME, _always("T*F**FFF*")),
+    _ogc("covers", AreaRule.AROUND, _COVERS, operator="covers", converse="coveredBy"),
+    _ogc(
+        "coveredBy",
+        AreaRule.COVERED,
+        _COVERED_BY,
+        operator="coveredBy",
+        predicate="covered_by",
+        converse="covers",
+    ),
+    _eh("ehDisjoint", Relation.DISJOINT, "F***F****", meeting=False),
+    _eh("ehMeet", Relation.MEETS, "F***T****"),
+    _eh("ehOverlap", Relation.OVERLAPS, "T*T***T**"),
+    _eh("ehEquals", Relation.EQUALS, "T*F***F**"),
+    _eh("ehInside", Relation.INSIDE, "T*F*F*T**", converse="ehContains"),
+    _eh("ehCoveredBy", Relation.COVERED_BY, "T*F*T*T**", converse="ehCovers"),
+    _eh("ehContains", Relation.CONTAINS, "T*T*F*F**", converse="ehInside"),
+    _eh("ehCovers", Relation.COVERS, "T*T*T*F**", converse="ehCoveredBy"),
+)
+RELATIONS: Mapping[str, SpatialRelation] = {row.name: row for row in _ROWS}
+BY_OPERATOR: Mapping[str, SpatialRelation] = {row.operator: row for row in _ROWS}
 EGENHOFER_NAMES: Mapping[Relation, str] = {
-    Relation.DISJOINT: "ehDisjoint",
-    Relation.MEETS: "ehMeet",
-    Relation.OVERLAPS: "ehOverlap",
-    Relation.EQUALS: "ehEquals",
-    Relation.INSIDE: "ehInside",
-    Relation.COVERED_BY: "ehCoveredBy",
-    Relation.CONTAINS: "ehContains",
-    Relation.COVERS: "ehCovers",
+    row.area_rule: row.name for row in _ROWS if isinstance(row.area_rule, Relation)
 }
-
-_CONVERSE = {
-    a: b
-    for pair in (
-        ("within", "contains"),
-        ("covers", "coveredBy"),
-        ("ehInside", "ehContains"),
-        ("ehCovers", "ehCoveredBy"),
-    )
-    for a, b in (pair, pair[::-1])
-}
+_OF_REGIONS = {base: RELATIONS[name] for base, name in EGENHOFER_NAMES.items()}
 _BY_LOWER_NAME = {name.lower(): relation for name, relation in RELATIONS.items()}

@@ -15,7 +15,6 @@ here knows peers or the tree.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from math import inf, nextafter
 from typing import Any
 
@@ -28,7 +27,7 @@ from contrada.language.distance import reach
 from contrada.language.values import is_number
 from contrada.model.event import GEOMETRY, Event, read_event
 from contrada.model.expression import Attribute, Comparison, DistanceWithin, In, Literal, Spatial
-from contrada.model.relation import Family, SpatialRelation
+from contrada.model.relation import SpatialRelation
 from contrada.model.subscription import Constraint, Filter, Subscription
 from contrada.overlay.boxes import Box, everything
 from contrada.overlay.merging import merge
@@ -43,7 +42,6 @@ _OPEN: Side = (-inf, inf)
 _INVERTED: Side = (inf, -inf)
 _EVERYWHERE: Rectangle = (-inf, -inf, inf, inf)
 _PARTS_MAX = 8  # a geometry of more parts is taken as a whole
-_APART = {"disjoint", "ehDisjoint", "FF*FF****"}  # just those that have no point in common
 _RADIUS_M_MAX = 20_100_000.0  # no two places on earth are farther apart
 
 
@@ -164,7 +162,7 @@ def _find_places(filter_: Filter, name: str) -> list[Rectangle]:
         is_negated = constraint.is_negated
         match constraint.test:
             case Spatial(relation, Attribute(found), Literal(BaseGeometry() as shape)):
-                if found == name and not is_negated and _lies_within(relation):
+                if found == name and not is_negated and relation.keeps_inside():
                     within = _cut(within, shape.bounds)
                 if found == name and _needs_contact(relation, is_negated):
                     touched.append([part.bounds for part in _parts_of(shape)])
@@ -180,18 +178,7 @@ def _find_places(filter_: Filter, name: str) -> list[Rectangle]:
 
 
 def _needs_contact(relation: SpatialRelation, is_negated: bool) -> bool:
-    return relation.name in _APART if is_negated else not relation.holds_when_apart()
-
-
-@lru_cache(maxsize=1024)
-def _lies_within(relation: SpatialRelation) -> bool:
-    """Tell whether no point of an event may lie outside: IE and BE are F (of areas, IE is)."""
-    is_of_areas = relation.family is Family.EGENHOFER
-    return all(
-        pattern[2] == "F" and (is_of_areas or pattern[5] == "F")
-        for patterns in relation.patterns.values()
-        for pattern in patterns
-    )
+    return relation.meeting is False if is_negated else not relation.holds_when_apart()
 
 
 def _reached(shape: BaseGeometry, radius_m: Any) -> list[Rectangle]:
