@@ -110,7 +110,8 @@ def value_of(node: Node, event: Event) -> Any:
         assert moment is not None, f"impossible moment: {node}"
         return moment
     if "interval" in node:
-        return moments.span_between(*(value_of(end, event) for end in node["interval"]))
+        ends = (moments.OPEN if end == "" else end for end in node["interval"])
+        return moments.span_between(*(value_of(end, event) for end in ends))
     if node.get("op") in ARITHMETIC:
         return numbers.calculate(node["op"], *(value_of(each, event) for each in node["args"]))
     if node.get("op") in ("casei", "accenti"):
