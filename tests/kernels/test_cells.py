@@ -21,7 +21,8 @@ from strategies import build, geometries, place, seeded_pick
 if TYPE_CHECKING:
     from shapely.geometry.base import BaseGeometry
 
-    from contrada.matching.grid import Box, Prefix
+    from contrada.arrays import Box
+    from contrada.matching.grid import Prefix
 
 Cells = dict[int, int]  # kind by place on the curve
 

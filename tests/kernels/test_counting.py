@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contrada.arrays import Positions
 from contrada.matching.counting import Counted, Tally
-from contrada.matching.table import Ids, group_by
+from contrada.matching.table import group_by
 
 
 @dataclass
@@ -48,7 +49,7 @@ def layouts(draw: st.DrawFn) -> Layout:
     return Layout(filters, owner, groups)
 
 
-def as_ids(numbers: list[int]) -> Ids:
+def as_ids(numbers: list[int]) -> Positions:
     return np.array(numbers, np.int64)
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from contrada.matching.columns import EventBatch, Rows
+from contrada.arrays import Positions
+from contrada.matching.columns import EventBatch
 from contrada.matching.segments import SubscriptionSet
-from contrada.matching.table import Ids
 from contrada.model.event import Event
 from contrada.model.expression import Literal
 from contrada.model.subscription import Filter, Id, Predicate, Subscription
@@ -33,7 +33,7 @@ class EverythingIndex:
         self._length = len(subscriptions)
         self.built.append(self._length)
 
-    def find(self, event: Event, groups: Ids) -> Ids:
+    def find(self, event: Event, groups: Positions) -> Positions:
         found: dict[int, int] = {}
         for position, group in enumerate(groups.tolist()):
             if group >= 0 and group not in found:
@@ -41,7 +41,7 @@ class EverythingIndex:
                 found[group] = position
         return np.array(list(found.values()), np.int64)
 
-    def match_batch(self, batch: EventBatch) -> tuple[Rows, Ids]:
+    def match_batch(self, batch: EventBatch) -> tuple[Positions, Positions]:
         rows, positions = np.divmod(np.arange(batch.length * self._length), max(self._length, 1))
         return rows, positions
 

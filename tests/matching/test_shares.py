@@ -8,8 +8,9 @@ import pytest
 import shapely
 from numpy.random import Generator
 
+from contrada.arrays import Positions
 from contrada.kernels.area_matrices import relate_lists
-from contrada.matching.columns import EventBatch, GeometryColumn, Rows
+from contrada.matching.columns import EventBatch, GeometryColumn
 from contrada.matching.engines import make_engine
 from contrada.matching.grid import Grid
 from contrada.matching.lookup import LookupTable, Weights, make_lookup_table
@@ -21,7 +22,6 @@ from contrada.matching.shares import (
     find_area_anchor,
 )
 from contrada.matching.subscribing import PredicateReader
-from contrada.matching.table import Ids
 from contrada.model.geometry import as_array
 from contrada.model.relation import RELATIONS
 from contrada.model.subscription import Subscription
@@ -83,7 +83,7 @@ def subscribe(shapes: Any, relations: list[str]) -> list[Subscription]:
 
 def sum_up(
     subscriptions: list[Subscription], table: LookupTable, events: Any
-) -> tuple[Ids, Ids, int]:
+) -> tuple[Positions, Positions, int]:
     """Match in every partition; give the sums by event and subscription, and how many rows fell."""
     batch, every = as_events(events), np.arange(len(events))
     starts = np.cumsum([0, *map(len, table.replicas)])
@@ -91,7 +91,7 @@ def sum_up(
     keys, numbers = [], []
     for partition in range(table.partition_count):
 
-        def is_mine(rows: Rows, prefixes: Ids, partition: int = partition) -> Any:
+        def is_mine(rows: Positions, prefixes: Positions, partition: int = partition) -> Any:
             turn = rows % np.diff(starts)[prefixes]
             return replicas[starts[prefixes] + turn] == partition
 

@@ -9,9 +9,10 @@ import pytest
 import shapely
 from matplotlib.image import imread
 
+from contrada.arrays import Box
 from contrada.pictures import Layer, draw_map
 from contrada.pictures.opening import choose_opening
-from contrada.pictures.outlines import GRID_UNITS, Box, Frame, frame_around
+from contrada.pictures.outlines import GRID_UNITS, Frame, frame_around
 from contrada.pictures.palette import LIGHT
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import shapely
 from numpy.typing import NDArray
 
+from contrada.arrays import Floats
 from contrada.deferred import compute as pc
 from contrada.files.rows import Rows, keep_columns, with_faults
 from contrada.files.sheet import RowTooLong, Sheet, open_sheet
@@ -32,8 +33,6 @@ _DEGREES = {
     **dict.fromkeys(X_NAMES[:-1], ("longitude", LONGITUDE_MAX)),
     **dict.fromkeys(Y_NAMES[:-1], ("latitude", LATITUDE_MAX)),
 }
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

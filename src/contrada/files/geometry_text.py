@@ -6,13 +6,12 @@ Every number is written so that reading it gives the same double.
 import numpy as np
 import pyarrow as pa
 import shapely
-from numpy.typing import NDArray
 
+from contrada.arrays import Geometries
 from contrada.errors import InvalidInput
 from contrada.files.arrow_types import is_text
 from contrada.model.encodings import WKT_DECIMALS, read_wkbs, read_wkts
 
-Geometries = NDArray[np.object_]
 _UNREADABLE = (shapely.errors.ShapelyError, TypeError, ValueError, NotImplementedError)
 
 

@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import shapely
 
+from contrada.arrays import Geometries
 from contrada.deferred import parquet as pq
 from contrada.files.crs import LONGITUDE_LATITUDE, to_projjson
-from contrada.files.geometry_text import Geometries, decode_geometries, to_iso_wkb
+from contrada.files.geometry_text import decode_geometries, to_iso_wkb
 
 ROW_GROUP_ROWS = 131_072
 ROW_GROUP_BYTES = 128 * 2**20

@@ -6,11 +6,11 @@ an area, the parts of a line, or runs of points. A cell list is disjoint and sor
 
 import numpy as np
 
+from contrada.arrays import Floats
 from contrada.kernels.boxtree import Box, Ints
 from contrada.kernels.cells import (
     BOUNDARY,
     INTERIOR,
-    Floats,
     code_of,
     grown,
     make_edges,

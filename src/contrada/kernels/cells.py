@@ -7,15 +7,14 @@ from 0 to 2**L.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from contrada.arrays import Floats
 from contrada.kernels.boxtree import Box, Ints
 from contrada.kernels.compiling import kernel
 
 INTERIOR, BOUNDARY = 0, 1
 LEVEL_MAX = 26
 
-Floats = NDArray[np.float64]
 
 _SLACK = 2.0**-48  # of the universe: some dozen roundings
 _FAR = 2.0**20  # universes away: whoever lies farther is brought as near

@@ -8,8 +8,9 @@ level but for a power of two, so that the cells of a coarser level are those aro
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.arrays import Floats
 from contrada.kernels.boxtree import Ints
-from contrada.kernels.cells import BOUNDARY, INTERIOR, Floats, grown, interleave, make_key
+from contrada.kernels.cells import BOUNDARY, INTERIOR, grown, interleave, make_key
 from contrada.kernels.compiling import kernel
 
 _X, _Y, _CODE, _CHILD, _FIRST, _MIDDLE, _LAST, _PARITY = range(8)  # what a frame holds

@@ -8,12 +8,12 @@ and whatever the doubles: where no grid can be laid, every box is in doubt.
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.arrays import Floats
 from contrada.kernels.boxtree import Box, Ints
 from contrada.kernels.compiling import kernel
 
 AT_BOUNDARY, IN, OUT = 0, 1, 2
 
-Floats = NDArray[np.float64]
 Cells = NDArray[np.uint8]
 
 

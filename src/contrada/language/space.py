@@ -9,8 +9,9 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Geometries
 from contrada.model.crossings import are_entangled
-from contrada.model.geometry import Geometries, are_areas, as_array
+from contrada.model.geometry import are_areas, as_array
 from contrada.model.relation import Family, SpatialRelation
 
 

@@ -12,11 +12,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Geometries
 from contrada.errors import InvalidInput, MissingPackage
 from contrada.files import Rows
 from contrada.matcher.run import MatchRun
 from contrada.model.event import GEOMETRY, Event, read_event
-from contrada.model.geometry import Geometries, as_array
+from contrada.model.geometry import as_array
 
 if TYPE_CHECKING:
     import geopandas

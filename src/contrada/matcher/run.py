@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from contrada.arrays import Positions
 from contrada.errors import InvalidInput, Remedy
-from contrada.files import Rows as FileRows
-from contrada.matching.columns import Rows
+from contrada.files import Rows
 from contrada.matching.engine import find_no_faults
 from contrada.matching.ids import id_type, read_id, read_id_column
 from contrada.matching.receiving import ReceivedEvents, find_remedies, receive
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.subscribing import NOTHING_TOLD, OnBad
-from contrada.matching.table import Ids
 from contrada.model.event import GEOMETRY, Event, paths_of, read_event
 from contrada.model.geometry import as_array
 from contrada.model.subscription import Id
@@ -67,8 +66,8 @@ class MatchedBatch:
     """
 
     events: ReceivedEvents
-    rows: Rows
-    ranks: Ids
+    rows: Positions
+    ranks: Positions
 
 
 class MatchRun:
@@ -77,7 +76,7 @@ class MatchRun:
     def __init__(
         self,
         subscriptions: SubscriptionSet,
-        rows: FileRows,
+        rows: Rows,
         *,
         id_column: str | None,
         repair: bool,
@@ -353,7 +352,7 @@ def _choose_id(event: Event, attribute: str | None, row: int) -> Any:
     return row if value is None else value
 
 
-def choose_id_column(rows: FileRows, wanted: str | None, remedy: Remedy) -> str | None:
+def choose_id_column(rows: Rows, wanted: str | None, remedy: Remedy) -> str | None:
     """Choose the column of ids: the one that is named, else `id` if there is one.
 
     `remedy` is the option that names it.
@@ -375,11 +374,11 @@ def read_column_name(wanted: str | None) -> None:
 
 
 def narrow_to_read(
-    rows: FileRows,
+    rows: Rows,
     subscriptions: SubscriptionSet,
     id_column: str | None,
     kept: Collection[str] = (),
-) -> FileRows:
+) -> Rows:
     """Leave of the rows the id, what constraints name, what is kept, and the primary geometry."""
     attributes = {GEOMETRY, *rows.geometry_columns[:1], *subscriptions.attributes, *kept}
     if id_column is not None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import shapely
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Geometries
 from contrada.errors import InvalidInput
 from contrada.files.arrow_types import storage_type
 from contrada.files.snapshot import Snapshot, write_snapshot
@@ -26,7 +27,7 @@ from contrada.matching.subscribing import PredicateReader
 from contrada.model.encodings import read_wkbs
 from contrada.model.event import GEOMETRY
 from contrada.model.expression import And, Attribute, Expression, Literal, Spatial
-from contrada.model.geometry import Geometries, as_array
+from contrada.model.geometry import as_array
 from contrada.model.relation import find_relation
 from contrada.model.subscription import Id, Predicate, Subscription
 from contrada.showing import brief

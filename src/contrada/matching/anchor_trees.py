@@ -14,15 +14,15 @@ from shapely import STRtree
 from shapely.geometry.base import BaseGeometry
 from shapely.strtree import BinaryPredicate
 
+from contrada.arrays import Geometries, Mask, Positions
 from contrada.language.distance import is_within, point_distances_m, reach
 from contrada.limits import PAIR_CONTACTS_MAX
-from contrada.matching.columns import GeometryColumn, Mask, Rows
+from contrada.matching.columns import GeometryColumn
 from contrada.matching.meeting_trees import EVENTS_MIN, MeetingTrees
 from contrada.matching.space import locate, make_shapes, pairs_related
-from contrada.matching.table import Ids
 from contrada.model.crossings import are_entangled
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
-from contrada.model.geometry import Geometries, are_areas, as_array
+from contrada.model.geometry import are_areas, as_array
 from contrada.model.relation import (
     EGENHOFER_NAMES,
     Family,
@@ -45,10 +45,10 @@ class AnchorTree(Protocol):
 
     attribute: str
 
-    def find(self, column: GeometryColumn) -> tuple[Rows, Ids]:
+    def find(self, column: GeometryColumn) -> tuple[Positions, Positions]:
         """Find all pairs of row and anchor that hold."""
 
-    def find_one(self, geometry: BaseGeometry) -> Ids:
+    def find_one(self, geometry: BaseGeometry) -> Positions:
         """Find the anchors that hold of one geometry."""
 
 
@@ -59,7 +59,7 @@ class _RelationTree:
         self,
         attribute: str,
         relation: SpatialRelation,
-        numbers: Ids,
+        numbers: Positions,
         geometries: NDArray[np.object_],
     ) -> None:
         self.attribute, self._numbers = attribute, numbers
@@ -75,13 +75,13 @@ class _RelationTree:
         """Make what points do not need."""
         return MeetingTrees(self._shapes.geometries)
 
-    def find(self, column: GeometryColumn) -> tuple[Rows, Ids]:
+    def find(self, column: GeometryColumn) -> tuple[Positions, Positions]:
         points = self._find_points(column)
         others = self._find_others(column)
         rows, ids = (np.concatenate([a, b]) for a, b in zip(points, others, strict=True))
         return rows, self._numbers[ids]
 
-    def find_one(self, geometry: BaseGeometry) -> Ids:
+    def find_one(self, geometry: BaseGeometry) -> Positions:
         if not isinstance(geometry, shapely.Point):
             return self.find(GeometryColumn.of(as_array([geometry])))[1]
         ids = self._tree.query(geometry)
@@ -92,7 +92,7 @@ class _RelationTree:
         x, y = shapely.get_x(geometry), shapely.get_y(geometry)
         return self._numbers[ids[locate(self._relation, self._shapes.geometries[ids], x, y)]]
 
-    def _find_points(self, column: GeometryColumn) -> tuple[Rows, Ids]:
+    def _find_points(self, column: GeometryColumn) -> tuple[Positions, Positions]:
         at = np.flatnonzero(column.is_point)
         if not at.size:
             return at, at
@@ -102,7 +102,7 @@ class _RelationTree:
         holds, _ = pairs_related(self._relation, column, rows, self._shapes, ids)
         return rows[holds], ids[holds]
 
-    def _find_others(self, column: GeometryColumn) -> tuple[Rows, Ids]:
+    def _find_others(self, column: GeometryColumn) -> tuple[Positions, Positions]:
         at = np.flatnonzero(~shapely.is_missing(column.shapes))
         if not at.size:
             return at, at
@@ -141,7 +141,7 @@ class _RegionTree:
     """Anchors of Egenhofer relations to literal areas; `_anchors` has the number of each."""
 
     def __init__(
-        self, attribute: str, names: list[str], numbers: Ids, geometries: Geometries
+        self, attribute: str, names: list[str], numbers: Positions, geometries: Geometries
     ) -> None:
         self.attribute = attribute
         is_area = are_areas(geometries)  # of what is none every such relation is unknown
@@ -155,7 +155,7 @@ class _RegionTree:
         self._shapes = make_shapes(geometries[is_area][firsts])
         self._trees = MeetingTrees(self._shapes.geometries)
 
-    def find(self, column: GeometryColumn) -> tuple[Rows, Ids]:
+    def find(self, column: GeometryColumn) -> tuple[Positions, Positions]:
         at = np.flatnonzero(are_areas(column.shapes))
         places, ids = self._trees.find(column.shapes[at])
         rows = at[places]
@@ -165,11 +165,11 @@ class _RegionTree:
         numbers = self._anchors[ids, codes]
         return rows[numbers >= 0], numbers[numbers >= 0]
 
-    def find_one(self, geometry: BaseGeometry) -> Ids:
+    def find_one(self, geometry: BaseGeometry) -> Positions:
         return self.find(GeometryColumn.of(as_array([geometry])))[1]
 
 
-def _relate_regions(events: Geometries, areas: Geometries) -> Ids:
+def _relate_regions(events: Geometries, areas: Geometries) -> Positions:
     """Give the code of the relation of each pair; a matrix is made only where one is needed."""
     is_deep = np.asarray(shapely.contains_properly(events, areas), bool)
     codes = np.where(is_deep, _CODES[Relation.CONTAINS], -1)
@@ -183,7 +183,7 @@ def _relate_regions(events: Geometries, areas: Geometries) -> Ids:
 class _DistanceTree:
     """Anchors of `dwithin` with a literal geometry and a literal distance."""
 
-    def __init__(self, attribute: str, numbers: Ids, tests: list[DistanceWithin]) -> None:
+    def __init__(self, attribute: str, numbers: Positions, tests: list[DistanceWithin]) -> None:
         self.attribute, self._numbers = attribute, numbers
         sides = [(_geometry(test.right), _radius_m(test.radius_m)) for test in tests]
         self._sides = sides
@@ -194,7 +194,7 @@ class _DistanceTree:
         self._tree = STRtree(as_array([reach(*side) for side in sides]))
         self._tree.query(shapely.Point(0, 0))
 
-    def find(self, column: GeometryColumn) -> tuple[Rows, Ids]:
+    def find(self, column: GeometryColumn) -> tuple[Positions, Positions]:
         at = np.flatnonzero(column.is_known)
         geometries = column.take(at)
         places, ids = self._tree.query(geometries, predicate="intersects")
@@ -207,10 +207,10 @@ class _DistanceTree:
             holds[i] = is_within(geometries[places[i]], *self._sides[ids[i]]) is True
         return rows[holds], self._numbers[ids[holds]]
 
-    def find_one(self, geometry: BaseGeometry) -> Ids:
+    def find_one(self, geometry: BaseGeometry) -> Positions:
         return self.find(GeometryColumn.of(as_array([geometry])))[1]
 
-    def _points_within(self, column: GeometryColumn, rows: Rows, ids: Ids) -> Mask:
+    def _points_within(self, column: GeometryColumn, rows: Positions, ids: Positions) -> Mask:
         """Decide pairs of points all at once; those off the globe are unknown."""
         x, y = column.x[rows], column.y[rows]
         on_globe = (abs(x) <= 180) & (abs(y) <= 90)
@@ -229,7 +229,7 @@ def _radius_m(side: object) -> float:
     return float(side.value)
 
 
-def make_trees(constraints: list[Constraint], anchors: Ids) -> list[AnchorTree]:
+def make_trees(constraints: list[Constraint], anchors: Positions) -> list[AnchorTree]:
     """Put anchors into trees."""
     members: dict[tuple[str, str], list[int]] = {}
     for number in anchors.tolist():

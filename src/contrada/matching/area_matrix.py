@@ -11,12 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from contrada.matching.table import Ids
+from contrada.arrays import Integers, Mask
 from contrada.model.relation import AreaRule, Relation, SpatialRelation
-
-Mask = NDArray[np.bool_]
 
 _LINE = 1
 
@@ -30,24 +27,24 @@ class MatrixPairs:
     dimension is a number and its areas one row.
     """
 
-    event_dimensions: int | Ids
-    event_areas: Ids
-    dimensions: Ids
-    areas: Ids
-    matrices: Ids
+    event_dimensions: int | Integers
+    event_areas: Integers
+    dimensions: Integers
+    areas: Integers
+    matrices: Integers
 
     @property
-    def interiors(self) -> Ids:
+    def interiors(self) -> Integers:
         """Give II of each pair."""
         return self.matrices[:, 0]
 
     @property
-    def boundaries(self) -> Ids:
+    def boundaries(self) -> Integers:
         """Give BB of each pair."""
         return self.matrices[:, 3]
 
     @property
-    def shared(self) -> Ids:
+    def shared(self) -> Integers:
         """Give the sum of each matrix."""
         return np.asarray(self.matrices.sum(axis=1))
 

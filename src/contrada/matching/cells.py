@@ -11,19 +11,19 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
+from contrada.arrays import CellKeys, Geometries, Integers, Positions
 from contrada.kernels.area_matrices import find_parents, match_cells
 from contrada.kernels.cells import INTERIOR
 from contrada.matching.grid import WHOLE, CellLists, Grid, Prefix
-from contrada.matching.table import Ids, expand, group_by
-from contrada.model.geometry import Geometries
+from contrada.matching.table import expand, group_by
 
 
 @dataclass(frozen=True, slots=True)
 class Matches:
     """The shapes that an event touches, each with the matrix II, IB, BI, BB of their areas."""
 
-    shapes: Ids
-    matrices: Ids
+    shapes: Positions
+    matrices: Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +37,17 @@ class CellIndex:
     """
 
     level: int
-    cells: Ids
+    cells: CellKeys
     parents: NDArray[np.int32]
-    posting_starts: Ids
+    posting_starts: Positions
     shapes: NDArray[np.int32]
     kinds: NDArray[np.uint8]
-    areas: Ids
-    item_starts: Ids
-    items: Ids
+    areas: Integers
+    item_starts: Positions
+    items: Positions
     _spare: list[NDArray[np.int32]] = field(default_factory=list, repr=False, compare=False)
 
-    def match(self, keys: Ids) -> Matches:
+    def match(self, keys: CellKeys) -> Matches:
         """Find the shapes that have cells in common with an event's list."""
         try:
             slots = self._spare.pop()  # nobody else has it until it is put back
@@ -66,7 +66,7 @@ class CellIndex:
         self._spare.append(slots)
         return Matches(touched, matrices)
 
-    def items_of(self, shapes: Ids) -> tuple[Ids, Ids]:
+    def items_of(self, shapes: Positions) -> tuple[Positions, Positions]:
         """List the items of some shapes: for each item the position of its shape, and the item."""
         which, at = expand(self.item_starts, shapes)
         return which, self.items[at]
@@ -102,7 +102,7 @@ def index_cells(
     return _aggregate(cut(lists), lists.areas(), is_needed, items, item_starts)
 
 
-def _number_shapes(geometries: Geometries, deduplicate: bool) -> tuple[Ids, Ids]:
+def _number_shapes(geometries: Geometries, deduplicate: bool) -> tuple[Positions, Positions]:
     """Number the shape of each item; give the numbers, and an item of each shape."""
     if not deduplicate:
         numbers = np.arange(len(geometries))
@@ -120,10 +120,10 @@ def _number_shapes(geometries: Geometries, deduplicate: bool) -> tuple[Ids, Ids]
 
 def _aggregate(
     lists: CellLists,
-    areas: Ids,
+    areas: Integers,
     needs_boundary: NDArray[np.bool_],
-    items: Ids,
-    item_starts: Ids,
+    items: Positions,
+    item_starts: Positions,
 ) -> CellIndex:
     shapes = lists.owners().astype(np.int32)
     is_kept = (lists.kinds == INTERIOR) | needs_boundary[shapes]

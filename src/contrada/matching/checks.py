@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Mask, Positions
 from contrada.language import is_satisfied
-from contrada.matching.columns import EventBatch, Mask, OneEvent, Rows
+from contrada.matching.columns import EventBatch, OneEvent
 from contrada.matching.space import make_shapes, pairs_related
-from contrada.matching.table import Ids
 from contrada.model.event import Event
 from contrada.model.expression import (
     Attribute,
@@ -37,7 +37,7 @@ AskedEvents = EventBatch | OneEvent
 class Check(Protocol):
     """All constraints of one kind, numbered from 0."""
 
-    def holds(self, batch: AskedEvents, rows: Rows, ids: Ids) -> Mask:
+    def holds(self, batch: AskedEvents, rows: Positions, ids: Positions) -> Mask:
         """Tell for each pair whether the row satisfies the constraint."""
 
 
@@ -58,7 +58,7 @@ class Checks:
             self._check_of[members] = number
             self._id_of[members] = np.arange(len(members))
 
-    def holds(self, batch: AskedEvents, rows: Rows, constraints: Ids) -> Mask:
+    def holds(self, batch: AskedEvents, rows: Positions, constraints: Positions) -> Mask:
         """Tell for each pair of row and constraint whether it is satisfied."""
         result = np.zeros(len(rows), bool)
         checks = self._check_of[constraints]
@@ -122,7 +122,7 @@ class _RowCheck:
     def __init__(self, constraints: list[Constraint]) -> None:
         self._constraints = constraints
 
-    def holds(self, batch: AskedEvents, rows: Rows, ids: Ids) -> Mask:
+    def holds(self, batch: AskedEvents, rows: Positions, ids: Positions) -> Mask:
         events: dict[int, Event] = {}
         result = np.zeros(len(rows), bool)
         for i, (row, id_) in enumerate(zip(rows.tolist(), ids.tolist(), strict=True)):
@@ -140,7 +140,7 @@ class _ValueCheck:
         self._constraints = constraints
         self._by_row = _RowCheck(constraints)
 
-    def holds(self, batch: AskedEvents, rows: Rows, ids: Ids) -> Mask:
+    def holds(self, batch: AskedEvents, rows: Positions, ids: Positions) -> Mask:
         codes = batch.codes(self._name)
         if codes is None:
             return self._by_row.holds(batch, rows, ids)
@@ -165,7 +165,7 @@ class _RangeCheck:
         self._whole = np.array([b[1] for b in bounds], np.int64).reshape(-1, 2)
         self._real = np.array([b[2] for b in bounds], np.float64).reshape(-1, 2)
 
-    def holds(self, batch: AskedEvents, rows: Rows, ids: Ids) -> Mask:
+    def holds(self, batch: AskedEvents, rows: Positions, ids: Positions) -> Mask:
         numbers = batch.numbers(self._name)
         if numbers is None:
             return self._by_value.holds(batch, rows, ids)
@@ -255,7 +255,7 @@ class _SpatialCheck:
         assert isinstance(tests[0], Spatial)
         self._relation = tests[0].relation
 
-    def holds(self, batch: AskedEvents, rows: Rows, ids: Ids) -> Mask:
+    def holds(self, batch: AskedEvents, rows: Positions, ids: Positions) -> Mask:
         column = batch.geometry(self._name)
         order = np.argsort(ids, kind="stable")
         holds, known = pairs_related(self._relation, column, rows[order], self._shapes, ids[order])

@@ -10,27 +10,17 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Geometries, Mask, Positions
 from contrada.deferred import compute as pc
 from contrada.matching.arrow_values import as_values, find_column
 from contrada.model.encodings import read_wkbs
 from contrada.model.event import Event
-from contrada.model.geometry import (
-    Fault,
-    Geometries,
-    as_array,
-    find_faults,
-    read_geometry,
-    read_meant,
-    tidy,
-)
+from contrada.model.geometry import Fault, as_array, find_faults, read_geometry, read_meant, tidy
 from contrada.model.mending import mend
 from contrada.threads import once
 
 _POINT_BYTES = 21
 _POINT_HEADER = np.frombuffer(b"\x01\x01\x00\x00\x00", np.uint8)
-
-Rows = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(slots=True)
@@ -53,7 +43,7 @@ class GeometryColumn:
         """Tell which rows have a geometry that relations can be asked of."""
         return self.is_point | ~shapely.is_missing(self.shapes)
 
-    def take(self, rows: Rows) -> Geometries:
+    def take(self, rows: Positions) -> Geometries:
         """Give the geometries of some rows, points too."""
         taken = self.shapes[rows]
         points = np.flatnonzero(self.is_point[rows])
@@ -145,7 +135,7 @@ def _find_points(array: pa.Array, x: NDArray[np.float64], y: NDArray[np.float64]
     if is_point.all():
         raw = data[offsets[0] : offsets[-1]].reshape(-1, _POINT_BYTES)
     else:
-        starts: Rows = offsets[:-1][is_point]
+        starts: Positions = offsets[:-1][is_point]
         raw = data[starts[:, None] + np.arange(_POINT_BYTES)]
     fits = (raw[:, :5] == _POINT_HEADER).all(axis=1)
     rows = np.flatnonzero(is_point)
@@ -155,7 +145,7 @@ def _find_points(array: pa.Array, x: NDArray[np.float64], y: NDArray[np.float64]
     return np.asarray(is_point, bool)
 
 
-def _decode(column: GeometryColumn, rows: Rows, values: Geometries, repair: bool) -> None:
+def _decode(column: GeometryColumn, rows: Positions, values: Geometries, repair: bool) -> None:
     """Decode WKB that is no plain point, and judge it."""
     shapes = _decode_at_once(values)
     if shapes is None:
@@ -196,7 +186,7 @@ def _put(
         shapes[i] = read
 
 
-def _judge(column: GeometryColumn, rows: Rows, shapes: Geometries, repair: bool) -> None:
+def _judge(column: GeometryColumn, rows: Positions, shapes: Geometries, repair: bool) -> None:
     """Set faulty geometries aside, or mend them, and write the others into the column."""
     for i, fault in find_faults(shapes).items():
         row = int(rows[i])

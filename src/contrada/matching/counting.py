@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from contrada.arrays import Integers, Positions
 from contrada.kernels.counting import choose_open, count_filters, find_groups
-from contrada.matching.table import Ids
 from contrada.threads import once
 
 
@@ -14,29 +14,29 @@ class Counted:
     """Constraint c counts for the filters `filters[starts[c] : starts[c + 1]]`; filter f is
     complete with `needed[f]` constraints."""
 
-    starts: Ids
-    filters: Ids
-    needed: Ids
+    starts: Positions
+    filters: Positions
+    needed: Integers
 
 
 class Tally:
     """The counts of one event. Filter f belongs to the group of its owner, groups[owner[f]]."""
 
-    def __init__(self, counted: Counted, owner: Ids, groups: Ids) -> None:
+    def __init__(self, counted: Counted, owner: Positions, groups: Positions) -> None:
         """Start with nothing satisfied."""
         self._counted, self._owner, self._groups = counted, owner, groups
         self._counts = np.zeros(len(counted.needed), np.int64)
         self._is_found = np.zeros(len(groups), bool)  # groups are numbered below their count
-        self._found: list[Ids] = []
+        self._found: list[Positions] = []
         self._found_alone: list[int] = []
         self.known: dict[int, bool] = {}
 
-    def add(self, numbers: Ids) -> Ids:
+    def add(self, numbers: Positions) -> Positions:
         """Count satisfied constraints, each once; give the filters that become complete."""
         counted = self._counted
         return count_filters(numbers, counted.starts, counted.filters, counted.needed, self._counts)
 
-    def find(self, filters: Ids) -> None:
+    def find(self, filters: Positions) -> None:
         """Take filters as satisfied: their groups are found."""
         self._found.append(find_groups(filters, self._owner, self._groups, self._is_found))
 
@@ -52,10 +52,10 @@ class Tally:
         self._found_alone.append(int(owner))
 
     @once
-    def _scratch(self) -> tuple[Ids, Ids]:
+    def _scratch(self) -> tuple[Integers, Integers]:
         return np.zeros(len(self._counts), np.int64), np.zeros(len(self._groups), np.int64)
 
-    def choose(self, open_: Ids, quota: int) -> tuple[Ids, Ids]:
+    def choose(self, open_: Positions, quota: int) -> tuple[Positions, Positions]:
         """Choose open constraints to evaluate now, and those for later; drop the useless ones."""
         counted = self._counted
         return choose_open(
@@ -71,6 +71,6 @@ class Tally:
             *self._scratch,
         )
 
-    def found(self) -> Ids:
+    def found(self) -> Positions:
         """Give an owner of each group that was found."""
         return np.concatenate([*self._found, np.array(self._found_alone, np.int64)])

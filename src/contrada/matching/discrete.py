@@ -12,16 +12,15 @@ import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Box, Geometries, Integers, Mask, Positions
 from contrada.errors import InvalidInput
 from contrada.kernels.discretising import find_relations
 from contrada.limits import BOUNDARY_POINTS_MAX, DENSITY_MAX
-from contrada.matching.columns import Mask
 from contrada.matching.grid import LONGITUDE_LATITUDE
 from contrada.matching.indexes.space import BASES, ExactEvaluator, ShapeSet
-from contrada.matching.table import Ids
-from contrada.matching.universe import Box, read_real, read_universe
+from contrada.matching.universe import read_real, read_universe
 from contrada.model.calculus import base_relations
-from contrada.model.geometry import Fault, Geometries, are_areas, as_array, is_area
+from contrada.model.geometry import Fault, are_areas, as_array, is_area
 from contrada.model.relation import Family, SpatialRelation
 from contrada.showing import brief, brief_text
 
@@ -74,7 +73,7 @@ class DiscreteEvaluator:
         }
 
     def related(
-        self, relation: SpatialRelation, event: BaseGeometry, shapes: ShapeSet, items: Ids
+        self, relation: SpatialRelation, event: BaseGeometry, shapes: ShapeSet, items: Positions
     ) -> tuple[Mask, Mask]:
         """Decide regions by Algorithm 1, everything else exactly."""
         if not is_area(event):
@@ -91,7 +90,7 @@ class DiscreteEvaluator:
         holds[regions] = np.isin(found, wanted)
         return holds, known
 
-    def bases(self, event: BaseGeometry, shapes: ShapeSet, items: Ids) -> Ids:
+    def bases(self, event: BaseGeometry, shapes: ShapeSet, items: Positions) -> Integers:
         """Find the relation of a region to each item by Algorithm 1."""
         rings, starts = shapes.rings
         ring = shapely.get_coordinates(shapely.get_exterior_ring(shapely.get_geometry(event, 0)))

@@ -3,24 +3,24 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from contrada.matching.columns import EventBatch, Rows
-from contrada.matching.table import Ids
+from contrada.arrays import Geometries, Positions
+from contrada.matching.columns import EventBatch
 from contrada.model.event import Event
-from contrada.model.geometry import Fault, Geometries
+from contrada.model.geometry import Fault
 from contrada.model.subscription import Subscription
 
 
 class Index(Protocol):
     """Subscriptions by position, ready to be matched. It never changes after it is made."""
 
-    def find(self, event: Event, groups: Ids) -> Ids:
+    def find(self, event: Event, groups: Positions) -> Positions:
         """Find a position of each group that an event satisfies, in any order.
 
         `groups` numbers the group of each position, below the number of positions; a group that
         is found need not be looked at again, and a position with a negative group not at all.
         """
 
-    def match_batch(self, batch: EventBatch) -> tuple[Rows, Ids]:
+    def match_batch(self, batch: EventBatch) -> tuple[Positions, Positions]:
         """Find all pairs of row and position that match, each once, in any order."""
 
     def without(self, positions: Collection[int]) -> "Index":

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Positions
 from contrada.kernels.counting import keep_held
-from contrada.matching.columns import EventBatch, Rows
+from contrada.matching.columns import EventBatch
 from contrada.matching.counting import Counted, Tally
 from contrada.matching.crtree import CRTree, may_hold_apart
 from contrada.matching.engine import Index
@@ -24,7 +25,7 @@ from contrada.matching.indexes.equality import equal_values
 from contrada.matching.indexes.operands import is_operand
 from contrada.matching.indexes.patterns import read_shape
 from contrada.matching.indexes.space import ExactEvaluator, SpaceIndex
-from contrada.matching.table import Ids, group_by, make_table
+from contrada.matching.table import group_by, make_table
 from contrada.model.event import Event
 from contrada.model.expression import (
     Attribute,
@@ -100,7 +101,7 @@ class ForwardingIndex:
             taken = any(index.take(number, constraint) for index in self._late)
             self._is_unlisted[number] = not taken
 
-    def find(self, event: Event, groups: Ids) -> Ids:
+    def find(self, event: Event, groups: Positions) -> Positions:
         """Count what the indexes know; evaluate only what may still find a group."""
         known = [ids for index in self._indexes for ids in index.satisfied(event)]
         apart, near = self._space.survey(event)
@@ -116,7 +117,7 @@ class ForwardingIndex:
         self._evaluate(tally, event, self._unindexed)
         return tally.found()
 
-    def _place(self, tally: Tally, event: Event, near: Ids) -> Ids:
+    def _place(self, tally: Tally, event: Event, near: Positions) -> Positions:
         """Count what a grid decides of the constraints that may find a group; give the rest."""
         if len(near) <= _FEW:
             return near
@@ -126,14 +127,14 @@ class ForwardingIndex:
             self._count(tally, event, placed)
         return open_
 
-    def _count(self, tally: Tally, event: Event, numbers: Ids) -> None:
+    def _count(self, tally: Tally, event: Event, numbers: Positions) -> None:
         """Count satisfied constraints; evaluate the rest of the filters that become complete."""
         complete = tally.add(numbers)
         has_rest = self._has_rest[complete]
         tally.find(complete[~has_rest])
         self._evaluate(tally, event, complete[has_rest])
 
-    def _evaluate(self, tally: Tally, event: Event, filters: Ids) -> None:
+    def _evaluate(self, tally: Tally, event: Event, filters: Positions) -> None:
         """Look at the rest of filters, where it may still find a group."""
         if len(filters) > _FEW:
             filters = self._keep_held(event, filters)
@@ -141,7 +142,7 @@ class ForwardingIndex:
             if not tally.is_settled(filter_) and self._holds_rest(filter_, event, tally.known):
                 tally.find_alone(filter_)
 
-    def _keep_held(self, event: Event, filters: Ids) -> Ids:
+    def _keep_held(self, event: Event, filters: Positions) -> Positions:
         """Drop the filters that fail a constraint which the late indexes know."""
         holds = np.zeros(len(self._is_unlisted), bool)
         for index in self._late:
@@ -159,10 +160,10 @@ class ForwardingIndex:
                 return False
         return True
 
-    def match_batch(self, batch: EventBatch) -> tuple[Rows, Ids]:
+    def match_batch(self, batch: EventBatch) -> tuple[Positions, Positions]:
         """Match row by row: the paper's algorithm takes one message at a time."""
-        rows: list[Rows] = []
-        positions: list[Ids] = []
+        rows: list[Positions] = []
+        positions: list[Positions] = []
         groups = self.everything
         for row in range(batch.length):
             found = self.find(batch.row(row), groups)
@@ -204,7 +205,7 @@ class ForwardingIndex:
         }
 
     @property
-    def everything(self) -> Ids:
+    def everything(self) -> Positions:
         """Give each position that has not been removed a group of its own."""
         return np.where(self._is_alive, np.arange(len(self._is_alive)), -1)
 

@@ -15,20 +15,19 @@ from numpy.typing import NDArray
 from shapely import Point
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Box, CellKeys, Geometries, Integers, Positions
 from contrada.errors import InvalidInput
 from contrada.kernels.cell_lists import code_points, list_points, make_lists, measure
 from contrada.kernels.cells import LEVEL_MAX
 from contrada.limits import OUTLINE_CELLS_MAX
 from contrada.matching.paths import Paths, lay_out, lay_out_one
-from contrada.matching.table import Ids
 from contrada.matching.universe import read_universe
-from contrada.model.geometry import Fault, Geometries, as_array
+from contrada.model.geometry import Fault, as_array
 from contrada.showing import brief, brief_text
 
 LEVEL = 14
 LONGITUDE_LATITUDE = (-180.0, -90.0, 180.0, 90.0)
 
-Box = tuple[float, float, float, float]
 Prefix = tuple[int, int]  # where a cell starts on the curve, and its level
 
 WHOLE: Prefix = (0, 0)
@@ -43,17 +42,17 @@ class CellLists:
     """
 
     level: int
-    keys: Ids
-    list_starts: Ids
+    keys: CellKeys
+    list_starts: Positions
 
     def __len__(self) -> int:
         return len(self.list_starts) - 1
 
-    def of(self, number: int) -> Ids:
+    def of(self, number: int) -> CellKeys:
         """Give the keys of one geometry."""
         return self.keys[self.list_starts[number] : self.list_starts[number + 1]]
 
-    def owners(self) -> Ids:
+    def owners(self) -> Positions:
         """Give the number of the geometry that each cell is of."""
         return np.repeat(np.arange(len(self)), np.diff(self.list_starts))
 
@@ -63,26 +62,26 @@ class CellLists:
         return CellLists(self.level, self.keys[is_kept], counts[self.list_starts])
 
     @property
-    def starts(self) -> Ids:
+    def starts(self) -> Positions:
         """Give where each cell starts on the Morton curve of the finest level."""
         return self.keys >> 6
 
     @property
-    def levels(self) -> Ids:
+    def levels(self) -> Integers:
         """Give the level of each cell."""
         return (self.keys >> 1) & 31
 
     @property
-    def sizes(self) -> Ids:
+    def sizes(self) -> Integers:
         """Give the area of each cell, in cells of the finest level."""
         return np.left_shift(1, 2 * (self.level - self.levels))
 
     @property
-    def kinds(self) -> Ids:
+    def kinds(self) -> Integers:
         """Tell of each cell whether it is INTERIOR or BOUNDARY."""
         return self.keys & 1
 
-    def areas(self) -> Ids:
+    def areas(self) -> Integers:
         """Give the areas of interior and boundary of each geometry."""
         return measure(self.keys, self.list_starts, self.level)
 
@@ -152,7 +151,7 @@ class Grid:
         steps[paths.path_starts[1:-1] - 1] = 0  # from path to path
         return float(steps.sum())
 
-    def list_cells(self, geometry: BaseGeometry, prefix: Prefix = WHOLE) -> Ids:
+    def list_cells(self, geometry: BaseGeometry, prefix: Prefix = WHOLE) -> CellKeys:
         """Give the keys of the cells of one geometry that lie below a prefix."""
         if isinstance(geometry, Point):
             xy = np.array([[shapely.get_x(geometry), shapely.get_y(geometry)]])
@@ -160,7 +159,7 @@ class Grid:
         self.check(geometry)
         return self._list(lay_out_one(geometry), prefix).keys
 
-    def locate(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> Ids:
+    def locate(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> CellKeys:
         """Give for each point where its cell starts on the curve."""
         return code_points(x, y, self._scale, self.level)
 

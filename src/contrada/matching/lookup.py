@@ -13,8 +13,8 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.matching.grid import Box, CellLists, Grid
-from contrada.matching.table import Ids
+from contrada.arrays import Box, Integers, Positions
+from contrada.matching.grid import CellLists, Grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class LookupTable:
 
     universe: Box
     level: int
-    starts: Ids
-    levels: Ids
+    starts: Positions
+    levels: Integers
     replicas: tuple[tuple[int, ...], ...]
     outside: int
 
@@ -52,7 +52,7 @@ class LookupTable:
         which, prefixes = self._overlay(cells)
         return make_prefix_lists(cells.owners()[which], prefixes, len(cells))
 
-    def cut(self, cells: CellLists) -> tuple[CellLists, Ids]:
+    def cut(self, cells: CellLists) -> tuple[CellLists, Positions]:
         """Cut cells so that each lies in one prefix; give also the prefix of each."""
         which, prefixes = self._overlay(cells)
         levels = self.levels[prefixes]
@@ -61,7 +61,7 @@ class LookupTable:
         list_starts = np.searchsorted(which, cells.list_starts).astype(np.int64)
         return CellLists(cells.level, keys, list_starts), prefixes
 
-    def _overlay(self, cells: CellLists) -> tuple[Ids, Ids]:
+    def _overlay(self, cells: CellLists) -> tuple[Positions, Positions]:
         """List which cells lie, perhaps in part, in which prefixes, in the order of the cells."""
         first = np.searchsorted(self.starts, cells.starts, side="right") - 1
         last = np.searchsorted(self.starts, cells.starts + cells.sizes, side="left")
@@ -81,11 +81,11 @@ class LookupTable:
 class PrefixLists:
     """The prefixes of some geometries, those of geometry i from `list_starts[i]` on, sorted."""
 
-    list_starts: Ids
-    prefixes: Ids
+    list_starts: Positions
+    prefixes: Integers
 
 
-def make_prefix_lists(owners: Ids, prefixes: Ids, count: int) -> PrefixLists:
+def make_prefix_lists(owners: Positions, prefixes: Integers, count: int) -> PrefixLists:
     """Sort prefixes by owner, each once."""
     width = int(prefixes.max(initial=0)) + 1
     keys = np.unique(owners * width + prefixes)
@@ -98,7 +98,7 @@ class Weights:
     """How heavy each cell of one level is: `weights[i]` for the cell `codes[i]`, sorted by code."""
 
     level: int
-    codes: Ids
+    codes: Integers
     weights: NDArray[np.float64]
 
     def total(self) -> float:

@@ -11,9 +11,7 @@ import shapely
 from numpy.typing import NDArray
 from shapely import STRtree
 
-from contrada.matching.columns import Rows
-from contrada.matching.table import Ids
-from contrada.model.geometry import Geometries
+from contrada.arrays import Geometries, Positions
 
 EVENTS_MIN = 16  # for fewer it does not pay to prepare an area
 
@@ -38,7 +36,7 @@ class MeetingTrees:
             for level in np.unique(levels)
         ]
 
-    def find(self, events: Geometries) -> tuple[Rows, Ids]:
+    def find(self, events: Geometries) -> tuple[Positions, Positions]:
         """Find all pairs of an event and a geometry that meet, by their places."""
         sizes = shapely.get_num_coordinates(events).astype(np.int64)
         sizes = np.where(shapely.get_type_id(events) == _COLLECTION, _SIZE_MAX, sizes)
@@ -55,7 +53,7 @@ class _SizeClass:
     which two threads ask at once breaks.
     """
 
-    def __init__(self, ids: Ids, geometries: Geometries, level: int) -> None:
+    def __init__(self, ids: Positions, geometries: Geometries, level: int) -> None:
         self._ids = ids
         self._geometries = shapely.force_2d(geometries[ids])  # a copy that is not prepared
         self._tree = STRtree(self._geometries)
@@ -64,7 +62,7 @@ class _SizeClass:
         self._size_asking = 0 if level == _NEVER else _BASE ** (level + 2)
         self._asked_min = max(EVENTS_MIN, len(ids) / _AREAS_MAX)
 
-    def find(self, events: Geometries, sizes: NDArray[np.int64]) -> tuple[Rows, Ids]:
+    def find(self, events: Geometries, sizes: NDArray[np.int64]) -> tuple[Positions, Positions]:
         """Find the pairs that meet, of events that are asked and of events that ask."""
         is_asked = sizes < self._size_asking
         is_asked &= is_asked.sum() >= self._asked_min
@@ -75,7 +73,7 @@ class _SizeClass:
         return rows, self._ids[np.concatenate([ids, more_ids])]
 
 
-def meet(events: Geometries, geometries: Geometries, ids: Ids) -> NDArray[np.bool_]:
+def meet(events: Geometries, geometries: Geometries, ids: Positions) -> NDArray[np.bool_]:
     """Tell for each pair whether it has a point in common; equal ids are of one geometry."""
     _, firsts, which, counts = np.unique(
         ids, return_index=True, return_inverse=True, return_counts=True

@@ -7,8 +7,8 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
-from contrada.matching.table import Ids
-from contrada.model.geometry import Geometries, as_array
+from contrada.arrays import Geometries, Integers, Positions
+from contrada.model.geometry import as_array
 
 _COLLECTION = 7
 _NO_ENDS = np.zeros((0, 2))
@@ -25,12 +25,12 @@ class Paths:
 
     count: int
     xy: NDArray[np.float64]
-    path_starts: Ids
-    piece_starts: Ids
-    dimensions: Ids
-    owners: Ids
+    path_starts: Positions
+    piece_starts: Positions
+    dimensions: Integers
+    owners: Positions
     ends: NDArray[np.float64]
-    end_starts: Ids
+    end_starts: Positions
 
 
 def lay_out(geometries: Geometries) -> Paths:
@@ -87,12 +87,12 @@ def lay_out_one(geometry: BaseGeometry) -> Paths:
     )
 
 
-def _starts(keys: NDArray[np.int64], count: int) -> Ids:
+def _starts(keys: NDArray[np.int64], count: int) -> Positions:
     """Give where each of `count` keys starts in a sorted list of keys."""
     return np.searchsorted(keys, np.arange(count + 1)).astype(np.int64)
 
 
-def _take_apart(geometries: Geometries) -> tuple[Geometries, NDArray[np.int64], Ids]:
+def _take_apart(geometries: Geometries) -> tuple[Geometries, NDArray[np.int64], Positions]:
     """Give the single parts of geometries, the geometry of each, and its dimension.
 
     Parts come by geometry, and those of a collection by falling dimension.
@@ -110,8 +110,8 @@ def _take_apart(geometries: Geometries) -> tuple[Geometries, NDArray[np.int64], 
 
 
 def _ends(
-    parts: Geometries, dimensions: Ids, piece_of: NDArray[np.int64], count: int
-) -> tuple[NDArray[np.float64], Ids]:
+    parts: Geometries, dimensions: Integers, piece_of: NDArray[np.int64], count: int
+) -> tuple[NDArray[np.float64], Positions]:
     """Give the boundary points of the pieces that are lines, by the mod-2 rule over all parts."""
     is_line = dimensions == 1
     if not is_line.any():

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from contrada.arrays import Positions
 from contrada.errors import Remedy
 from contrada.matching.arrow_values import find_column, find_rows
 from contrada.matching.columns import (
     EventBatch,
     GeometryColumn,
-    Rows,
     read_geometries,
     read_geometry_values,
 )
@@ -33,7 +33,7 @@ class ReceivedEvents:
     bad: dict[int, Fault]
     mended: dict[int, Fault]
 
-    def good_rows(self) -> Rows:
+    def good_rows(self) -> Positions:
         """List the rows that are not bad."""
         return np.setdiff1d(np.arange(self.batch.length), list(self.bad))
 

@@ -4,10 +4,10 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from contrada.arrays import Positions
 from contrada.language import truth
-from contrada.matching.columns import EventBatch, Rows
+from contrada.matching.columns import EventBatch
 from contrada.matching.engine import Index
-from contrada.matching.table import Ids
 from contrada.model.event import Event
 from contrada.model.subscription import Subscription
 
@@ -19,7 +19,7 @@ class ScanIndex:
         """Keep the subscriptions as they are."""
         self._subscriptions = subscriptions
 
-    def find(self, event: Event, groups: Ids) -> Ids:
+    def find(self, event: Event, groups: Positions) -> Positions:
         """Evaluate the tree of each predicate, not its normal form."""
         found: dict[int, int] = {}
         for position, group in enumerate(groups.tolist()):
@@ -30,7 +30,7 @@ class ScanIndex:
     def _is_satisfied(self, position: int, event: Event) -> bool:
         return truth(self._subscriptions[position].predicate.expression, event) is True
 
-    def match_batch(self, batch: EventBatch) -> tuple[Rows, Ids]:
+    def match_batch(self, batch: EventBatch) -> tuple[Positions, Positions]:
         """Match row by row."""
         groups = np.arange(len(self._subscriptions))
         found = [self.find(batch.row(row), groups) for row in range(batch.length)]

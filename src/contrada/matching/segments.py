@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.matching.columns import EventBatch, Rows
+from contrada.arrays import Positions
+from contrada.matching.columns import EventBatch
 from contrada.matching.engine import FindFaults, Index, MakeIndex, find_no_faults
 from contrada.model.event import Event
 from contrada.model.subscription import Id, Subscription
@@ -184,7 +185,7 @@ class SubscriptionSet:
         return sorted(found, key=lambda s: (isinstance(s, str), s))
 
     @_QUIETLY
-    def match_batch(self, batch: EventBatch) -> tuple[Rows, NDArray[np.int64]]:
+    def match_batch(self, batch: EventBatch) -> tuple[Positions, NDArray[np.int64]]:
         """Find all pairs of row and subscription, as rows and ranks in `ids`, in that order."""
         found = [np.zeros(0, np.int64)]
         first = 0

@@ -16,14 +16,14 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Integers, Positions
 from contrada.matching.area_matrix import MatrixPairs, determine, needs_boundary
 from contrada.matching.cells import CellIndex, index_cells
-from contrada.matching.columns import EventBatch, GeometryColumn, Rows
+from contrada.matching.columns import EventBatch, GeometryColumn
 from contrada.matching.crtree import may_hold_apart
 from contrada.matching.grid import CellLists, Grid
 from contrada.matching.indexes.areas import AreaIndex, CellReader, is_by_area
 from contrada.matching.lookup import LookupTable
-from contrada.matching.table import Ids
 from contrada.model.expression import Attribute, Literal, Spatial
 from contrada.model.geometry import as_array, is_area
 from contrada.model.relation import RELATIONS, Family, SpatialRelation
@@ -31,7 +31,7 @@ from contrada.model.subscription import Constraint, Filter, Subscription
 
 NUMBERS = 12  # a partial matrix and what decides over it, as a row
 
-IsMine = Callable[[Rows, Ids], NDArray[np.bool_]]  # of some events, and for each a prefix
+IsMine = Callable[[Positions, Integers], NDArray[np.bool_]]  # of some events, and for each a prefix
 
 _RELATIONS = tuple(RELATIONS.values())
 _CODES = {relation: code for code, relation in enumerate(_RELATIONS)}
@@ -98,9 +98,9 @@ class PartialMatrices:
     event's dimension and areas of interior and boundary, those of the anchor, and the matrix.
     """
 
-    rows: Rows
-    positions: Ids
-    numbers: Ids
+    rows: Positions
+    positions: Positions
+    numbers: Integers
 
 
 class AreaShare:
@@ -121,7 +121,7 @@ class AreaShare:
             for name, rows in members.items()
         }
 
-    def match(self, events: EventBatch, good: Rows, is_mine: IsMine) -> PartialMatrices:
+    def match(self, events: EventBatch, good: Positions, is_mine: IsMine) -> PartialMatrices:
         """Match the cells of some rows, as far as they lie in prefixes that are mine."""
         found = [
             self._match(events, name, sheet, good, is_mine) for name, sheet in self._sheets.items()
@@ -134,7 +134,7 @@ class AreaShare:
         )
 
     def _match(
-        self, events: EventBatch, name: str, sheet: "_Sheet", good: Rows, is_mine: IsMine
+        self, events: EventBatch, name: str, sheet: "_Sheet", good: Positions, is_mine: IsMine
     ) -> PartialMatrices:
         column = events.geometry(name)
         rows = good[column.is_known[good]]
@@ -152,11 +152,11 @@ class AreaShare:
 class _Shapes:
     """What determining asks of whole events: a row of dimension and areas, and who is a region."""
 
-    numbers: Ids
+    numbers: Integers
     is_region: NDArray[np.bool_]
 
     @staticmethod
-    def of(column: GeometryColumn, rows: Rows, lists: CellLists) -> "_Shapes":
+    def of(column: GeometryColumn, rows: Positions, lists: CellLists) -> "_Shapes":
         shapes = column.take(rows)
         dimensions = shapely.get_dimensions(shapes).astype(np.int64)
         is_region = np.array([is_area(shape) for shape in shapes], bool)
@@ -195,10 +195,10 @@ class _Sheet:
         self._rest = AreaIndex(CellReader(grid))
 
     def match(
-        self, events: EventBatch, rows: Rows, shapes: _Shapes, cut: CellLists
+        self, events: EventBatch, rows: Positions, shapes: _Shapes, cut: CellLists
     ) -> PartialMatrices:
         """Match cells event by event; drop what the rest of a filter rules out."""
-        pairs: list[tuple[Ids, Ids, Ids]] = []
+        pairs: list[tuple[Positions, Positions, Positions]] = []
         for at in np.flatnonzero(np.diff(cut.list_starts)).tolist():
             matches = self._index.match(cut.of(at))
             which, items = self._index.items_of(matches.shapes)
@@ -215,7 +215,7 @@ class _Sheet:
         )
         return PartialMatrices(rows[events_at], self._positions[items], numbers)
 
-    def _keep(self, events: EventBatch, rows: Rows, items: Ids) -> NDArray[np.bool_]:
+    def _keep(self, events: EventBatch, rows: Positions, items: Positions) -> NDArray[np.bool_]:
         """Tell for which pairs the rest of the filter holds."""
         holds = np.ones(len(items), bool)
         to_check = np.flatnonzero(self._has_rest[items])
@@ -229,7 +229,7 @@ class _Sheet:
         return holds
 
 
-def add_up(keys: Ids, numbers: Ids) -> tuple[Ids, Ids]:
+def add_up(keys: Integers, numbers: Integers) -> tuple[Integers, Integers]:
     """Aggregate: sum the matrices of equal keys; give a position of each key, and the sums."""
     _, firsts, groups = np.unique(keys, return_index=True, return_inverse=True)
     sums = numbers[firsts].copy()
@@ -238,7 +238,7 @@ def add_up(keys: Ids, numbers: Ids) -> tuple[Ids, Ids]:
     return firsts.astype(np.int64), sums
 
 
-def decide(numbers: Ids) -> NDArray[np.bool_]:
+def decide(numbers: Integers) -> NDArray[np.bool_]:
     """Determine: tell which sums satisfy their relation."""
     holds = np.zeros(len(numbers), bool)
     for code in np.unique(numbers[:, 1]).tolist():

@@ -14,11 +14,11 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.arrays import Positions
 from contrada.language import constraint_text
 from contrada.matching.forwarding import is_selective
 from contrada.matching.implying import Implications
 from contrada.matching.strtree import is_anchor
-from contrada.matching.table import Ids
 from contrada.matching.value_sets import ValueSet, value_set
 from contrada.model.expression import Attribute, Comparison, Literal
 from contrada.model.subscription import Constraint, Filter, Predicate
@@ -180,7 +180,7 @@ class _Terms:
                 self._removals.append(Removal(Rule.COVERED, *both))
         return [members for members, is_kept in zip(filters, kept, strict=True) if is_kept]
 
-    def _find_implied(self, filters: list[tuple[int, ...]]) -> list[Ids]:
+    def _find_implied(self, filters: list[tuple[int, ...]]) -> list[Positions]:
         """List for each filter those whose constraints are each implied by one of its own."""
         sizes = np.array([len(members) for members in filters])
         ends = np.cumsum(sizes)

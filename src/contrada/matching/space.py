@@ -13,11 +13,10 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
+from contrada.arrays import Geometries, Mask, Positions
 from contrada.language.space import are_known, related
-from contrada.matching.columns import GeometryColumn, Mask, Rows
+from contrada.matching.columns import GeometryColumn
 from contrada.matching.meeting_trees import meet
-from contrada.matching.table import Ids
-from contrada.model.geometry import Geometries
 from contrada.model.relation import Family, SpatialRelation
 
 _POINT_INSIDE, _POINT_ON_BOUNDARY, _POINT_OUTSIDE = "0FFFFF212", "F0FFFF212", "FF0FFF212"
@@ -51,7 +50,11 @@ def make_shapes(geometries: Geometries) -> Shapes:
 
 
 def pairs_related(
-    relation: SpatialRelation, column: GeometryColumn, rows: Rows, shapes: Shapes, ids: Ids
+    relation: SpatialRelation,
+    column: GeometryColumn,
+    rows: Positions,
+    shapes: Shapes,
+    ids: Positions,
 ) -> tuple[Mask, Mask]:
     """Tell for each pair whether it satisfies the relation, and whether that is known."""
     known = column.is_known[rows]
@@ -69,7 +72,11 @@ def pairs_related(
 
 
 def _locate(
-    relation: SpatialRelation, column: GeometryColumn, rows: Rows, shapes: Shapes, ids: Ids
+    relation: SpatialRelation,
+    column: GeometryColumn,
+    rows: Positions,
+    shapes: Shapes,
+    ids: Positions,
 ) -> Mask:
     """Decide points against areas by where the point lies; pairs come best sorted by area."""
     return locate(relation, shapes.geometries[ids], column.x[rows], column.y[rows])
@@ -102,10 +109,10 @@ def locate(relation: SpatialRelation, areas: Geometries, x: Any, y: Any) -> Mask
 def _relate_rest(
     relation: SpatialRelation,
     column: GeometryColumn,
-    rows: Rows,
+    rows: Positions,
     shapes: Shapes,
-    ids: Ids,
-    rest: Rows,
+    ids: Positions,
+    rest: Positions,
     holds: Mask,
     known: Mask,
 ) -> None:

@@ -12,13 +12,14 @@ from math import inf
 import numpy as np
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Mask, Positions
 from contrada.language import is_satisfied
 from contrada.language.distance import reach
 from contrada.matching.anchor_trees import DISTANCE, AnchorTree, make_trees
 from contrada.matching.checks import AskedEvents, Checks, is_vectorised
-from contrada.matching.columns import EventBatch, Mask, OneEvent, Rows
+from contrada.matching.columns import EventBatch, OneEvent
 from contrada.matching.engine import Index
-from contrada.matching.table import FilterTable, Ids, expand, group_by, make_table
+from contrada.matching.table import FilterTable, expand, group_by, make_table
 from contrada.matching.value_anchors import ValueAnchors, make_value_anchors, rank_value_anchor
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
@@ -51,7 +52,7 @@ class StrtreeIndex:
         self._are_quick = np.ones(len(self._table.owner), bool)
         self._are_quick[np.searchsorted(self._table.starts, slow, "right") - 1] = False
 
-    def find(self, event: Event, groups: Ids) -> Ids:
+    def find(self, event: Event, groups: Positions) -> Positions:
         """Find the filters whose anchor holds, then check their other constraints."""
         known: dict[int, bool] = {}
         found: dict[int, int] = {}
@@ -72,7 +73,7 @@ class StrtreeIndex:
                 found[group] = position
         return np.array(list(found.values()), np.int64)
 
-    def _check_treeless(self, event: Event, groups: Ids) -> tuple[Ids, Ids]:
+    def _check_treeless(self, event: Event, groups: Positions) -> tuple[Positions, Positions]:
         """Check filters that are in no tree, as far as that can be done for all at once.
 
         Gives the positions that are satisfied, and the filters of which something is left to check.
@@ -83,7 +84,7 @@ class StrtreeIndex:
         is_done = self._are_quick[filters]
         return self._table.owner[filters[is_done]], filters[~is_done]
 
-    def match_batch(self, batch: EventBatch) -> tuple[Rows, Ids]:
+    def match_batch(self, batch: EventBatch) -> tuple[Positions, Positions]:
         """Match all rows at once, tree by tree and constraint by constraint."""
         found = [self._match_tree(tree, batch) for tree in self._trees]
         found += [pairs for anchors in self._values for pairs in self._match_values(anchors, batch)]
@@ -113,7 +114,7 @@ class StrtreeIndex:
             "unanchored": len(self._treeless),
         }
 
-    def _filters_of(self, anchor: int) -> Ids:
+    def _filters_of(self, anchor: int) -> Positions:
         return self._filters[self._filter_starts[anchor] : self._filter_starts[anchor + 1]]
 
     def _is_satisfied(self, filter_: int, event: Event, known: dict[int, bool]) -> bool:
@@ -124,18 +125,22 @@ class StrtreeIndex:
                 return False
         return True
 
-    def _match_tree(self, tree: AnchorTree, batch: EventBatch) -> tuple[Rows, Ids]:
+    def _match_tree(self, tree: AnchorTree, batch: EventBatch) -> tuple[Positions, Positions]:
         rows, anchors = tree.find(batch.geometry(tree.attribute))
         return self._check_found(batch, rows, anchors)
 
-    def _match_values(self, anchors: ValueAnchors, batch: EventBatch) -> list[tuple[Rows, Ids]]:
+    def _match_values(
+        self, anchors: ValueAnchors, batch: EventBatch
+    ) -> list[tuple[Positions, Positions]]:
         found = anchors.find(batch)
         if found is not None:
             return [self._check_found(batch, *found)]
         _, places = expand(self._filter_starts, anchors.numbers)
         return self._match_everywhere(self._filters[places], batch)
 
-    def _match_everywhere(self, filters: Ids, batch: EventBatch) -> list[tuple[Rows, Ids]]:
+    def _match_everywhere(
+        self, filters: Positions, batch: EventBatch
+    ) -> list[tuple[Positions, Positions]]:
         """Check filters on all rows, so many pairs at a time as memory allows."""
         found = []
         rows = np.arange(batch.length, dtype=np.int64)
@@ -146,7 +151,9 @@ class StrtreeIndex:
             found.append(self._check(batch, *pairs))
         return found
 
-    def _check_found(self, batch: EventBatch, rows: Rows, anchors: Ids) -> tuple[Rows, Ids]:
+    def _check_found(
+        self, batch: EventBatch, rows: Positions, anchors: Positions
+    ) -> tuple[Positions, Positions]:
         """Check the filters of anchors that hold: all but the anchor."""
         which, places = expand(self._filter_starts, anchors)
         filters = self._filters[places]
@@ -155,12 +162,12 @@ class StrtreeIndex:
     def _check(
         self,
         batch: AskedEvents,
-        rows: Rows,
-        filters: Ids,
+        rows: Positions,
+        filters: Positions,
         wanted: Mask | None = None,
         *,
         is_found: bool = False,
-    ) -> tuple[Rows, Ids]:
+    ) -> tuple[Positions, Positions]:
         """Drop the pairs that fail a constraint, or one of those wanted, one at a time.
 
         Where the filters are found their anchors hold.
@@ -208,7 +215,7 @@ def _choose_anchors(
     constraints: Sequence[Constraint],
     rank: Callable[[Constraint], float],
     filters: Iterable[int] | None = None,
-) -> Ids:
+) -> Positions:
     """Give each of some filters the anchor of the lowest rank; -1 where it has none."""
     ranks = np.array([rank(constraint) for constraint in constraints] or [np.inf])
     anchors = np.full(len(table.owner), -1, np.int64)

@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from contrada.arrays import Positions
 from contrada.model.subscription import Constraint, Subscription
-
-Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,15 +15,15 @@ class FilterTable:
     `members[starts[f] : starts[f + 1]]`."""
 
     constraints: list[Constraint]
-    owner: Ids
-    starts: Ids
-    members: Ids
+    owner: Positions
+    starts: Positions
+    members: Positions
 
-    def constraints_of(self, filter_: int) -> Ids:
+    def constraints_of(self, filter_: int) -> Positions:
         """Number the constraints of one filter."""
         return self.members[self.starts[filter_] : self.starts[filter_ + 1]]
 
-    def sizes(self) -> Ids:
+    def sizes(self) -> Positions:
         """Count the constraints of each filter."""
         return np.diff(self.starts)
 
@@ -47,14 +45,14 @@ def make_table(subscriptions: Sequence[Subscription]) -> FilterTable:
     )
 
 
-def group_by(keys: Ids, count: int) -> tuple[Ids, Ids]:
+def group_by(keys: Positions, count: int) -> tuple[Positions, Positions]:
     """Sort positions by key: those with key k are `order[starts[k] : starts[k + 1]]`."""
     order = np.argsort(keys, kind="stable").astype(np.int64)
     starts = np.searchsorted(keys[order], np.arange(count + 1)).astype(np.int64)
     return order, starts
 
 
-def expand(starts: Ids, keys: Ids) -> tuple[Ids, Ids]:
+def expand(starts: Positions, keys: Positions) -> tuple[Positions, Positions]:
     """List all members of each key's group: which key (by position), and where the member is."""
     lengths = starts[keys + 1] - starts[keys]
     which = np.repeat(np.arange(len(keys), dtype=np.int64), lengths)

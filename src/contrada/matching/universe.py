@@ -3,12 +3,11 @@
 from numbers import Real
 from typing import Any
 
+from contrada.arrays import Box
 from contrada.errors import InvalidInput
 from contrada.showing import brief
 
 SIDE_MIN, SIDE_MAX = 1e-100, 1e100  # beyond these, products of lengths are no numbers
-
-Box = tuple[float, float, float, float]
 
 
 def read_universe(universe: Any) -> Box:

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from contrada.arrays import Positions
 from contrada.deferred import compute as pc
 from contrada.matching.checks import is_range, range_of
-from contrada.matching.columns import EventBatch, Rows
+from contrada.matching.columns import EventBatch
 from contrada.matching.indexes.patterns import read_shape
-from contrada.matching.table import Ids
 from contrada.model.expression import Attribute, Comparison, Like, Literal
 from contrada.model.subscription import Constraint, Filter
 
@@ -27,13 +27,13 @@ _EQUAL, _PATTERN, _RANGE = 0, 1, 2  # the most selective first
 class ValueAnchors(Protocol):
     """Anchors of one kind on one attribute."""
 
-    numbers: Ids
+    numbers: Positions
 
-    def find(self, batch: EventBatch) -> tuple[Rows, Ids] | None:
+    def find(self, batch: EventBatch) -> tuple[Positions, Positions] | None:
         """Find the rows that satisfy each anchor, with its number; None where it cannot tell."""
 
 
-def make_value_anchors(constraints: Sequence[Constraint], numbers: Ids) -> list[ValueAnchors]:
+def make_value_anchors(constraints: Sequence[Constraint], numbers: Positions) -> list[ValueAnchors]:
     """Sort the anchors of some numbers by kind and attribute."""
     kinds: dict[tuple[int, str], list[int]] = {}
     for number in numbers.tolist():
@@ -88,13 +88,13 @@ def _kind(constraint: Constraint) -> tuple[int, str]:
 class _RangeAnchors:
     """Ranges of numbers: the rows of each lie side by side once they are sorted."""
 
-    def __init__(self, name: str, numbers: Ids, constraints: list[Constraint]) -> None:
+    def __init__(self, name: str, numbers: Positions, constraints: list[Constraint]) -> None:
         self.numbers, self._name = numbers, name
         ranges = [range_of(constraint) for constraint in constraints]
         self._whole = np.array([whole for _, whole, _ in ranges], np.int64)
         self._real = np.array([real for _, _, real in ranges], np.float64)
 
-    def find(self, batch: EventBatch) -> tuple[Rows, Ids] | None:
+    def find(self, batch: EventBatch) -> tuple[Positions, Positions] | None:
         if batch.lacks(self._name):
             return _nothing()
         column = batch.numbers(self._name)
@@ -117,7 +117,7 @@ class _RangeAnchors:
 class _EqualTexts:
     """Texts that a value must be."""
 
-    def __init__(self, name: str, numbers: Ids, constraints: list[Constraint]) -> None:
+    def __init__(self, name: str, numbers: Positions, constraints: list[Constraint]) -> None:
         self.numbers, self._name = numbers, name
         self._number_of: dict[str, int] = {}
         for number, constraint in zip(numbers.tolist(), constraints, strict=True):
@@ -126,7 +126,7 @@ class _EqualTexts:
             assert isinstance(test.right.value, str)
             self._number_of[test.right.value] = number
 
-    def find(self, batch: EventBatch) -> tuple[Rows, Ids] | None:
+    def find(self, batch: EventBatch) -> tuple[Positions, Positions] | None:
         if batch.lacks(self._name):
             return _nothing()
         codes = batch.codes(self._name)
@@ -142,11 +142,11 @@ class _EqualTexts:
 class _Patterns:
     """Texts that a value must begin with, end with or contain."""
 
-    def __init__(self, name: str, numbers: Ids, constraints: list[Constraint]) -> None:
+    def __init__(self, name: str, numbers: Positions, constraints: list[Constraint]) -> None:
         self.numbers, self._name = numbers, name
         self._shapes = [_shape(constraint) for constraint in constraints]
 
-    def find(self, batch: EventBatch) -> tuple[Rows, Ids] | None:
+    def find(self, batch: EventBatch) -> tuple[Positions, Positions] | None:
         if batch.lacks(self._name):
             return _nothing()
         column = batch.column(self._name)
@@ -169,7 +169,7 @@ def _shape(constraint: Constraint) -> tuple[str, str]:
     return shape
 
 
-def _find_texts(column: pa.Array, shape: str, text: str) -> Rows:
+def _find_texts(column: pa.Array, shape: str, text: str) -> Positions:
     match shape:
         case "exact":
             mask = pc.equal(column, pa.scalar(text, column.type))
@@ -182,11 +182,11 @@ def _find_texts(column: pa.Array, shape: str, text: str) -> Rows:
     return np.flatnonzero(mask.fill_null(False).to_numpy(zero_copy_only=False))
 
 
-def _nothing() -> tuple[Rows, Ids]:
+def _nothing() -> tuple[Positions, Positions]:
     return np.zeros(0, np.int64), np.zeros(0, np.int64)
 
 
-_MAKERS: dict[int, Callable[[str, Ids, list[Constraint]], ValueAnchors]] = {
+_MAKERS: dict[int, Callable[[str, Positions, list[Constraint]], ValueAnchors]] = {
     _EQUAL: _EqualTexts,
     _PATTERN: _Patterns,
     _RANGE: _RangeAnchors,

@@ -8,11 +8,12 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Geometries, Positions
 from contrada.deferred import compute as pc
 from contrada.matching.arrow_values import as_values
-from contrada.matching.columns import EventBatch, Rows, keep_readable, read_geometries
+from contrada.matching.columns import EventBatch, keep_readable, read_geometries
 from contrada.model.encodings import WKT_DECIMALS, read_wkts
-from contrada.model.geometry import Geometries, as_array, read_geometry
+from contrada.model.geometry import as_array, read_geometry
 
 
 def can_be_geometry(kind: pa.DataType) -> bool:
@@ -41,7 +42,7 @@ def as_wkb(array: pa.Array, *, repair: bool = False) -> pa.Array:
 
 
 def written_geometries(
-    events: EventBatch, name: str, rows: Rows, *, repair: bool = False
+    events: EventBatch, name: str, rows: Positions, *, repair: bool = False
 ) -> pa.Array:
     """Give the geometries of some events as WKB, those that were mended as they are now."""
     array, judged = events.own_column(name), events.judged(name)

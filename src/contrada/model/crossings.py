@@ -12,6 +12,7 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Geometries
 from contrada.limits import PAIR_BOXES_MAX, PAIR_CONTACTS_MAX
 
 _CONTACTS_PER_VERTEX, _BOXES_PER_VERTEX = (
@@ -21,7 +22,6 @@ _CONTACTS_PER_VERTEX, _BOXES_PER_VERTEX = (
 _QUERIES_AT_ONCE = 4_096
 _PAIRS_AT_ONCE = 2**18
 
-Geometries = NDArray[np.object_]
 Edges = NDArray[np.float64]  # n × 4: x and y of both ends
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from shapely import GeometryCollection, Point
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Geometries
 from contrada.limits import (
     LINE_CONTACTS_MAX,
     MEND_PAIRS_MAX,
@@ -29,7 +30,6 @@ from contrada.model.crossings import Meetings, count_meetings, rings_of
 from contrada.model.crowding import find_crowds, have_crowded_ends
 from contrada.model.encodings import read_geojson, read_interface, read_wkb, read_wkt
 
-Geometries = NDArray[np.object_]
 UNDECODABLE = "undecodable"
 BAD_CELL = "bad_cell"  # the code of a fault that names its column
 

@@ -12,7 +12,7 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from contrada.model.geometry import Geometries
+from contrada.arrays import Geometries, Integers
 from contrada.model.relation import Relation, egenhofer
 
 BASES = tuple(Relation)
@@ -22,8 +22,6 @@ _COORDINATE_MAX = 1e100  # squares of larger ones are no numbers
 _PAIRS_MAX = 100_000  # beyond so many pairs whose boxes meet, regions are not looked at
 _NUMBER_OF = {relation: number for number, relation in enumerate(BASES)}
 
-Numbers = NDArray[np.int64]
-
 
 @dataclass(slots=True)
 class Allowance:
@@ -31,7 +29,7 @@ class Allowance:
 
     vertices_left: int
 
-    def spend(self, vertices: Numbers) -> int:
+    def spend(self, vertices: Integers) -> int:
         """Say how many of some pairs may be looked at, the first ones, and count their vertices."""
         sums = np.cumsum(vertices)
         count = int(np.searchsorted(sums, self.vertices_left, side="right"))
@@ -39,7 +37,7 @@ class Allowance:
         return count
 
 
-def relate_regions(regions: Geometries, allowance: Allowance) -> Numbers:
+def relate_regions(regions: Geometries, allowance: Allowance) -> Integers:
     """Give the relation of each region to each other, as numbers in `BASES` or UNCERTAIN.
 
     Pairs that the allowance leaves out are uncertain.
@@ -67,11 +65,11 @@ def _converse(base: Relation) -> Relation:
     return converses.get(base, base)
 
 
-def _pairs_that_meet(regions: Geometries) -> tuple[Numbers, Numbers] | None:
+def _pairs_that_meet(regions: Geometries) -> tuple[Integers, Integers] | None:
     """List the pairs whose boxes meet, each once and with itself; None if they are too many."""
     tree = shapely.STRtree(regions)
     step = max(1, _PAIRS_MAX // len(regions))
-    found: list[tuple[Numbers, Numbers]] = []
+    found: list[tuple[Integers, Integers]] = []
     total = 0
     for start in range(0, len(regions), step):
         first, second = tree.query(regions[start : start + step])
@@ -84,8 +82,8 @@ def _pairs_that_meet(regions: Geometries) -> tuple[Numbers, Numbers] | None:
 
 
 def _relate_pairs(
-    regions: Geometries, first: Numbers, second: Numbers, allowance: Allowance
-) -> Numbers:
+    regions: Geometries, first: Integers, second: Integers, allowance: Allowance
+) -> Integers:
     codes = np.full(len(first), UNCERTAIN, np.int64)
     bounds, are_boxes = shapely.bounds(regions), _are_boxes(regions)
     both = are_boxes[first] & are_boxes[second]
@@ -102,7 +100,7 @@ def _relate_pairs(
 
 
 def _are_near(
-    regions: Geometries, bounds: NDArray[np.float64], first: Numbers, second: Numbers
+    regions: Geometries, bounds: NDArray[np.float64], first: Integers, second: Integers
 ) -> NDArray[np.bool_]:
     """Tell between which regions the boundaries keep no distance that rounding cannot bridge."""
     margins = _MARGIN * np.abs(np.hstack([bounds[first], bounds[second]])).max(axis=1, initial=0)
@@ -113,7 +111,7 @@ def _are_near(
     return np.asarray(is_near | (margins > _MARGIN * _COORDINATE_MAX), bool)
 
 
-def _relate_by_matrix(a: Geometries, b: Geometries) -> Numbers:
+def _relate_by_matrix(a: Geometries, b: Geometries) -> Integers:
     matrices, inverse = np.unique(
         np.asarray(shapely.relate(a, b), object).astype("U9"), return_inverse=True
     )
@@ -132,7 +130,7 @@ def _are_boxes(regions: Geometries) -> NDArray[np.bool_]:
     return are_boxes
 
 
-def _relate_boxes(a: NDArray[np.float64], b: NDArray[np.float64]) -> Numbers:
+def _relate_boxes(a: NDArray[np.float64], b: NDArray[np.float64]) -> Integers:
     """Compare boxes that meet: whether one lies in the other, and on whose sides."""
     is_in, is_around = _lie_in(a, b), _lie_in(b, a)
     shares_side = (a == b).any(axis=1)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import shapely
 
+from contrada.arrays import Box
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -32,9 +34,6 @@ _POLYGON_TYPE = 3
 
 # Near the poles one degree of longitude is next to nothing; a map stretched further is a stripe.
 _STRETCH_MAX = 6.0
-
-
-Box = tuple[float, float, float, float]  # west, south, east, north
 
 
 @dataclass(frozen=True, slots=True)

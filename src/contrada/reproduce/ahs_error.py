@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 from shapely import LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Geometries
 from contrada.kernels.area_matrices import relate_lists
 from contrada.language.space import are_known, related
 from contrada.matching.area_matrix import MatrixPairs, determine
 from contrada.matching.grid import Grid
-from contrada.model.geometry import Geometries, as_array
+from contrada.model.geometry import as_array
 from contrada.model.relation import RELATIONS
 
 KINDS = ("point", "multipoint", "line", "multiline", "polygon", "multipolygon")

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from contrada.arrays import Geometries
 from contrada.errors import InvalidInput
 from contrada.files import read_rows
 from contrada.files.geometry_text import decode_geometries
-from contrada.model.geometry import Geometries
 from contrada.reproduce.workloads import Regions, into_unit_square
 
 

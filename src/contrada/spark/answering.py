@@ -10,11 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from contrada.arrays import Positions
 from contrada.matcher.run import MatchedBatch
-from contrada.matching.columns import Rows
 from contrada.matching.receiving import ReceivedEvents
 from contrada.matching.segments import SubscriptionSet
-from contrada.matching.table import Ids
 from contrada.model.geometry import Fault
 
 if TYPE_CHECKING:
@@ -129,12 +128,14 @@ class AnswerShape:
         """Cut the pairs of a batch so that each piece makes an answer of bounded size."""
         return _pieces(matched.rows, _kept_bytes(batch, self.keep))
 
-    def blank(self, batch: pa.RecordBatch, matched: MatchedBatch, rows: Ids) -> pa.RecordBatch:
+    def blank(
+        self, batch: pa.RecordBatch, matched: MatchedBatch, rows: Positions
+    ) -> pa.RecordBatch:
         """Give rows that say which event it is, and nothing about it."""
         return self._batch(batch, matched, rows, self._nothing(len(rows)))
 
     def bad(
-        self, batch: pa.RecordBatch, matched: MatchedBatch, rows: Ids
+        self, batch: pa.RecordBatch, matched: MatchedBatch, rows: Positions
     ) -> Iterator[pa.RecordBatch]:
         """Give the bad rows with what is wrong with each."""
         if not len(rows):
@@ -191,7 +192,7 @@ def _kept_bytes(batch: pa.RecordBatch, keep: tuple[str, ...]) -> NDArray[np.int6
     return sizes
 
 
-def _pieces(rows: Rows, row_bytes: NDArray[np.int64]) -> Iterator[slice]:
+def _pieces(rows: Positions, row_bytes: NDArray[np.int64]) -> Iterator[slice]:
     """Cut pairs into pieces of so many rows at most, and of so many bytes or little more."""
     by_bytes = np.cumsum(row_bytes[rows]) // _KEPT_BYTES_MAX
     by_rows = np.arange(len(rows)) // ROWS_MAX

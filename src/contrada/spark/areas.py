@@ -15,11 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from contrada.arrays import Integers, Positions
 from contrada.matcher.run import MatchedBatch
-from contrada.matching.columns import Rows
 from contrada.matching.receiving import ReceivedEvents
 from contrada.matching.shares import NUMBERS, AreaShare, PartialMatrices, add_up, decide
-from contrada.matching.table import Ids
 from contrada.spark.answering import ROWS_MAX, AnswerShape, Names
 from contrada.spark.routing import TURN, draw_lots
 from contrada.spark.staging import StagedSet
@@ -63,7 +62,7 @@ class AreaVisit(Visit):
         """Find nothing whole; give the partial matrices of prefixes that this partition has."""
         lots = draw_lots(events.ids)
 
-        def is_mine(rows: Rows, prefixes: Ids) -> NDArray[np.bool_]:
+        def is_mine(rows: Positions, prefixes: Integers) -> NDArray[np.bool_]:
             return np.asarray(self.router.partition(prefixes, lots[rows]) == self.partition)
 
         good = events.good_rows()

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contrada.matching.grid import Box
+from contrada.arrays import Box
 from contrada.spark.crs import column_of
 
 if TYPE_CHECKING:

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from contrada.arrays import Box
 from contrada.errors import InvalidInput
 from contrada.matching.anchors import Anchor, anchors_of
 from contrada.matching.engines import DEFAULT_ENGINE, Engine, make_engine
-from contrada.matching.grid import LEVEL, LONGITUDE_LATITUDE, Box, Grid
+from contrada.matching.grid import LEVEL, LONGITUDE_LATITUDE, Grid
 from contrada.matching.shares import area_anchors_of
 from contrada.matching.subscribing import PredicateReader
 from contrada.model.subscription import Subscription

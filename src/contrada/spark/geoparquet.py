@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from contrada.arrays import Box
 from contrada.errors import InvalidInput
 from contrada.files.crs import is_same_crs
 from contrada.files.geoarrow import NATIVE_TYPES
@@ -23,7 +24,6 @@ from contrada.files.geometry_columns import (
     find_geometry_columns,
     geoparquet_metadata,
 )
-from contrada.matching.grid import Box
 from contrada.model.event import GEOMETRY
 from contrada.spark.covering import (
     Covering,

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.matching.grid import LONGITUDE_LATITUDE, Box
+from contrada.arrays import Box
+from contrada.matching.grid import LONGITUDE_LATITUDE
 from contrada.matching.lookup import LookupTable, loads, make_lookup_table, weigh
 from contrada.matching.universe import SIDE_MIN
 from contrada.spark.answering import AnswerShape

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from contrada.arrays import Integers, Positions
 from contrada.matching.columns import GeometryColumn
 from contrada.matching.lookup import LookupTable, PrefixLists, make_prefix_lists
 from contrada.matching.receiving import ReceivedEvents
-from contrada.matching.table import Ids
 from contrada.spark.answering import ROWS_MAX
 from contrada.spark.segments import bound, boxes_of, meet
 from contrada.spark.versions import Versions
@@ -39,18 +39,18 @@ class Router:
     is_bounded: bool
 
     @once
-    def _replicas(self) -> tuple[Ids, Ids]:
+    def _replicas(self) -> tuple[Integers, Integers]:
         counts = [len(chosen) for chosen in self.table.replicas]
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return starts, np.array([p for chosen in self.table.replicas for p in chosen], np.int64)
 
-    def partition(self, prefixes: Ids, lots: Ids) -> Ids:
+    def partition(self, prefixes: Integers, lots: Integers) -> Integers:
         """Choose among the replicas of prefixes, by the lot of each event."""
         starts, replicas = self._replicas
         counts = starts[prefixes + 1] - starts[prefixes]
         return replicas[starts[prefixes] + lots % counts]
 
-    def prefixes(self, column: GeometryColumn, rows: Ids) -> tuple[Ids, Ids]:
+    def prefixes(self, column: GeometryColumn, rows: Positions) -> tuple[Positions, Integers]:
         """List the prefixes that the geometries of some rows touch, each with its row."""
         grid = self.table.grid()
         if self.is_bounded:
@@ -90,7 +90,7 @@ class RouteTask:
                 yield self._route(batch, turns, router)
                 first_turn += batch.num_rows
 
-    def _route(self, batch: pa.RecordBatch, turns: Ids, router: Router) -> pa.RecordBatch:
+    def _route(self, batch: pa.RecordBatch, turns: Integers, router: Router) -> pa.RecordBatch:
         events = self.events.receive(batch.rename_columns(list(self.events.names)))
         lists = self._select(events, router)
         copies = _deal(lists, draw_lots(events.ids), router)
@@ -120,12 +120,12 @@ class RouteTask:
 class _Copies:
     """Rows as they are dealt out: one for each partition of an event."""
 
-    rows: Ids
-    partitions: Ids
+    rows: Positions
+    partitions: Integers
     is_home: NDArray[np.bool_]
 
 
-def draw_lots(ids: pa.Array) -> Ids:
+def draw_lots(ids: pa.Array) -> Integers:
     """Give each event a number that depends on its id alone: a task that runs again draws alike."""
     if pa.types.is_integer(ids.type):
         return np.asarray(ids.fill_null(0).cast(pa.int64())) & 0x7FFF_FFFF
@@ -133,7 +133,7 @@ def draw_lots(ids: pa.Array) -> Ids:
     return np.array([crc32(text.encode()) for text in texts], np.int64)
 
 
-def _deal(lists: PrefixLists, lots: Ids, router: Router) -> _Copies:
+def _deal(lists: PrefixLists, lots: Integers, router: Router) -> _Copies:
     """Give each row to the partitions of its prefixes; the first of them is its home."""
     owners = np.repeat(np.arange(len(lots)), np.diff(lists.list_starts))
     partitions = router.partition(lists.prefixes, lots[owners])

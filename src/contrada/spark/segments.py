@@ -11,14 +11,14 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Box, Geometries, Positions
 from contrada.files.snapshot import Snapshot, write_snapshot
 from contrada.matcher.saving import load_subscriptions
 from contrada.matching.columns import GeometryColumn
-from contrada.matching.grid import Box, CellLists, Grid
+from contrada.matching.grid import CellLists, Grid
 from contrada.matching.lookup import LookupTable, PrefixLists, make_prefix_lists
-from contrada.matching.table import Ids
 from contrada.matching.universe import SIDE_MAX
-from contrada.model.geometry import Geometries, as_array
+from contrada.model.geometry import as_array
 from contrada.model.subscription import Subscription
 from contrada.spark.evaluators import Evaluator
 from contrada.spark.staging import Part, fetch, put
@@ -103,7 +103,7 @@ class AssignTask:
                 columns |= {name: _plain(chosen[name]) for name in _COLUMNS}
                 yield pa.RecordBatch.from_pydict(columns)
 
-    def _assign(self, subscriptions: Sequence[Subscription]) -> tuple[Ids, Ids]:
+    def _assign(self, subscriptions: Sequence[Subscription]) -> tuple[Positions, Positions]:
         lists = prefixes_of(subscriptions, self.table, self.evaluator)
         rows: list[int] = []
         partitions: list[int] = []

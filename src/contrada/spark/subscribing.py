@@ -16,11 +16,11 @@ import pyarrow as pa
 import shapely
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Box
 from contrada.errors import BAD_ROWS_SHOWN_MAX, BadRows, InvalidInput, Remedy
 from contrada.limits import FILTERS_MAX
 from contrada.matcher.saving import Settings, save_subscriptions
 from contrada.matching.engines import DEFAULT_ENGINE
-from contrada.matching.grid import Box
 from contrada.matching.subscribing import SubscriptionRows, read_subscriptions
 from contrada.model.geometry import as_array
 from contrada.model.subscription import Id, Subscription

@@ -8,13 +8,13 @@ and a line in `INDEXES`.
 from collections.abc import Callable, Collection
 from typing import Protocol
 
+from contrada.arrays import Positions
 from contrada.matching.crtree import CRTree
 from contrada.matching.indexes.difference import DifferenceIndex
 from contrada.matching.indexes.equality import EqualityIndex
 from contrada.matching.indexes.patterns import PatternIndex
 from contrada.matching.indexes.presence import PresenceIndex
 from contrada.matching.indexes.ranges import RangeIndex
-from contrada.matching.table import Ids
 from contrada.model.event import Event
 from contrada.model.subscription import Constraint
 
@@ -28,7 +28,7 @@ class ConstraintIndex(Protocol):
     def freeze(self) -> None:
         """Make ready for events: no constraint will be taken after this."""
 
-    def satisfied(self, event: Event) -> list[Ids]:
+    def satisfied(self, event: Event) -> list[Positions]:
         """Give the numbers of the constraints that an event satisfies, each once."""
 
 
@@ -41,13 +41,13 @@ class SpatialIndex(Protocol):
     def freeze(self) -> None:
         """Make ready for events: no constraint will be taken after this."""
 
-    def survey(self, event: Event) -> tuple[list[Ids], Ids]:
+    def survey(self, event: Event) -> tuple[list[Positions], Positions]:
         """Give the constraints that an event satisfies for sure, and those to look at."""
 
-    def place(self, event: Event, numbers: Ids) -> tuple[Ids, Ids]:
+    def place(self, event: Event, numbers: Positions) -> tuple[Positions, Positions]:
         """Decide cheaply what can be; give the constraints that hold, and the open ones."""
 
-    def decide(self, event: Event, numbers: Ids) -> Ids:
+    def decide(self, event: Event, numbers: Positions) -> Positions:
         """Evaluate open constraints; give those that the event satisfies."""
 
     def is_satisfied(self, number: int, constraint: Constraint, event: Event) -> bool:

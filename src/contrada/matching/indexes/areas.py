@@ -14,6 +14,7 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import CellKeys, Integers, Positions
 from contrada.kernels.area_matrices import relate_lists
 from contrada.kernels.cell_lists import measure
 from contrada.language import is_satisfied
@@ -22,7 +23,6 @@ from contrada.matching.cells import index_cells
 from contrada.matching.crtree import CRTree, may_hold_apart
 from contrada.matching.grid import Grid
 from contrada.matching.indexes.space import ExactEvaluator, SpaceIndex
-from contrada.matching.table import Ids
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, Expression, Literal, Spatial
 from contrada.model.geometry import as_array, is_area
@@ -37,8 +37,8 @@ class CellShape:
     geometry: BaseGeometry
     dimension: int
     is_region: bool
-    keys: Ids
-    areas: Ids  # of interior and boundary
+    keys: CellKeys
+    areas: Integers  # of interior and boundary
 
 
 class CellReader:
@@ -87,7 +87,7 @@ class AreaIndex:
         self._exact.freeze()
         self._sheets = {name: _Sheet(rows, self._reader.grid) for name, rows in self._rows.items()}
 
-    def survey(self, event: Event) -> tuple[list[Ids], Ids]:
+    def survey(self, event: Event) -> tuple[list[Positions], Positions]:
         """Give the constraints that an event satisfies; only the CR-tree's are yet to look at."""
         satisfied, near = self._exact.survey(event)
         for name, sheet in self._sheets.items():
@@ -96,11 +96,11 @@ class AreaIndex:
                 satisfied = satisfied + sheet.survey(self._reader.read_event(geometry))
         return satisfied, near
 
-    def place(self, event: Event, numbers: Ids) -> tuple[Ids, Ids]:
+    def place(self, event: Event, numbers: Positions) -> tuple[Positions, Positions]:
         """Decide what a grid over the event can; give those that hold, and the open ones."""
         return self._exact.place(event, numbers)
 
-    def decide(self, event: Event, numbers: Ids) -> Ids:
+    def decide(self, event: Event, numbers: Positions) -> Positions:
         """Evaluate open constraints; give those that the event satisfies."""
         return self._exact.decide(event, numbers)
 
@@ -163,13 +163,13 @@ class _Sheet:
         self.index = index_cells(grid, geometries, needs_boundary=needs)
         self._dimensions = dimensions[self.index.items[self.index.item_starts[:-1]]]
 
-    def _set_apart(self, items: Ids) -> None:
+    def _set_apart(self, items: Positions) -> None:
         """Remember the constraints that hold of whatever lies apart, and where each is listed."""
         self._apart = items
         self._apart_rank = np.full(len(self._numbers), -1)
         self._apart_rank[items] = np.arange(len(items))
 
-    def survey(self, event: CellShape) -> list[Ids]:
+    def survey(self, event: CellShape) -> list[Positions]:
         """Match the event's cells; what is not touched is satisfied if it may lie apart."""
         matches = self.index.match(event.keys)
         which, items = self.index.items_of(matches.shapes)
@@ -190,7 +190,7 @@ class _Sheet:
         found = items[holds & (rank < 0) & self._is_alive[items]]
         return [self._numbers[found], *self._survey_apart(event, rank[~holds & (rank >= 0)])]
 
-    def _survey_apart(self, event: CellShape, failed: Ids) -> list[Ids]:
+    def _survey_apart(self, event: CellShape, failed: Positions) -> list[Positions]:
         """Give the constraints that may hold apart, but for some that do not."""
         if not self._apart.size:
             return []
@@ -198,7 +198,7 @@ class _Sheet:
         holds[failed] = False
         return [self._numbers[self._apart[holds]]]
 
-    def _is_known(self, event: CellShape, items: Ids) -> NDArray[np.bool_]:
+    def _is_known(self, event: CellShape, items: Positions) -> NDArray[np.bool_]:
         """Tell which constraints can be asked of the event: Egenhofer's take regions only."""
         return ~self._is_egenhofer[items] | event.is_region
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from contrada.arrays import Positions
 from contrada.matching.indexes.equality import equal_values
 from contrada.matching.indexes.operands import (
     Kind,
@@ -13,7 +14,6 @@ from contrada.matching.indexes.operands import (
     table_key,
     value_keys,
 )
-from contrada.matching.table import Ids
 from contrada.model.event import Event
 from contrada.model.expression import Comparison, Expression
 from contrada.model.subscription import Constraint
@@ -49,7 +49,7 @@ class DifferenceIndex:
                 differences.freeze()
         self._operands = Operands(self._rows)
 
-    def satisfied(self, event: Event) -> list[Ids]:
+    def satisfied(self, event: Event) -> list[Positions]:
         """Give all constraints on the event's values but those that name one of them."""
         return [
             row[kind].find(key)
@@ -77,6 +77,6 @@ class _Differences:
     def freeze(self) -> None:
         self._ids = as_ids(self._numbers)
 
-    def find(self, key: Any) -> Ids:
+    def find(self, key: Any) -> Positions:
         named = self._named.get(key)
         return self._ids if named is None else np.delete(self._ids, named)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from contrada.arrays import Positions
 from contrada.matching.indexes.operands import (
     Key,
     Operands,
@@ -12,7 +13,6 @@ from contrada.matching.indexes.operands import (
     table_key,
     value_keys,
 )
-from contrada.matching.table import Ids
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, Comparison, Expression, In, Literal
 from contrada.model.subscription import Constraint
@@ -39,7 +39,7 @@ class EqualityIndex:
     def __init__(self) -> None:
         """Start empty."""
         self._numbers: dict[Expression, dict[Key, list[int]]] = {}
-        self._operands = Operands[dict[Key, Ids]]({})
+        self._operands = Operands[dict[Key, Positions]]({})
 
     def take(self, number: int, constraint: Constraint) -> bool:
         """Take `=`, `IN` of values of one kind, and truth values."""
@@ -68,7 +68,7 @@ class EqualityIndex:
             }
         )
 
-    def satisfied(self, event: Event) -> list[Ids]:
+    def satisfied(self, event: Event) -> list[Positions]:
         """Look the event's values up."""
         return [
             ids[key]

@@ -11,9 +11,9 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from contrada.arrays import Positions
 from contrada.language import evaluate
 from contrada.language.values import is_number
-from contrada.matching.table import Ids
 from contrada.model.event import Event, Names
 from contrada.model.expression import Attribute, Computed, Expression, attributes
 from contrada.model.instant import Instant, read_instant
@@ -87,6 +87,6 @@ class Operands(Generic[Row]):
                     yield value, row
 
 
-def as_ids(numbers: list[int]) -> Ids:
+def as_ids(numbers: list[int]) -> Positions:
     """Write numbers of constraints as an array."""
     return np.array(numbers, np.int64)

@@ -8,9 +8,9 @@ import re
 
 import numpy as np
 
+from contrada.arrays import Positions
 from contrada.matching.indexes.automaton import Automaton
 from contrada.matching.indexes.operands import Operands, as_ids, is_operand
-from contrada.matching.table import Ids
 from contrada.model.event import Event
 from contrada.model.expression import Expression, Like, Literal
 from contrada.model.subscription import Constraint
@@ -60,7 +60,7 @@ class PatternIndex:
             patterns.freeze()
         self._operands = Operands(self._rows)
 
-    def satisfied(self, event: Event) -> list[Ids]:
+    def satisfied(self, event: Event) -> list[Positions]:
         """Find the patterns that each text fits, and the negated ones that it does not."""
         return [
             ids
@@ -78,7 +78,7 @@ class _Patterns:
         self._negated: list[int] = []
         self._lengths: dict[str, list[int]] = {}
         self._substrings = Automaton({})
-        self._negated_ids: Ids = np.zeros(0, np.int64)
+        self._negated_ids: Positions = np.zeros(0, np.int64)
         self._is_negated: dict[int, bool] = {}
 
     def add(self, shape: str, text: str, number: int, is_negated: bool) -> None:
@@ -93,7 +93,7 @@ class _Patterns:
         self._substrings = Automaton(self._numbers["inside"])
         self._negated_ids = as_ids(self._negated)
 
-    def find(self, text: str) -> list[Ids]:
+    def find(self, text: str) -> list[Positions]:
         fitting = set(self._numbers["exact"].get(text, ()))
         for length in self._lengths["prefix"]:
             fitting.update(self._numbers["prefix"].get(text[:length], ()))

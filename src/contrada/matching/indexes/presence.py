@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from contrada.arrays import Positions
 from contrada.matching.indexes.operands import as_ids
-from contrada.matching.table import Ids
 from contrada.model.event import Event, Names
 from contrada.model.expression import Attribute, IsNull
 from contrada.model.subscription import Constraint
@@ -16,7 +16,7 @@ class PresenceIndex:
         """Start empty."""
         self._names = Names(())
         self._wanted: dict[str, list[int]] = {}
-        self._wanted_ids: dict[str, Ids] = {}
+        self._wanted_ids: dict[str, Positions] = {}
         self._unwanted: list[int] = []
         self._unwanted_ids = as_ids([])
         self._unwanted_at: dict[str, list[int]] = {}  # where the constraints are in the array
@@ -39,7 +39,7 @@ class PresenceIndex:
         self._wanted_ids = {name: as_ids(numbers) for name, numbers in self._wanted.items()}
         self._unwanted_ids = as_ids(self._unwanted)
 
-    def satisfied(self, event: Event) -> list[Ids]:
+    def satisfied(self, event: Event) -> list[Positions]:
         """Look up the attributes that the event has; all others are null."""
         there = [name for name in event.find_names(self._names) if event.value(name) is not None]
         found = [self._wanted_ids[name] for name in there if name in self._wanted_ids]

@@ -3,6 +3,7 @@
 from bisect import bisect_left, bisect_right
 from typing import Any
 
+from contrada.arrays import Positions
 from contrada.matching.indexes.operands import (
     Kind,
     Operands,
@@ -12,13 +13,12 @@ from contrada.matching.indexes.operands import (
     literal_keys,
     value_keys,
 )
-from contrada.matching.table import Ids
 from contrada.model.event import Event
 from contrada.model.expression import Comparison, Expression, Literal
 from contrada.model.subscription import Constraint
 
 _Key = tuple[Kind, str]
-_Bounds = tuple[list[Any], Ids]  # in order, and the constraint of each
+_Bounds = tuple[list[Any], Positions]  # in order, and the constraint of each
 _OPERATORS = ("<", "<=", ">", ">=")
 
 
@@ -53,7 +53,7 @@ class RangeIndex:
             }
         )
 
-    def satisfied(self, event: Event) -> list[Ids]:
+    def satisfied(self, event: Event) -> list[Positions]:
         """Give the bounds on the right side of each value."""
         found = []
         for value, rows in self._operands.read(event):
@@ -70,7 +70,7 @@ def _in_order(bounds: list[tuple[Any, int]]) -> _Bounds:
     return [bound for bound, _ in ordered], as_ids([number for _, number in ordered])
 
 
-def _on_right_side(row: _Bounds, operator: str, value: Any) -> Ids:
+def _on_right_side(row: _Bounds, operator: str, value: Any) -> Positions:
     bounds, ids = row
     match operator:
         case ">":

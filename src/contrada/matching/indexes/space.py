@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from shapely import Point, box
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Geometries, Integers, Mask, Positions
 from contrada.kernels.rastering import AT_BOUNDARY, IN, place_boxes
 from contrada.language import is_satisfied
 from contrada.language.distance import is_within, reach
-from contrada.matching.columns import GeometryColumn, Mask
+from contrada.matching.columns import GeometryColumn
 from contrada.matching.crtree import CRTree, box_needs, may_hold_apart
 from contrada.matching.space import locate, make_shapes, pairs_related
-from contrada.matching.table import Ids
 from contrada.model.calculus import base_relations
 from contrada.model.crossings import are_entangled
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
-from contrada.model.geometry import Fault, Geometries, as_array, is_area
+from contrada.model.geometry import Fault, as_array, is_area
 from contrada.model.relation import Family, Relation, SpatialRelation, egenhofer
 from contrada.model.subscription import Constraint
 from contrada.threads import once
@@ -66,11 +66,11 @@ class Evaluator(Protocol):
         """Find the geometries of events that it cannot evaluate, by position."""
 
     def related(
-        self, relation: SpatialRelation, event: BaseGeometry, shapes: "ShapeSet", items: Ids
+        self, relation: SpatialRelation, event: BaseGeometry, shapes: "ShapeSet", items: Positions
     ) -> tuple[Mask, Mask]:
         """Whether the event satisfies the relation to each item, and whether that is known."""
 
-    def bases(self, event: BaseGeometry, shapes: "ShapeSet", items: Ids) -> Ids:
+    def bases(self, event: BaseGeometry, shapes: "ShapeSet", items: Positions) -> Integers:
         """Find the Egenhofer relation of a region to items that are regions, by `BASES`."""
 
 
@@ -83,7 +83,7 @@ class ShapeSet:
         self.shapes = make_shapes(self.geometries)
 
     @once
-    def rings(self) -> tuple[NDArray[np.float64], Ids]:
+    def rings(self) -> tuple[NDArray[np.float64], Positions]:
         """Give the outer ring of each, or of its first part, one after another, and the starts."""
         outlines = shapely.get_exterior_ring(shapely.get_geometry(self.geometries, 0))
         coordinates, owners = shapely.get_coordinates(outlines, return_index=True)
@@ -104,7 +104,7 @@ class ExactEvaluator:
         return {}
 
     def related(
-        self, relation: SpatialRelation, event: BaseGeometry, shapes: ShapeSet, items: Ids
+        self, relation: SpatialRelation, event: BaseGeometry, shapes: ShapeSet, items: Positions
     ) -> tuple[Mask, Mask]:
         """Decide all items at once; the event comes prepared."""
         is_area = shapes.shapes.is_area[items]
@@ -116,7 +116,7 @@ class ExactEvaluator:
         rows = np.zeros(len(items), np.int64)
         return pairs_related(relation, column, rows, shapes.shapes, items)
 
-    def bases(self, event: BaseGeometry, shapes: ShapeSet, items: Ids) -> Ids:
+    def bases(self, event: BaseGeometry, shapes: ShapeSet, items: Positions) -> Integers:
         """Compute matrices only where the regions meet at all, which is far cheaper to see."""
         regions = shapes.shapes.geometries[items]
         found = np.full(len(items), BASES.index(Relation.DISJOINT), np.int64)
@@ -161,9 +161,9 @@ class SpaceIndex:
             name: _Forest(rows, self._evaluator, self._split) for name, rows in self._rows.items()
         }
 
-    def survey(self, event: Event) -> tuple[list[Ids], Ids]:
+    def survey(self, event: Event) -> tuple[list[Positions], Positions]:
         """Give the constraints that hold because all lies apart, and those to look at."""
-        satisfied: list[Ids] = []
+        satisfied: list[Positions] = []
         near = [np.zeros(0, np.int64)]
         for name, forest in self._forests.items():
             geometry = event.geometry(name)
@@ -173,7 +173,7 @@ class SpaceIndex:
                 near += open_
         return satisfied, np.concatenate(near)
 
-    def place(self, event: Event, numbers: Ids) -> tuple[Ids, Ids]:
+    def place(self, event: Event, numbers: Positions) -> tuple[Positions, Positions]:
         """Decide constraints by a grid over the event; give those that hold, and the open ones."""
         satisfied, undecided = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for name, forest in self._forests.items():
@@ -184,7 +184,7 @@ class SpaceIndex:
                 undecided.append(open_)
         return np.concatenate(satisfied), np.concatenate(undecided)
 
-    def decide(self, event: Event, numbers: Ids) -> Ids:
+    def decide(self, event: Event, numbers: Positions) -> Positions:
         """Evaluate open constraints; give those that the event satisfies."""
         satisfied = [np.zeros(0, np.int64)]
         for name, forest in self._forests.items():
@@ -260,12 +260,12 @@ class _Forest:
                 boxes[item] = reach(_geometry(test), _radius_m(test)).bounds
         return np.ascontiguousarray(boxes)
 
-    def items(self, numbers: Ids) -> Ids:
+    def items(self, numbers: Positions) -> Positions:
         """Find the items of the constraints that are in this tree."""
         at = np.minimum(np.searchsorted(self._numbers, numbers), len(self._numbers) - 1)
         return np.asarray(at[self._numbers[at] == numbers])
 
-    def survey(self, geometry: BaseGeometry) -> tuple[list[Ids], list[Ids]]:
+    def survey(self, geometry: BaseGeometry) -> tuple[list[Positions], list[Positions]]:
         """Search the tree: accept what holds of geometries apart; patterns must be looked at."""
         found = self.tree.search(np.array(geometry.bounds))
         near = self._numbers[found.near]
@@ -278,7 +278,7 @@ class _Forest:
         numbers = self._numbers[found.far]
         return [numbers[(is_known & ~is_pattern)[codes]]], [near, numbers[is_pattern[codes]]]
 
-    def place(self, geometry: BaseGeometry, items: Ids) -> tuple[Ids, Ids]:
+    def place(self, geometry: BaseGeometry, items: Positions) -> tuple[Positions, Positions]:
         """Decide areas clear of the boundary of an event that is an area."""
         if len(items) < _RASTER_MIN or shapely.get_type_id(geometry) not in _AREA_TYPES:
             return items[:0], self._numbers[items]
@@ -288,7 +288,7 @@ class _Forest:
         holds = np.where(places == IN, self._holds_around[codes], self._holds_apart[codes])
         return self._numbers[items[holds & ~is_open]], self._numbers[items[is_open]]
 
-    def _place(self, geometry: BaseGeometry, items: Ids) -> NDArray[np.uint8]:
+    def _place(self, geometry: BaseGeometry, items: Positions) -> NDArray[np.uint8]:
         """Place areas on a grid over the event; all else counts as at its boundary."""
         places = np.full(len(items), AT_BOUNDARY, np.uint8)
         at = np.flatnonzero(self._shapes.shapes.is_area[items])
@@ -307,7 +307,7 @@ class _Forest:
         )
         return places
 
-    def decide(self, geometry: BaseGeometry, items: Ids) -> list[Ids]:
+    def decide(self, geometry: BaseGeometry, items: Positions) -> list[Positions]:
         """Evaluate items, each kind together; give the constraints that hold."""
         codes = self._codes[items]
         is_regional = self._is_regional[codes]
@@ -325,14 +325,14 @@ class _Forest:
                 satisfied.append(self._numbers[chosen[known & (holds != is_negated)]])
         return satisfied
 
-    def _decide_regions(self, geometry: BaseGeometry, items: Ids) -> Ids:
+    def _decide_regions(self, geometry: BaseGeometry, items: Positions) -> Positions:
         """Decide the Egenhofer relations, whichever they are, by the one that there is."""
         if not is_area(geometry):
             return items[:0]
         bases = self._evaluator.bases(geometry, self._shapes, items)
         return np.asarray(self._numbers[items[self._holds_of_base[self._codes[items], bases]]])
 
-    def _decide_distance(self, geometry: BaseGeometry, items: Ids) -> Ids:
+    def _decide_distance(self, geometry: BaseGeometry, items: Positions) -> Positions:
         holds = [
             is_within(geometry, self._shapes.geometries[item], _radius_m(self._tests[item])) is True
             for item in items.tolist()

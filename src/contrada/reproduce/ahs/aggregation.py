@@ -7,9 +7,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from contrada.arrays import Geometries
 from contrada.matching.cells import index_cells
 from contrada.matching.grid import Grid
-from contrada.model.geometry import Geometries, as_array
+from contrada.model.geometry import as_array
 from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.ahs.paper import LEVEL
 from contrada.reproduce.ahs.plan import Run

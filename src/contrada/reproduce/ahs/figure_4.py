@@ -11,12 +11,12 @@ import shapely
 from numpy.typing import NDArray
 from shapely import Point, Polygon
 
+from contrada.arrays import Geometries, Positions
 from contrada.kernels.cell_lists import measure
 from contrada.matching.area_matrix import MatrixPairs, determine
 from contrada.matching.cells import CellIndex, index_cells
 from contrada.matching.grid import Grid
-from contrada.matching.table import Ids
-from contrada.model.geometry import Geometries, as_array
+from contrada.model.geometry import as_array
 from contrada.model.relation import RELATIONS
 from contrada.pictures.plots import Line, Panel, Series
 from contrada.reproduce.ahs.paper import GROWTH_OF_POSTGIS, LEVEL
@@ -76,7 +76,9 @@ def _time_postgis(run: Run, postgis: str | None, city: Polygon, point: Point) ->
     return times
 
 
-def _make_queries(grid: Grid, cities: Geometries, point: Point) -> tuple[Callable[[], Ids], ...]:
+def _make_queries(
+    grid: Grid, cities: Geometries, point: Point
+) -> tuple[Callable[[], Positions], ...]:
     """Make the queries, each of which gives the subscriptions it finds; indexes are built here."""
     once, plain = index_cells(grid, cities), index_cells(grid, cities, deduplicate=False)
     tree, copies, prepared = shapely.STRtree(cities), _copy(cities), _copy(cities)
@@ -95,7 +97,7 @@ def _copy(geometries: Geometries) -> Geometries:
     return copied
 
 
-def find_within(grid: Grid, index: CellIndex, point: Point) -> Ids:
+def find_within(grid: Grid, index: CellIndex, point: Point) -> Positions:
     """Find the polygons that a point is within, by the standalone AHS model."""
     keys = grid.list_cells(point)
     matches = index.match(keys)
@@ -110,12 +112,12 @@ def find_within(grid: Grid, index: CellIndex, point: Point) -> Ids:
     return items[determine(RELATIONS["within"], pairs)[which]]
 
 
-def _refine(tree: shapely.STRtree, polygons: Geometries, point: Point) -> Ids:
+def _refine(tree: shapely.STRtree, polygons: Geometries, point: Point) -> Positions:
     candidates: NDArray[np.int64] = tree.query(point)
     return candidates[shapely.contains(polygons[candidates], point)]
 
 
-def _time(query: Callable[[], Ids], count: int, repeats: int) -> float:
+def _time(query: Callable[[], Positions], count: int, repeats: int) -> float:
     assert len(query()) == count
     return median_us(query, repeats)
 

@@ -11,9 +11,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.random import Generator
 
+from contrada.arrays import Geometries
 from contrada.matching.grid import LONGITUDE_LATITUDE, Grid
 from contrada.matching.lookup import Weights, loads, make_lookup_table, split, weigh
-from contrada.model.geometry import Geometries, as_array
+from contrada.model.geometry import as_array
 from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.ahs.plan import Run
 from contrada.reproduce.ahs.shapes import make_city

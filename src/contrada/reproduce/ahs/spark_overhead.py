@@ -12,8 +12,8 @@ import pyarrow as pa
 import shapely
 from numpy.random import Generator
 
+from contrada.arrays import Geometries
 from contrada.matcher import Matcher
-from contrada.model.geometry import Geometries
 from contrada.reproduce.ahs.load import make_skewed
 from contrada.reproduce.ahs.paper import OVERHEAD
 from contrada.reproduce.ahs.plan import Run

@@ -13,12 +13,12 @@ import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Integers
 from contrada.kernels.cell_lists import measure
 from contrada.matching.area_matrix import MatrixPairs, determine
 from contrada.matching.cells import index_cells
 from contrada.matching.grid import Grid, Prefix
 from contrada.matching.lookup import LookupTable, Weights, make_lookup_table, weigh
-from contrada.matching.table import Ids
 from contrada.model.geometry import as_array
 from contrada.model.relation import SpatialRelation
 from contrada.reproduce.ahs.paper import WORKER_COUNT
@@ -47,8 +47,8 @@ class Answer:
     """Whether the relation holds, from which matrix and areas of the event, and what it took."""
 
     holds: bool
-    matrix: Ids
-    event_areas: Ids
+    matrix: Integers
+    event_areas: Integers
     stages: Stages
 
 
@@ -93,14 +93,14 @@ class Cluster:
             selected.setdefault(self._table.replicas[prefix][0], []).append(prefix)
         return selected
 
-    def _work(self, event: BaseGeometry, prefix: int, index: Watch, match: Watch) -> Ids:
+    def _work(self, event: BaseGeometry, prefix: int, index: Watch, match: Watch) -> Integers:
         """Give a partial matrix, and the areas of the event's interior and boundary there."""
         keys = index.run(lambda: self._grid.list_cells(event, self._prefixes[prefix]))
         areas = index.run(lambda: measure(keys, np.array([0, len(keys)]), self._grid.level)[0])
         matrices = match.run(lambda: self._indexes[prefix].match(keys)).matrices
         return np.concatenate([matrices.sum(axis=0), areas])
 
-    def _pair(self, event: BaseGeometry, summed: Ids) -> MatrixPairs:
+    def _pair(self, event: BaseGeometry, summed: Integers) -> MatrixPairs:
         dimension = int(shapely.get_dimensions(event))
         return MatrixPairs(dimension, summed[4:], self._dimension, self._areas, summed[None, :4])
 

@@ -11,10 +11,10 @@ from functools import partial
 import numpy as np
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Integers
 from contrada.kernels.cell_lists import measure
 from contrada.matching.cells import index_cells
 from contrada.matching.grid import Grid, Prefix
-from contrada.matching.table import Ids
 from contrada.model.geometry import as_array
 from contrada.reproduce.ahs.paper import (
     LEVEL,
@@ -40,7 +40,7 @@ class Split:
     cell_count_max: int
     index_us: float
     match_us: float
-    matrix: Ids
+    matrix: Integers
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from typing import Any
 from numpy.random import Generator
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Integers, Positions
 from contrada.matching.discrete import DiscreteEvaluator
 from contrada.matching.forwarding import ForwardingIndex
 from contrada.matching.indexes.space import Evaluator, ShapeSet, SpaceIndex
 from contrada.matching.simplify import simplify
-from contrada.matching.table import Ids
 from contrada.model.event import Event
 from contrada.model.expression import And, Attribute, Expression, Literal, Or, Spatial
 from contrada.model.relation import RELATIONS
@@ -55,7 +55,7 @@ class CountingEvaluator(DiscreteEvaluator):
         super().__init__(density, UNIVERSE)
         self.relation_count = 0
 
-    def bases(self, event: BaseGeometry, shapes: ShapeSet, items: Ids) -> Ids:
+    def bases(self, event: BaseGeometry, shapes: ShapeSet, items: Positions) -> Integers:
         """Find the relation of a region to each item."""
         self.relation_count += len(items)
         return super().bases(event, shapes, items)

@@ -8,8 +8,8 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
+from contrada.arrays import Integers, Positions
 from contrada.kernels.discretising import CONTAINS, DISJOINT, INSIDE, OVERLAPS, find_relations
-from contrada.matching.table import Ids
 from contrada.reproduce.crtree.measuring import Events, mean_ms
 from contrada.reproduce.workloads import Regions
 from contrada.threads import once
@@ -37,7 +37,7 @@ class RingSet:
         self._everything = np.arange(len(regions))
         self._find_some(regions[0], 0, self._everything[:1])  # compiles
 
-    def find(self, event: Any, density: float) -> Ids:
+    def find(self, event: Any, density: float) -> Positions:
         """Find the relation of an event to every region."""
         return self._find_some(event, density, self._everything)
 
@@ -45,7 +45,7 @@ class RingSet:
         """Give the time that the relations of one event take."""
         return mean_ms(lambda event: self.find(event, density), events)
 
-    def find_by_density(self, event: Any, densities: Sequence[float]) -> Iterator[Ids]:
+    def find_by_density(self, event: Any, densities: Sequence[float]) -> Iterator[Positions]:
         """Find the same for several densities, without a walk along boundaries that lie apart.
 
         Where they are farther from each other than any halo, all points of one are on one side of
@@ -63,7 +63,9 @@ class RingSet:
             found[near] = self._find_close(event, density, near, halos[near])
             yield found
 
-    def _find_close(self, event: Any, density: float, items: Ids, halos: Coordinates) -> Ids:
+    def _find_close(
+        self, event: Any, density: float, items: Positions, halos: Coordinates
+    ) -> Positions:
         """Find the relations to regions whose boundaries come close to the event's.
 
         Where some points of the event's boundary lie on either side of a longer one, clear of its
@@ -86,7 +88,7 @@ class RingSet:
         """Count the regions whose boxes meet the event's."""
         return int((self._gaps(event) <= 0).sum())
 
-    def _find_some(self, event: Any, density: float, items: Ids) -> Ids:
+    def _find_some(self, event: Any, density: float, items: Positions) -> Positions:
         per_unit = density / _HALF_LENGTH
         return find_relations(_ring(event), self._xy, self._starts, items, per_unit, True)
 
@@ -96,7 +98,7 @@ class RingSet:
         beyond, before = self._boxes[:, :2] - [east, north], [west, south] - self._boxes[:, 2:]
         return np.asarray(np.maximum(beyond, before).max(axis=1))
 
-    def _relations_apart(self, event: Any, items: Ids) -> Ids:
+    def _relations_apart(self, event: Any, items: Positions) -> Integers:
         """Tell the relations of the regions if no boundary meets the event's."""
         found = np.full(len(self._regions), DISJOINT)
         x, y = self._xy[self._starts[items]].T

@@ -1,0 +1,13 @@
+"""NumPy arrays and boxes by what they hold."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Positions = NDArray[np.int64]  # places in a list: of rows, filters, constraints, subscriptions
+Integers = NDArray[np.int64]  # counts, codes, areas and other numbers that are not places
+CellKeys = NDArray[np.int64]  # cells of a grid
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Geometries = NDArray[np.object_]
+
+Box = tuple[float, float, float, float]  # west, south, east, north
