@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import shapely
 
+from contrada.errors import InvalidInput
 from contrada.language import make_predicate, read, truth
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
@@ -246,3 +247,9 @@ def test_a_box_whose_west_is_greater_crosses_the_180_meridian(x: float, expected
 def test_a_box_may_be_an_area_for_egenhofer() -> None:
     assert truth_of("ehInside(g, BBOX(0, 0, 9, 9))", g=shapely.box(1, 1, 2, 2)) is True
     assert truth_of("ehCoveredBy(g, BBOX(170, 0, -170, 9))", g=shapely.box(175, 1, 180, 2)) is True
+
+
+@pytest.mark.parametrize("text", ["FALSE + TRUE", "a = 1 OR FALSE + b > 2", "NOT (FALSE + a = 1)"])
+def test_false_is_not_the_number_zero(text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"\+ takes a number here, not a boolean"):
+        read(text)

@@ -194,8 +194,11 @@ def _is_group(node: Any, letter: str) -> bool:
 
 def _without_zero(node: Any) -> Any:
     """Give x for `0 + x`, where the 0 stands for no number of the text."""
-    is_ours = isinstance(node, dict) and node.get("op") == "+" and node["args"][0] == 0
-    return node["args"][1] if is_ours else node
+    if not isinstance(node, dict) or node.get("op") != "+":
+        return node
+    first, second = node["args"]
+    is_zero = first == 0 and not isinstance(first, bool)  # FALSE equals 0 in Python
+    return second if is_zero else node
 
 
 def _unmask_name(stand_in: str, atoms: tuple[Atom, ...]) -> Atom | str:
