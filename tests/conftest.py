@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from contrada.cli import progress
+
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
@@ -53,3 +55,9 @@ def _reason(report: Any) -> str:
     place = report.longrepr
     text = str(place[2] if isinstance(place, tuple) else place).removeprefix("Skipped: ")
     return "there are no cases for it" if text.startswith("got empty parameter set") else text
+
+
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, commands do not say what they are doing meanwhile."""
+    monkeypatch.setattr(progress, "_MOMENT_S", 600.0)

@@ -8,16 +8,13 @@ import pandas as pd
 import pytest
 import shapely
 
-from contrada.cli import progress
-
 ZONES, POSITIONS = 12, 200
 FIRST_ID = 2**60  # no float keeps the ids that follow
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However slow the machine is, commands do not say what they are doing meanwhile."""
-    monkeypatch.setattr(progress, "_MOMENT_S", 600.0)
+def _patient(patience: None) -> None:
+    """Commands are patient in all tests of this room."""
 
 
 def make_zones() -> geopandas.GeoDataFrame:

@@ -73,6 +73,7 @@ def test_json_ends_stdout_with_one_object_of_the_right_figures(
         "subscriptions_left_out": 0,
         "events_mended": 0,
         "events_left_out": 0,
+        "events_without_geometry": 0,
         "output": str(out),
         "map": str(page),
     }
@@ -211,6 +212,7 @@ def test_repair_mends_what_can_be_mended_and_leaves_out_the_rest(
     figures = json.loads(lines[-1])
     assert figures["events"] == len(DIRTY)
     assert (figures["events_mended"], figures["events_left_out"]) == (1, 4)
+    assert figures["events_without_geometry"] == 2
 
 
 def test_repair_mends_subscriptions_and_leaves_out_those_without_an_area(
@@ -225,7 +227,7 @@ def test_repair_mends_subscriptions_and_leaves_out_those_without_an_area(
     lines = capsys.readouterr().out.splitlines()
     assert lines[1:-1] == ["0,5", "1,1"]
     figures = json.loads(lines[-1])
-    assert figures["subscriptions"] == 2
+    assert figures["subscriptions"] == 5
     assert (figures["subscriptions_mended"], figures["subscriptions_left_out"]) == (1, 3)
 
 

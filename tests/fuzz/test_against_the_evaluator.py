@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     Compare = Callable[[int, Tally], None]
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*which is never true")  # of other types
+
 GEOS_SHARE_MAX = 0.01  # of pairs that GEOS itself misjudges: some lattice shapes in a thousand
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*which is never true")  # of other types
+
 
 def run(seeds: Iterable[int], folder: Path, steps: int, request: pytest.FixtureRequest) -> None:
     """Tell one story after the other until the engines differ."""

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 Node = Any  # of CQL2 JSON
 Row = dict[str, Any]
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*which is never true")  # of other types
+
 ENGINES = ("scan", "strtree", "crtree")
 OGC = ("intersects", "disjoint", "touches", "crosses", "within", "contains", "overlaps", "equals")
 SPATIAL = (*(f"s_{name}" for name in OGC), "covers", "coveredBy")

@@ -34,6 +34,8 @@ from strategies import geometries
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*which is never true")  # of other types
+
 SQUARE = shapely.box(0, 0, 4, 4)
 RING = json.loads(shapely.to_geojson(SQUARE))
 

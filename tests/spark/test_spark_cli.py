@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.xdist_group("spark"),
-    pytest.mark.usefixtures("spark"),
+    pytest.mark.usefixtures("spark", "patience"),
 ]
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -225,6 +225,8 @@ def test_spark_quarantines_the_same_rows_and_mends_the_same(
         left_out = [figures["events_left_out"] for _, figures in said]
         assert left_out == ([2, 2] if options else [3, 3])
     assert said[0][1]["events_mended"] == said[1][1]["events_mended"] == 1
+    assert [figures["events_without_geometry"] for _, figures in said] == [1, 1]
+    assert [figures["events"] for _, figures in said] == [5, 5]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

@@ -11,6 +11,7 @@ from contrada.cli.drawing import MapSketch
 from contrada.cli.drawn_events import EventReader
 from contrada.cli.keeping import Keeping, check_keep, read_wanted
 from contrada.cli.match_options import add_match_parser
+from contrada.cli.notes import note_outcome, note_unknown, note_unstated, refuse_mismatches
 from contrada.cli.outputs import (
     STDOUT,
     BadRow,
@@ -24,17 +25,15 @@ from contrada.cli.outputs import (
 )
 from contrada.cli.pair_counts import PairCounts
 from contrada.cli.progress import bar, require_tqdm, saying
-from contrada.cli.report import Report
-from contrada.cli.terminal import one_line, say, show
+from contrada.cli.report import RARE, Report
+from contrada.cli.terminal import show
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows, read_rows
-from contrada.files.crs import is_longitude_latitude
-from contrada.files.reading import find_path, name_layer
+from contrada.files.reading import name_layer
 from contrada.matcher import Matcher
 from contrada.matcher.inside import freeze, plan_run
 from contrada.matcher.run import MatchedBatch, choose_id_column
-from contrada.model.event import GEOMETRY, paths_of
-from contrada.showing import listed
+from contrada.model.event import paths_of
 
 
 def add_parser(commands: Any) -> None:
@@ -128,6 +127,7 @@ def match_here(options: argparse.Namespace) -> Report:
         fill(report, matcher, options)
         if sketch is not None:
             draw(sketch, matcher, rows, report, options)
+    note_outcome(report, matcher, rows)
     return report
 
 
@@ -171,45 +171,19 @@ def load(options: argparse.Namespace, subscriptions: SubscriptionFile) -> tuple[
             quarantine=options.quarantine_subscriptions is not None,
             on_bad=hear_bad(subscriptions.bad),
         )
-    _note_unstated(matcher, subscriptions.rows, rows)
-    _note_unknown(matcher, rows, options.strict)
+    note_unstated(matcher, subscriptions.rows, rows)
+    note_unknown(matcher, rows, options.strict)
+    if options.strict:
+        refuse_mismatches(matcher, rows)
     return matcher, rows
-
-
-def _note_unstated(matcher: Matcher, subscriptions: Rows, events: Rows) -> None:
-    """Say which file is taken to be in the projected system that the other one states."""
-    if not freeze(matcher).geometry_attributes or not events.geometry_columns:
-        return  # no coordinates of one meet those of the other
-    for silent, other in ((subscriptions, events), (events, subscriptions)):
-        is_warned_of = find_path(silent.name).suffix.lower() == ".shp"  # by its reader
-        is_silent = silent.crs is None and not is_warned_of
-        if is_silent and other.crs is not None and not is_longitude_latitude(other.crs):
-            what = f"{silent.name} states no coordinate system; it is taken to be in that of"
-            say(f"note: {one_line(f'{what} {other.name}, {other.crs:.60}')}")
-
-
-def _note_unknown(matcher: Matcher, rows: Rows, strict: bool) -> None:
-    """Say which attributes no event can have, or refuse them: likely a name that is misspelt."""
-    known = {*rows.schema.names, *([GEOMETRY] if rows.geometry_columns else [])}
-    names = sorted(freeze(matcher).attributes)
-    unknown = [repr(name) for name in names if known.isdisjoint(paths_of(name))]
-    if unknown:
-        what = "the column" if len(unknown) == 1 else "the columns"
-        message = (
-            f"subscriptions refer to {what} {', '.join(unknown)}, which no event has; "
-            f"{rows.name} has {listed(rows.schema.names)}"
-        )
-        if strict:
-            raise InvalidInput(message)
-        say(f"note: {one_line(message)}")
 
 
 def fill(report: Report, matcher: Matcher, options: argparse.Namespace) -> None:
     """Take the figures that the matcher kept, and name the files."""
     stats = matcher.stats()
-    report.subscriptions = stats["subscriptions"]
+    report.subscriptions = stats["subscriptions"] + stats["subscriptions_left_out"]
     for name, count in report.figures().items():
-        if name.endswith(("mended", "left_out")) and count is not None:
+        if name.endswith(RARE) and count is not None:
             setattr(report, name, count + stats[name])
     for name in ("output", "quarantine", "quarantine_subscriptions", "map"):
         path = getattr(options, name)

@@ -102,7 +102,8 @@ def _add_input_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict",
         action="store_true",
-        help="refuse constraints on columns that no event has (default: say so and go on)",
+        help="refuse constraints on columns that no event has, or that hold values of another type "
+        "than they are compared with (default: say so and go on)",
     )
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from contrada.cli.drawing import MapSketch
 from contrada.cli.keeping import Keeping, read_wanted
 from contrada.cli.match import draw, fill, load, open_subscriptions
+from contrada.cli.notes import note_outcome
 from contrada.cli.outputs import (
     BadRow,
     open_answer,
@@ -96,12 +97,14 @@ def match_on_spark(options: argparse.Namespace) -> Report:
                 events=counts.events + len(source.bad),
                 events_left_out=counts.set_aside + len(source.bad),
                 events_mended=counts.mended,
+                events_without_geometry=counts.without_geometry,
             )
             with ExitStack() as stack:
                 subscriptions.write_bad(stack, options.quarantine_subscriptions)
                 _collect(
                     options, matcher, source, events, Path(folder) / _MATCHES, run, keeping, report
                 )
+    note_outcome(report, matcher, events)
     return report
 
 

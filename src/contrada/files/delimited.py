@@ -8,6 +8,7 @@ all numbers into text. Whether it makes its row a bad one depends on who reads t
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,7 @@ class Plan:
     """Where the columns of a sheet go: its types, and the column or columns of the geometry.
 
     `mixed` are the columns of numbers that hold other texts too; `misfits` says of them, but for
-    coordinates, how many.
+    coordinates, how many. `blank` are those of which no cell is filled.
     """
 
     types: dict[str, pa.DataType]
@@ -48,6 +49,7 @@ class Plan:
     position: tuple[str, str] | None
     mixed: frozenset[str]
     misfits: Mapping[str, str]
+    blank: frozenset[str]
 
     def schema(self) -> pa.Schema:
         """Give the columns of the sheet, with `geometry` among them or at the end."""
@@ -125,6 +127,8 @@ def _make_rows(sheet: Sheet, plan: Plan, batch_rows: int, columns: Sequence[str]
         _open_lines=sheet.first_lines,
         _judge=deliver,
         misfits=plan.misfits,
+        blank=plan.blank,
+        _explain_text=lambda column: _explain_text(sheet, column),
     )
 
 
@@ -171,24 +175,25 @@ def _make_plan(sheet: Sheet, columns: Mapping[str, ColumnTypes]) -> Plan:
         for column, seen in columns.items()
         if seen.misfits is not None
     }
+    blank = frozenset(column for column, seen in columns.items() if seen.is_blank)
     wkt = _find_column(sheet.header, WKT_NAMES)
     if wkt is not None:
         types[wkt] = pa.string()
         misfits.pop(wkt, None)
-        return Plan(types, wkt, None, frozenset(misfits), misfits)
-    plan = Plan(types, None, None, frozenset(misfits), misfits)
+        return Plan(types, wkt, None, frozenset(misfits), misfits, blank)
+    plan = Plan(types, None, None, frozenset(misfits), misfits, blank)
     x = _find_column(sheet.header, X_NAMES)
     y = _find_column(sheet.header, Y_NAMES)
     if x is None or y is None:
         return plan
     impure = {c for c in (x, y) if c in misfits or not _is_number(types[c])}
     if (x.lower(), y.lower()) == ("x", "y") and not all(
-        _is_mostly_numbers(sheet, c) for c in impure
+        _count_cells(sheet, c).is_mostly_numbers for c in impure
     ):
         return plan  # any sheet may have an x and a y of its own
     others = {column: what for column, what in misfits.items() if column not in impure}
     floats = dict.fromkeys(impure, pa.float64())
-    return Plan({**types, **floats}, None, (x, y), plan.mixed | impure, others)
+    return Plan({**types, **floats}, None, (x, y), plan.mixed | impure, others, blank)
 
 
 def _describe_share(share: NumberShare) -> str:
@@ -209,15 +214,44 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def _is_mostly_numbers(sheet: Sheet, column: str) -> bool:
-    """Tell whether at least half of the cells that are not empty are numbers."""
-    balance = 0
-    for batch in sheet.read_cells():
+@dataclass(slots=True)
+class _CellCount:
+    """How many cells of a column are filled, how many of these are no numbers, and the first."""
+
+    filled: int = 0
+    others: int = 0
+    first_row: int = 0
+    first_other: str = ""
+
+    @property
+    def is_mostly_numbers(self) -> bool:
+        """Tell whether at least half of the cells that are not empty are numbers."""
+        return 2 * self.others <= self.filled
+
+
+def _count_cells(sheet: Sheet, column: str) -> _CellCount:
+    count, first_row = _CellCount(), 0
+    for batch, _ in sheet.read_rows():
         cells = batch.column(column)
-        present = len(cells) - cells.null_count
-        numbers = len(cells) - to_coordinates(cells).null_count
-        balance += 2 * numbers - present
-    return balance >= 0
+        others = np.flatnonzero(_are_others(cells, to_coordinates(cells)))
+        if len(others) and not count.others:
+            count.first_row = first_row + int(others[0])
+            count.first_other = cells[int(others[0])].as_py()
+        count.filled += len(cells) - cells.null_count
+        count.others += len(others)
+        first_row += batch.num_rows
+    return count
+
+
+def _explain_text(sheet: Sheet, column: str) -> str | None:
+    if column not in sheet.header:  # WKT goes by another name
+        return None
+    count = _count_cells(sheet, column)
+    if not count.others or not count.is_mostly_numbers:
+        return None
+    line = next(islice(sheet.first_lines(), count.first_row, None))
+    numbers = f"{count.filled - count.others:,} of {count.filled:,} cells are numbers"
+    return f"{numbers}, and line {line} has {brief(count.first_other)}"
 
 
 def _to_points(cells: pa.RecordBatch, x_column: str, y_column: str) -> pa.Array:

@@ -26,7 +26,7 @@ class Rows:
     Columns in `geometry_columns` hold WKB (binary) or, where the source had text, WKT (string);
     the primary one comes first. `crs` is None where the source states none, `count` where it is
     not known without reading everything. `misfits` says of columns of a text file what is wrong
-    with some of their cells, which are null.
+    with some of their cells, which are null; `blank` are those without any cell that is filled.
     """
 
     name: str
@@ -44,6 +44,10 @@ class Rows:
         default=None, repr=False, compare=False
     )
     misfits: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    blank: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    _explain_text: Callable[[str], str | None] = field(
+        default=lambda _: None, repr=False, compare=False
+    )
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Give the rows from the start; what can be read only once refuses a second call.
@@ -67,6 +71,13 @@ class Rows:
         for column, what in self.misfits.items():
             if column in self.schema.names and column not in read:
                 warnings.warn(f"{self.name}: column {column!r} {what}", stacklevel=3)
+
+    def explain_text(self, column: str) -> str | None:
+        """Say why a column is text although most of its cells are numbers; None where they are not.
+
+        The file is read for it.
+        """
+        return self._explain_text(column)
 
     def narrowed(self, columns: Sequence[str], attributes: Set[str] | None = None) -> "Rows":
         """Give the same rows with only some columns, where the format reads them one by one.

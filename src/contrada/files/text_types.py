@@ -102,6 +102,11 @@ class ColumnTypes:
         return self._share if self._share is not None and self._share.is_most else None
 
     @property
+    def is_blank(self) -> bool:
+        """Tell whether no cell seen so far was filled."""
+        return not self._filled
+
+    @property
     def is_text(self) -> bool:
         """Tell whether nothing but text holds the cells."""
         return bool(pa.types.is_string(self.best()))

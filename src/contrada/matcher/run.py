@@ -38,6 +38,7 @@ class Counts:
             "events": 0,
             "events_mended": 0,
             "events_left_out": 0,
+            "events_without_geometry": 0,
         }
 
     def add(self, **counts: int) -> None:
@@ -187,6 +188,7 @@ class MatchRun:
             events=events.batch.length,
             events_mended=len(mended),
             events_left_out=len(events.bad),
+            events_without_geometry=events.count_without_geometry(),
         )
         if self._on_bad is not None:
             reasons = {row: f"mended: {fault.message}" for row, fault in mended.items()}
@@ -283,7 +285,7 @@ def match_list(
     """
     ids: list[Id] = []
     found: list[Id] = []
-    mended = left_out = 0
+    mended = left_out = without_geometry = 0
     kind: pa.DataType | None = None
     for row, item in enumerate(events):
         place, id_, reason = f"row {row}", None, None
@@ -302,6 +304,7 @@ def match_list(
                 on_bad(row, id_, error.message)
             continue
         mended += reason is not None
+        without_geometry += _lacks_geometry(event, subscriptions)
         if reason is not None and on_bad is not None:
             on_bad(row, key, f"mended: {reason}")
         if kind not in (None, id_type([key])):
@@ -316,9 +319,20 @@ def match_list(
         found += matched
         if rows is not None:
             rows += [row] * len(matched)
-    counts.add(events=len(events), events_mended=mended, events_left_out=left_out)
+    counts.add(
+        events=len(events),
+        events_mended=mended,
+        events_left_out=left_out,
+        events_without_geometry=without_geometry,
+    )
     schema = _answer_schema(kind or pa.int64(), id_type(subscriptions.ids))
     return pa.table({"event": ids, "subscription": found}, schema=schema)
+
+
+def _lacks_geometry(event: Event, subscriptions: SubscriptionSet) -> bool:
+    """Tell whether an event has none of the geometries that subscriptions read."""
+    names = subscriptions.geometry_attributes
+    return bool(names) and all(event.geometry(name) is None for name in names)
 
 
 def _judge(

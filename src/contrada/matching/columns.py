@@ -235,6 +235,11 @@ class EventBatch:
         """Give a geometry column; one that the events lack is unknown everywhere."""
         return self._geometries.get(name, self.unknown)
 
+    def lack_geometry(self) -> Mask:
+        """Tell which rows have none of the geometries that subscriptions read in these columns."""
+        known = [column.is_known for column in self._geometries.values()]
+        return ~np.logical_or.reduce(known) if known else np.zeros(self.length, bool)
+
     def drawn(self, name: str, *, repair: bool = False) -> GeometryColumn:
         """Give a geometry column to look at: decoded here where no subscription reads it."""
         column = self.column(name)

@@ -37,6 +37,10 @@ class ReceivedEvents:
         """List the rows that are not bad."""
         return np.setdiff1d(np.arange(self.batch.length), list(self.bad))
 
+    def count_without_geometry(self) -> int:
+        """Count the good rows that have no geometry where a subscription reads one."""
+        return int(np.count_nonzero(self.batch.lack_geometry()[self.good_rows()]))
+
 
 def receive(
     batch: pa.RecordBatch,

@@ -11,11 +11,19 @@ from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from contrada.arrays import Positions
+from contrada.language.expecting import Kinds
 from contrada.matching.columns import EventBatch
 from contrada.matching.engine import FindFaults, Index, MakeIndex, find_no_faults
+from contrada.matching.mismatches import (
+    Mismatch,
+    describe_unmet,
+    find_unmet,
+    list_expectations,
+)
 from contrada.model.event import Event
 from contrada.model.subscription import Id, Subscription
 from contrada.threads import once
@@ -75,6 +83,10 @@ class _Rows:
     @once
     def attributes(self) -> frozenset[str]:
         return frozenset(name for s in self.subscriptions for name in s.predicate.attributes())
+
+    @once
+    def expectations(self) -> frozenset[tuple[str, Kinds]]:
+        return list_expectations(self.subscriptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +240,12 @@ class SubscriptionSet:
     def attributes(self) -> frozenset[str]:
         """Name the attributes that a subscription reads."""
         return frozenset[str]().union(*(s.rows.attributes for s in self._segments))
+
+    def find_mismatches(self, schema: pa.Schema) -> list[Mismatch]:
+        """Find the columns of events of which a subscription expects another kind of values."""
+        all_ = frozenset[tuple[str, Kinds]]().union(*(s.rows.expectations for s in self._segments))
+        unmet = find_unmet(all_, schema)
+        return describe_unmet(unmet, self) if unmet else []
 
     @_QUIETLY
     def breadth(self) -> int:

@@ -28,7 +28,8 @@ _LONG_TYPES = (
     pa.types.is_string,
     pa.types.is_large_string,
 )
-_TALLY = pa.struct([(name, pa.int64()) for name in ("evaluated", "set_aside", "mended")])
+DONE = ("evaluated", "set_aside", "mended", "without_geometry")
+_TALLY = pa.struct([(name, pa.int64()) for name in DONE])
 _ERROR_FIELDS = ("code", "message", "place")
 
 
@@ -42,17 +43,22 @@ class Names:
 
 @dataclass(slots=True)
 class Tally:
-    """What a task has done: the events that it evaluated, the mended among them, and set aside."""
+    """What a task has done: the events that it evaluated and set aside.
+
+    Among the evaluated are those that were mended, and those without a geometry.
+    """
 
     evaluated: int = 0
     set_aside: int = 0
     mended: int = 0
+    without_geometry: int = 0
 
     def add(self, events: ReceivedEvents) -> None:
         """Count the events of a batch."""
         self.evaluated += events.batch.length - len(events.bad)
         self.set_aside += len(events.bad)
         self.mended += len(events.mended.keys() - events.bad.keys())
+        self.without_geometry += events.count_without_geometry()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Counts that can fail: what came in, and what the tasks say they did with it.
 
 The events are counted as they come from their source, by Spark; each task ends with a row that says
-how many it evaluated, set aside and mended, which Spark sums up and drops. `counts` compares them.
+how many it evaluated, set aside and mended, and how many had no geometry, which Spark sums up and
+drops. `counts` compares them.
 """
 
 from collections.abc import Callable
@@ -11,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from contrada.errors import InvalidInput, RowsLost
-from contrada.spark.answering import TALLY
+from contrada.spark.answering import DONE, TALLY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
 
 _PATIENCE_S = 30.0
-_DONE = ("evaluated", "set_aside", "mended")
 _observations: "WeakKeyDictionary[DataFrame, tuple[Observation, Observation]]" = WeakKeyDictionary()
 
 
@@ -25,13 +25,15 @@ _observations: "WeakKeyDictionary[DataFrame, tuple[Observation, Observation]]" =
 class EventCounts:
     """What became of the events of a job: events = evaluated + set_aside.
 
-    `mended` counts those among the evaluated that `repair` has mended.
+    `mended` counts those among the evaluated that `repair` has mended, `without_geometry` those
+    that have no geometry where a subscription reads one.
     """
 
     events: int
     evaluated: int
     set_aside: int
     mended: int = 0
+    without_geometry: int = 0
 
 
 def observed(
@@ -47,7 +49,7 @@ def observed(
     tally = functions.col(TALLY)
     answer = answer.observe(
         after,
-        *(functions.sum(tally[name]).alias(name) for name in _DONE),
+        *(functions.sum(tally[name]).alias(name) for name in DONE),
     )
     answer = finish(answer.where(tally.isNull()).drop(TALLY))
     _observations[answer] = (before, after)
@@ -70,7 +72,7 @@ def counts(answer: "DataFrame") -> EventCounts:
             "match anew, and count after an action that takes all rows"
         )
     done = _wait_for(after)
-    found = EventCounts(came_in, *(done.get(name) or 0 for name in _DONE))
+    found = EventCounts(came_in, *(done.get(name) or 0 for name in DONE))
     if found.events != found.evaluated + found.set_aside:
         raise RowsLost(
             f"{found.events:,} events came in, and {found.evaluated:,} were evaluated and "

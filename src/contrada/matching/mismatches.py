@@ -1,0 +1,98 @@
+"""Columns of a kind that subscriptions do not compare them with: such a test is always unknown."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from contrada.language import to_text
+from contrada.language.expecting import Kinds, ValueKind, expected_kinds
+from contrada.model.event import find_beginnings
+from contrada.model.expression import Expression
+from contrada.model.subscription import Subscription
+from contrada.showing import cut
+
+_EXAMPLE_LENGTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A column, what it holds, what it is compared with instead, by how many, and one example."""
+
+    column: str
+    held: ValueKind
+    expected: Kinds
+    subscriptions: int
+    example: str
+
+    def __str__(self) -> str:
+        are = "subscription compares" if self.subscriptions == 1 else "subscriptions compare"
+        others = " or ".join(kind.value for kind in ValueKind if kind in self.expected)
+        return (
+            f"column {self.column!r} holds {self.held.value}, and {self.subscriptions:,} {are} it "
+            f"with {others}, which is never true: {self.example}"
+        )
+
+
+def list_expectations(subscriptions: Iterable[Subscription]) -> frozenset[tuple[str, Kinds]]:
+    """List which kinds of values subscriptions expect of attributes, each once."""
+    return frozenset(
+        (name, kinds)
+        for subscription in subscriptions
+        for name, kinds, _ in expected_kinds(subscription.predicate.expression)
+    )
+
+
+def find_unmet(
+    expectations: Collection[tuple[str, Kinds]], schema: pa.Schema
+) -> dict[str, ValueKind]:
+    """Find the columns that hold another kind of values than some test expects, and which."""
+    held = {name: _kind_of_column(schema, name) for name, _ in expectations}
+    return {
+        name: kind
+        for name, kinds in expectations
+        if (kind := held[name]) is not None and kind not in kinds
+    }
+
+
+def describe_unmet(
+    unmet: Mapping[str, ValueKind], subscriptions: Iterable[Subscription]
+) -> list[Mismatch]:
+    """Say of columns which other kinds subscriptions compare them with, and how many do."""
+    counts: Counter[str] = Counter()
+    expected: dict[str, Kinds] = {}
+    examples: dict[str, Expression] = {}
+    for subscription in subscriptions:
+        found = set()
+        for name, kinds, test in expected_kinds(subscription.predicate.expression):
+            if name in unmet and unmet[name] not in kinds:
+                found.add(name)
+                expected[name] = kinds | expected.get(name, kinds)
+                examples.setdefault(name, test)
+        counts.update(found)
+    return [
+        Mismatch(name, unmet[name], expected[name], counts[name], _show(examples[name]))
+        for name in sorted(counts)
+    ]
+
+
+def _show(test: Expression) -> str:
+    return cut(to_text(test), _EXAMPLE_LENGTH)
+
+
+def _kind_of_column(schema: pa.Schema, name: str) -> ValueKind | None:
+    """Tell what a column holds; None where that is anything else, or a path might hold it, too."""
+    index = schema.get_field_index(name)
+    if index < 0 or find_beginnings(schema.names, name):
+        return None
+    kind, types = schema.field(index).type, pa.types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return ValueKind.NUMBER
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return ValueKind.TEXT
+    if types.is_boolean(kind):
+        return ValueKind.TRUTH
+    return ValueKind.MOMENT if types.is_date(kind) or types.is_timestamp(kind) else None
