@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 Positions = NDArray[np.int64]  # places in a list: of rows, filters, constraints, subscriptions
 Integers = NDArray[np.int64]  # counts, codes, areas and other numbers that are not places
+SmallIntegers = NDArray[np.int32]
 CellKeys = NDArray[np.int64]  # cells of a grid
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, overload
 
-Value = TypeVar("Value")
+Cached = TypeVar("Cached")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class _Making:
     is_over: threading.Event = field(default_factory=threading.Event)
 
 
-class once(Generic[Value]):  # noqa: N801  used like `property`
+class once(Generic[Cached]):  # noqa: N801  used like `property`
     """A property that is made when it is first asked for, and then kept.
 
     Unlike `functools.cached_property`, which before Python 3.12 lets no two objects of a class make
@@ -34,7 +34,7 @@ class once(Generic[Value]):  # noqa: N801  used like `property`
     makes what a thread of its parent was making.
     """
 
-    def __init__(self, make: Callable[[Any], Value]) -> None:
+    def __init__(self, make: Callable[[Any], Cached]) -> None:
         """Take the method that makes the value."""
         self._make = make
         self._makings: dict[tuple[int, int], _Making] = {}
@@ -48,9 +48,9 @@ class once(Generic[Value]):  # noqa: N801  used like `property`
     def __get__(self, instance: None, owner: type) -> Self: ...
 
     @overload
-    def __get__(self, instance: object, owner: type) -> Value: ...
+    def __get__(self, instance: object, owner: type) -> Cached: ...
 
-    def __get__(self, instance: object | None, owner: type) -> Self | Value:
+    def __get__(self, instance: object | None, owner: type) -> Self | Cached:
         """Make the value, or wait for the thread that is making it."""
         if instance is None:
             return self
@@ -64,7 +64,7 @@ class once(Generic[Value]):  # noqa: N801  used like `property`
                 return self._make(instance)
             else:
                 making.is_over.wait()
-        value: Value = instance.__dict__[self._name]
+        value: Cached = instance.__dict__[self._name]
         return value
 
     def _make_alone(self, instance: object, key: tuple[int, int]) -> None:

@@ -185,7 +185,8 @@ def test_short_work_is_silent_on_stderr(plain: Path, tmp_path: Path) -> None:
     (tmp_path / "event.csv").write_text("lon,lat\n1,1\n")
     script = "import sys; from contrada.cli import main, progress; "
     script += "progress._MOMENT_S = 600; sys.exit(main(sys.argv[1:]))"  # on a slow machine, too
-    args = [sys.executable, "-c", script, "match", plain / "zones.csv", tmp_path / "event.csv"]
+    files = [str(plain / "zones.csv"), str(tmp_path / "event.csv")]
+    args = [sys.executable, "-c", script, "match", *files]
     done = subprocess.run(args, capture_output=True, check=True)
     assert done.stderr == b""
 

@@ -46,7 +46,7 @@ from contrada.reproduce.drtree.organisations import (
 )
 from contrada.reproduce.drtree.outage import measure_outage
 from contrada.reproduce.drtree.paper import bound_connection, bound_height
-from contrada.reproduce.drtree.plan import QUICK, Plan, Run
+from contrada.reproduce.drtree.plan import QUICK, DrtreePlan, DrtreeRun
 from contrada.reproduce.drtree.sizes import SETTINGS, measure_sizes
 from contrada.reproduce.drtree.stabilising import HARMS, VARIANTS, measure_healing
 from contrada.reproduce.drtree.tracing import trace_event, trace_join
@@ -54,7 +54,7 @@ from contrada.simulation.checker import LevelView, PeerView, find_faults
 from contrada.simulation.workloads import UNIT, WORKLOADS
 from notes import Notes
 
-TINY = Plan(
+TINY = DrtreePlan(
     sizes=(12, 40),
     sizes_ours=(40,),
     trace_count=10,
@@ -104,8 +104,8 @@ TITLES = (
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    return Run(TINY, tmp_path, Notes(), seed=1)
+def run(tmp_path: Path) -> DrtreeRun:
+    return DrtreeRun(TINY, tmp_path, Notes(), seed=1)
 
 
 def make_boxes(seed: int, count: int) -> list[Box]:
@@ -154,13 +154,13 @@ def test_the_same_seed_gives_the_same_numbers_whatever_ran_before(tmp_path: Path
     said = []
     for seed in (1, 1, 2):
         notes = Notes()
-        measure_outage(Run(TINY, tmp_path, notes, seed))
+        measure_outage(DrtreeRun(TINY, tmp_path, notes, seed))
         said.append(notes.lines)
     assert said[0] == said[1]
     assert said[0] != said[2]
 
 
-def test_trees_are_as_low_as_the_lemma_says_and_every_join_and_event_ends(run: Run) -> None:
+def test_trees_are_as_low_as_the_lemma_says_and_every_join_and_event_ends(run: DrtreeRun) -> None:
     for size in measure_sizes(run):
         assert 1 <= size.height <= bound_height(size.count, SETTINGS.m)
         assert all(1 <= steps <= 4 * size.height + 2 for steps in size.joins)
@@ -169,7 +169,7 @@ def test_trees_are_as_low_as_the_lemma_says_and_every_join_and_event_ends(run: R
         assert all(memory.bytes > 100 for memory in size.memories)
 
 
-def test_every_kind_of_harm_is_healed_at_every_size(run: Run) -> None:
+def test_every_kind_of_harm_is_healed_at_every_size(run: DrtreeRun) -> None:
     found = measure_healing(run)
     assert set(found) == {(v, h, n) for v in VARIANTS for h in HARMS for n in TINY.harmed}
     assert all(len(rounds) == TINY.harm_seeds for rounds in found.values())
@@ -215,7 +215,7 @@ def test_a_traced_join_ends_below_a_parent() -> None:
     assert not overlay.simulator.peers[joiner].state.is_root
 
 
-def test_no_organisation_misses_a_receiver_and_all_see_the_same_events(run: Run) -> None:
+def test_no_organisation_misses_a_receiver_and_all_see_the_same_events(run: DrtreeRun) -> None:
     gallery = Gallery(run)
     found = measure_false_positives(run, gallery)
     assert all(accuracy.score.missed == 0 for accuracy in found.values())
@@ -229,7 +229,7 @@ def test_no_organisation_misses_a_receiver_and_all_see_the_same_events(run: Run)
 
 
 def test_summaries_spare_visits_and_cost_no_receiver_of_one_tree(tmp_path: Path) -> None:
-    gallery = Gallery(Run(replace(TINY, accuracy_events=200), tmp_path, Notes(), seed=1))
+    gallery = Gallery(DrtreeRun(replace(TINY, accuracy_events=200), tmp_path, Notes(), seed=1))
     for plain_one, summarised in ((RSTAR, RSTAR_CELLS), (MOVING, ALL)):
         overlay = gallery.overlay("uniform", plain_one, 150)
         assert gallery.overlay("uniform", summarised, 150) is overlay
@@ -301,7 +301,7 @@ def depth(tree: ContainmentTree, number: int) -> int:
     return steps
 
 
-def test_containment_is_counted_in_pairs_and_never_reversed_over_leaves(run: Run) -> None:
+def test_containment_is_counted_in_pairs_and_never_reversed_over_leaves(run: DrtreeRun) -> None:
     gallery = Gallery(run)
     found = measure_containment(run, gallery)
     for (workload, variant), awareness in found.items():

@@ -9,20 +9,20 @@ import pytest
 import shapely
 
 from contrada.errors import InvalidInput
-from contrada.reproduce.layers import Layer, check_layers, read_regions
+from contrada.reproduce.layers import LayerFile, check_layers, read_regions
 
 SQUARES = [shapely.box(x, 0, x + 1, 1) for x in range(4)]
 
 
-def write(folder: Path, geometries: object, **columns: object) -> Layer:
+def write(folder: Path, geometries: object, **columns: object) -> LayerFile:
     frame = geopandas.GeoDataFrame(columns, geometry=geometries, crs="EPSG:4326")
     frame.to_parquet(folder / "some.parquet")
-    return Layer("some")
+    return LayerFile("some")
 
 
-def write_table(folder: Path, **columns: object) -> Layer:
+def write_table(folder: Path, **columns: object) -> LayerFile:
     pq.write_table(pa.table(columns), folder / "some.parquet")
-    return Layer("some")
+    return LayerFile("some")
 
 
 def test_a_folder_without_layers_is_refused_with_all_their_names(tmp_path: Path) -> None:
@@ -52,14 +52,14 @@ def test_wkt_is_read_as_well(tmp_path: Path) -> None:
 
 def test_only_rows_with_a_value_are_taken_where_there_is_the_column(tmp_path: Path) -> None:
     write(tmp_path, SQUARES, country=["a", "b", "a", None])
-    assert len(read_regions(tmp_path, Layer("some", ("country", "a")))) == 2
-    assert len(read_regions(tmp_path, Layer("some", ("state", "a")))) == 4
+    assert len(read_regions(tmp_path, LayerFile("some", ("country", "a")))) == 2
+    assert len(read_regions(tmp_path, LayerFile("some", ("state", "a")))) == 4
 
 
 def test_a_file_that_is_no_parquet_is_refused(tmp_path: Path) -> None:
     (tmp_path / "some.parquet").write_text("nothing of the kind")
     with pytest.raises(InvalidInput, match=r"some\.parquet: not a Parquet file"):
-        read_regions(tmp_path, Layer("some"))
+        read_regions(tmp_path, LayerFile("some"))
 
 
 def test_a_file_without_geometries_is_refused_with_its_columns(tmp_path: Path) -> None:

@@ -20,13 +20,13 @@ from contrada.reproduce.ahs.aggregation import aggregate
 from contrada.reproduce.ahs.experiments import reproduce
 from contrada.reproduce.ahs.load import PARTITIONS, measure_load
 from contrada.reproduce.ahs.pairs import make_events, make_subscriptions
-from contrada.reproduce.ahs.plan import Plan, Run
+from contrada.reproduce.ahs.plan import AhsPlan, AhsRun
 from contrada.reproduce.ahs.shapes import KM_PER_DEGREE, make_city, random_line, random_polygon
 from contrada.reproduce.ahs.two_workers import Cluster
 from contrada.reproduce.ahs.workers import measure_workers
 from notes import Notes
 
-TINY = Plan(
+TINY = AhsPlan(
     copies=(5, 10),
     query_repeats=1,
     point_count=1,
@@ -46,8 +46,8 @@ FIGURES = {f"figure-{number}.png" for number in range(4, 10)} | {
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    return Run(TINY, tmp_path, Notes(), seed=1)
+def run(tmp_path: Path) -> AhsRun:
+    return AhsRun(TINY, tmp_path, Notes(), seed=1)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_all_tables_are_printed_and_all_figures_drawn(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == FIGURES
 
 
-def test_the_matrices_of_any_number_of_workers_sum_to_that_of_one(run: Run) -> None:
+def test_the_matrices_of_any_number_of_workers_sum_to_that_of_one(run: AhsRun) -> None:
     subjects = measure_workers(run)
     assert [subject.kind for subject in subjects] == ["point"] + ["line"] * 2 + ["polygon"] * 2
     for subject in subjects:
@@ -109,7 +109,7 @@ def test_each_pair_satisfies_its_relation_exactly_and_with_two_workers(seed: int
     assert count == 46
 
 
-def test_aggregation_never_adds_cells_and_copies_add_none(run: Run) -> None:
+def test_aggregation_never_adds_cells_and_copies_add_none(run: AhsRun) -> None:
     savings = aggregate(run)
     for saving in savings:
         assert saving.area >= saving.listed >= saving.postings >= saving.cells
@@ -118,7 +118,7 @@ def test_aggregation_never_adds_cells_and_copies_add_none(run: Run) -> None:
     assert many.listed == 3 * few.listed
 
 
-def test_smaller_theta_has_more_prefixes_and_packing_keeps_loads_even(run: Run) -> None:
+def test_smaller_theta_has_more_prefixes_and_packing_keeps_loads_even(run: AhsRun) -> None:
     loads = measure_load(run)
     for coarse, fine in pairwise(loads):
         assert coarse.prefix_count <= fine.prefix_count

@@ -11,11 +11,11 @@ import pytest
 from contrada.reproduce.crtree.experiments import introduce_layers, make_layers, reproduce
 from contrada.reproduce.crtree.figure_5 import figure_5
 from contrada.reproduce.crtree.paper import DATA_SETS
-from contrada.reproduce.crtree.plan import Plan, Run
+from contrada.reproduce.crtree.plan import CrtreePlan, CrtreeRun
 from contrada.reproduce.workloads import scattered_regions
 from notes import Notes
 
-TINY = Plan(
+TINY = CrtreePlan(
     sizes=(40, 80),
     event_count=1,
     pair_count=100,
@@ -86,7 +86,7 @@ def test_real_layers_are_named_and_only_the_rows_asked_for_are_taken(tmp_path: P
         )
         frame.to_parquet(tmp_path / f"{data_set.stand_in}.parquet")
     notes = Notes()
-    run = Run(replace(TINY, layer_share=1.0), tmp_path, notes, 1)
+    run = CrtreeRun(replace(TINY, layer_share=1.0), tmp_path, notes, 1)
     introduce_layers(run, tmp_path, make_layers(run, tmp_path))
     assert "osm_natural_andorra_malta, Andorra only" in notes.text
     assert re.search(r"^natural +17,048 +40 ", notes.text, re.MULTILINE)
@@ -99,7 +99,7 @@ def test_the_same_seed_gives_the_same_workloads_whatever_ran_before(tmp_path: Pa
     said = []
     for seed in (1, 1, 2):
         notes = Notes()
-        figure_5(Run(replace(TINY, gain_event_count=3), tmp_path, notes, seed), layers)
+        figure_5(CrtreeRun(replace(TINY, gain_event_count=3), tmp_path, notes, seed), layers)
         said.append(notes.lines)
     assert said[0] == said[1]
     assert said[0] != said[2]

@@ -22,7 +22,14 @@ from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows, read_rows
 from contrada.files.arrow_types import decoded_type, is_binary, is_text
 from contrada.files.output import find_writer
-from contrada.matcher.keeping import Beside, EventKeeping, Side, is_geometry, put_beside, resolve
+from contrada.matcher.keeping import (
+    Beside,
+    EventKeeping,
+    KeptSide,
+    is_geometry,
+    put_beside,
+    resolve,
+)
 from contrada.matcher.run import MatchRun, choose_id_column
 from contrada.matching.ids import id_type, read_id_column
 from contrada.matching.writing import as_wkb
@@ -175,7 +182,7 @@ class _SubscriptionKeeping:
     ) -> None:
         self.fields: list[pa.Field] = []
         self.geometries: frozenset[str] = frozenset()
-        self.side = Side({})
+        self.side = KeptSide({})
         if columns:
             self._read(columns, options, ids)
 
@@ -202,7 +209,7 @@ class _SubscriptionKeeping:
             first_row += batch.num_rows
         table = pa.concat_tables(parts)
         by_rank = table.take(pc.index_in(ids, table.column("").combine_chunks()))
-        self.side = Side({name: _as_one(by_rank.column(name)) for name in own})
+        self.side = KeptSide({name: _as_one(by_rank.column(name)) for name in own})
 
     def _nothing(self) -> list[pa.Array]:
         return [pa.nulls(0, decoded_type(kept.type)) for kept in self.fields]

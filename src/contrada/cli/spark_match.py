@@ -41,7 +41,7 @@ from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows
 from contrada.matcher import Matcher
 from contrada.matcher.inside import freeze, plan_run
-from contrada.matcher.keeping import Side
+from contrada.matcher.keeping import KeptSide
 from contrada.matcher.run import MatchRun
 from contrada.matching.engines import DEFAULT_ENGINE
 from contrada.matching.subscribing import SUBSCRIPTION_COLUMNS
@@ -232,7 +232,7 @@ def _pieces(
             columns[name] = restore(array, schema.field(name).type)
     pairs = answer.select(schema.names[:2])
     ranks = np.zeros(0, np.int64) if schema.names[1] == "n" else keeping.ranks_of(pairs.column(1))
-    return keeping.pieces(pairs, (Side(columns), np.arange(len(pairs))), ranks, schema)
+    return keeping.pieces(pairs, (KeptSide(columns), np.arange(len(pairs))), ranks, schema)
 
 
 def _as_distinct_wkb(array: pa.Array, repair: bool) -> pa.Array:

@@ -7,16 +7,16 @@ match of two cells has the area of the smaller one.
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.arrays import SmallIntegers
 from contrada.kernels.boxtree import Ints
 from contrada.kernels.cells import size_of, start_of
 from contrada.kernels.compiling import kernel
 
-Numbers = NDArray[np.int32]
-Kinds = NDArray[np.uint8]
+CellKinds = NDArray[np.uint8]
 
 
 @kernel
-def find_parents(cells: Ints, level: int) -> Numbers:
+def find_parents(cells: Ints, level: int) -> SmallIntegers:
     """Give for each of some sorted, distinct cells the smallest other around it; -1 for none."""
     parents = np.full(len(cells), -1, np.int32)
     for i in range(1, len(cells)):
@@ -36,12 +36,12 @@ def _end_of(cell: int, level: int) -> int:
 def match_cells(
     event: Ints,
     cells: Ints,
-    parents: Numbers,
+    parents: SmallIntegers,
     posting_starts: Ints,
-    shapes: Numbers,
-    kinds: Kinds,
+    shapes: SmallIntegers,
+    kinds: CellKinds,
     level: int,
-    slots: Numbers,
+    slots: SmallIntegers,
 ) -> tuple[Ints, Ints]:
     """Match an event's cell list with all shapes; give the shapes that it touches, and matrices.
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from contrada.kernels.compiling import kernel
 
-Box = NDArray[np.float64]
+BoxRow = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Tree = tuple[Ints, Ints, Ints, Ints, NDArray[np.float64], Ints]
 
@@ -20,20 +20,20 @@ _SIZE_MAX = 1e300  # no size counts as more: differences of infinite ones would 
 
 
 @kernel
-def area(box: Box) -> float:
+def area(box: BoxRow) -> float:
     """Give the area of a box, or `_SIZE_MAX` where it is larger."""
     width, height = min(box[2] - box[0], _SIZE_MAX), min(box[3] - box[1], _SIZE_MAX)
     return min(width * height, _SIZE_MAX)
 
 
 @kernel
-def margin(box: Box) -> float:
+def margin(box: BoxRow) -> float:
     """Give half the perimeter of a box: tells boxes apart that are flat, or very large."""
     return min(box[2] - box[0], _SIZE_MAX) + min(box[3] - box[1], _SIZE_MAX)
 
 
 @kernel
-def join(a: Box, b: Box, out: Box) -> None:
+def join(a: BoxRow, b: BoxRow, out: BoxRow) -> None:
     """Write the smallest box around two into `out`."""
     out[0] = min(a[0], b[0])
     out[1] = min(a[1], b[1])
@@ -42,7 +42,7 @@ def join(a: Box, b: Box, out: Box) -> None:
 
 
 @kernel
-def node_box(tree: Tree, node: int, out: Box) -> None:
+def node_box(tree: Tree, node: int, out: BoxRow) -> None:
     """Write the smallest box around all entries of a node into `out`."""
     count, _, _, _, box, _ = tree
     out[:] = box[node, 0]
@@ -62,7 +62,7 @@ def node_kind(tree: Tree, node: int) -> int:
 
 
 @kernel
-def choose_node(tree: Tree, root: int, entry: Box, target: int) -> int:
+def choose_node(tree: Tree, root: int, entry: BoxRow, target: int) -> int:
     """Descend to the node of a level that must grow least to hold an entry (ChooseLeaf)."""
     count, level, _, child, box, _ = tree
     grown = np.empty(4)
@@ -85,7 +85,7 @@ def choose_node(tree: Tree, root: int, entry: Box, target: int) -> int:
 
 
 @kernel
-def add_entry(tree: Tree, node: int, item: int, entry: Box, kind_: int) -> None:
+def add_entry(tree: Tree, node: int, item: int, entry: BoxRow, kind_: int) -> None:
     """Append an entry to a node that has room."""
     count, level, parent, child, box, kind = tree
     at = count[node]
@@ -98,7 +98,7 @@ def add_entry(tree: Tree, node: int, item: int, entry: Box, kind_: int) -> None:
 
 
 @kernel
-def _waste(a: Box, b: Box, kind_a: int, kind_b: int, weight: float, joined: Box) -> float:
+def _waste(a: BoxRow, b: BoxRow, kind_a: int, kind_b: int, weight: float, joined: BoxRow) -> float:
     """Tell how bad it is to have two boxes in one node; kinds that differ count as extra area."""
     join(a, b, joined)
     waste = area(joined) - area(a) - area(b)
@@ -163,7 +163,9 @@ def split(tree: Tree, node: int, fresh: int, least: int, weight: float) -> None:
 
 
 @kernel
-def _growth(cover: Box, entry: Box, kind_a: int, kind_b: int, weight: float, joined: Box) -> float:
+def _growth(
+    cover: BoxRow, entry: BoxRow, kind_a: int, kind_b: int, weight: float, joined: BoxRow
+) -> float:
     join(cover, entry, joined)
     growth = area(joined) - area(cover)
     if weight > 0 and (kind_a != kind_b or kind_a < 0):
@@ -176,7 +178,7 @@ def insert(
     tree: Tree,
     state: Ints,
     item: int,
-    entry: Box,
+    entry: BoxRow,
     kind_: int,
     target: int,
     least: int,
@@ -245,7 +247,7 @@ def _refresh_entry(tree: Tree, above: int, node: int) -> None:
 
 
 @kernel
-def find_leaf(tree: Tree, root: int, item: int, entry: Box, stack: Ints) -> int:
+def find_leaf(tree: Tree, root: int, item: int, entry: BoxRow, stack: Ints) -> int:
     """Find the leaf that holds an item, by its box (FindLeaf); -1 where there is none."""
     count, level, _, child, box, _ = tree
     stack[0] = root
@@ -284,7 +286,7 @@ def remove_entry(tree: Tree, node: int, item: int) -> None:
 
 @kernel
 def delete(
-    tree: Tree, state: Ints, item: int, entry: Box, least: int, most: int, weight: float
+    tree: Tree, state: Ints, item: int, entry: BoxRow, least: int, most: int, weight: float
 ) -> bool:
     """Delete an item; nodes left underfull give their entries back (CondenseTree)."""
     count, level, parent, child, box, kind = tree

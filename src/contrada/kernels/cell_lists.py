@@ -7,7 +7,7 @@ an area, the parts of a line, or runs of points. A cell list is disjoint and sor
 import numpy as np
 
 from contrada.arrays import Floats
-from contrada.kernels.boxtree import Box, Ints
+from contrada.kernels.boxtree import BoxRow, Ints
 from contrada.kernels.cells import (
     BOUNDARY,
     INTERIOR,
@@ -35,7 +35,7 @@ def make_lists(
     ends: Floats,
     end_starts: Ints,
     count: int,
-    grid: Box,
+    grid: BoxRow,
     level: int,
     prefix_start: int,
     prefix_level: int,
@@ -75,7 +75,7 @@ def _make_list(
     path_starts: Ints,
     dimension: int,
     ends: Floats,
-    grid: Box,
+    grid: BoxRow,
     level: int,
     prefix_start: int,
     prefix_level: int,
@@ -102,7 +102,7 @@ def _mark(keys: Ints, key: int) -> None:
 
 
 @kernel
-def code_points(x: Floats, y: Floats, grid: Box, level: int) -> Ints:
+def code_points(x: Floats, y: Floats, grid: BoxRow, level: int) -> Ints:
     """Give for each point the cell of the finest level in which it lies."""
     codes = np.empty(len(x), np.int64)
     for i in range(len(x)):
@@ -114,7 +114,7 @@ def code_points(x: Floats, y: Floats, grid: Box, level: int) -> Ints:
 
 @kernel
 def list_points(
-    points: Floats, grid: Box, level: int, prefix_start: int, prefix_level: int
+    points: Floats, grid: BoxRow, level: int, prefix_start: int, prefix_level: int
 ) -> Ints:
     """Make the cell list of points: the cells in which they lie, each once."""
     prefix_end = prefix_start + (1 << (2 * (level - prefix_level)))

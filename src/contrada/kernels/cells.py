@@ -9,7 +9,7 @@ from 0 to 2**L.
 import numpy as np
 
 from contrada.arrays import Floats
-from contrada.kernels.boxtree import Box, Ints
+from contrada.kernels.boxtree import BoxRow, Ints
 from contrada.kernels.compiling import kernel
 
 INTERIOR, BOUNDARY = 0, 1
@@ -75,7 +75,7 @@ def scale(place: float, origin: float, factor: float, level: int) -> float:
 
 
 @kernel
-def make_edges(xy: Floats, path_starts: Ints, grid: Box, level: int) -> tuple[Floats, float]:
+def make_edges(xy: Floats, path_starts: Ints, grid: BoxRow, level: int) -> tuple[Floats, float]:
     """Make the edges of paths, in cells and within the universe; give them and their slack.
 
     `grid` holds west, south, and cells per unit of x and of y. What lies outside the universe is

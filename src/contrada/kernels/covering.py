@@ -6,16 +6,13 @@ level but for a power of two, so that the cells of a coarser level are those aro
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from contrada.arrays import Floats
+from contrada.arrays import Floats, SmallIntegers
 from contrada.kernels.boxtree import Ints
 from contrada.kernels.cells import BOUNDARY, INTERIOR, grown, interleave, make_key
 from contrada.kernels.compiling import kernel
 
 _X, _Y, _CODE, _CHILD, _FIRST, _MIDDLE, _LAST, _PARITY = range(8)  # what a frame holds
-
-Numbers = NDArray[np.int32]
 
 
 @kernel
@@ -130,7 +127,7 @@ def _set_frame(
 @kernel
 def _pass_down(
     edges: Floats,
-    arena: Numbers,
+    arena: SmallIntegers,
     frames: Ints,
     depth: int,
     x: float,
@@ -150,7 +147,7 @@ def _pass_down(
 @kernel
 def _look_west(
     edges: Floats,
-    arena: Numbers,
+    arena: SmallIntegers,
     frames: Ints,
     depth: int,
     middle: int,
@@ -211,7 +208,9 @@ def _is_east(edges: Floats, i: int, low: float, high: float, x: float) -> bool:
 
 
 @kernel
-def _is_inside(edges: Floats, arena: Numbers, first: int, last: int, parity: int, y: float) -> bool:
+def _is_inside(
+    edges: Floats, arena: SmallIntegers, first: int, last: int, parity: int, y: float
+) -> bool:
     """Tell whether a cell whose middle is at height y lies inside: an odd number of edges west."""
     for k in range(first, last):
         if (edges[arena[k], 1] > y) != (edges[arena[k], 3] > y):

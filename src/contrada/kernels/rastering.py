@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.arrays import Floats
-from contrada.kernels.boxtree import Box, Ints
+from contrada.kernels.boxtree import BoxRow, Ints
 from contrada.kernels.compiling import kernel
 
 AT_BOUNDARY, IN, OUT = 0, 1, 2
 
-Cells = NDArray[np.uint8]
+Raster = NDArray[np.uint8]
 
 
 @kernel
 def place_boxes(
-    xy: Floats, rings: Ints, bounds: Box, boxes: Floats, items: Ints, side: int, margin: float
-) -> Cells:
+    xy: Floats, rings: Ints, bounds: BoxRow, boxes: Floats, items: Ints, side: int, margin: float
+) -> Raster:
     """Place the chosen boxes; a box within `margin` of the boundary counts as one at it.
 
     `xy` are the vertices of the area's closed rings, one after another, and `rings` numbers the

@@ -8,7 +8,7 @@ the same, in the node's list. Lists are ranges of one array, in the order of a w
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.kernels.boxtree import Box, Ints, Tree
+from contrada.kernels.boxtree import BoxRow, Ints, Tree
 from contrada.kernels.compiling import kernel
 
 EVENT_WITHIN, EVENT_AROUND = 1, 2  # what the boxes must satisfy besides meeting
@@ -46,7 +46,7 @@ def make_lists(tree: Tree, state: Ints, apart: NDArray[np.bool_], out: Ints) -> 
 def search(
     tree: Tree,
     state: Ints,
-    event: Box,
+    event: BoxRow,
     needs: NDArray[np.uint8],
     apart: NDArray[np.bool_],
     lists: Ints,

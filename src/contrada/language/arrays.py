@@ -23,12 +23,12 @@ from contrada.model.event import as_python
 from contrada.model.instant import read_instant
 from contrada.model.number_keys import number_key
 
-Key = tuple[str, Hashable]  # the kind of a value, and what tells it from others of the kind
+ElementKey = tuple[str, Hashable]  # the kind of a value, and what tells it from others of the kind
 Number = int  # of an array: equal arrays that are fully known have the same
 
 
-_UNKNOWN: Key = ("unknown", None)
-_OTHER: Key = ("other", None)
+_UNKNOWN: ElementKey = ("unknown", None)
+_OTHER: ElementKey = ("other", None)
 
 
 class _TooMuch(Exception):
@@ -64,7 +64,7 @@ class _Set:
     itself. The last three members speak of the arrays within it, too.
     """
 
-    keys: frozenset[Key]
+    keys: frozenset[ElementKey]
     arrays: frozenset[Number]
     has_unknown: bool
     has_others: bool
@@ -75,7 +75,7 @@ class _Set:
     def is_empty(self) -> bool:
         return not (self.keys or self.arrays or self.has_unknown or self.has_others)
 
-    def missing(self, other: "_Set") -> frozenset[Key]:
+    def missing(self, other: "_Set") -> frozenset[ElementKey]:
         """List the keys of another set that are not here; a text may be the moment that it says."""
         missing = other.keys - self.keys
         if missing and other.has_texts and self.has_moments:
@@ -85,7 +85,7 @@ class _Set:
         return missing
 
 
-def _key(value: Any) -> Key:
+def _key(value: Any) -> ElementKey:
     if is_unknown(value):
         return _UNKNOWN
     if isinstance(value, bool):
@@ -98,7 +98,7 @@ def _key(value: Any) -> Key:
     return _OTHER if moment is None else ("time", moment.ns)
 
 
-def _as_moment(key: Key) -> Key:
+def _as_moment(key: ElementKey) -> ElementKey:
     """Give the key of the moment that a text says; any other key as it is."""
     moment = read_instant(key[1]) if key[0] == "text" else None
     return key if moment is None else ("time", moment.ns)
@@ -131,7 +131,7 @@ class _Arrays:
         self._read[id(array)] = number, array
         return number
 
-    def _make_set(self, keys: frozenset[Key], arrays: frozenset[Number]) -> _Set:
+    def _make_set(self, keys: frozenset[ElementKey], arrays: frozenset[Number]) -> _Set:
         inner = [self._sets[number] for number in arrays]
         kinds = {kind for kind, _ in keys}
         return _Set(

@@ -28,7 +28,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TextRun:
     """A text for `cql2`, and the way back to the original."""
 
     text: str
@@ -50,7 +50,7 @@ class _Group:
     pieces: list[Piece] = field(default_factory=list)
 
 
-def divide(pieces: Sequence[Piece], length: int) -> list[Run]:
+def divide(pieces: Sequence[Piece], length: int) -> list[TextRun]:
     """Divide a text of some length into runs, the innermost first and the whole last.
 
     Run number n has the stand-in `g` and FIRST + n in the runs behind it, the list of an IN `h`
@@ -59,7 +59,7 @@ def divide(pieces: Sequence[Piece], length: int) -> list[Run]:
     end = Piece("", length)
     if _count_levels(pieces) <= _LEVELS_MAX:
         return [_join([*pieces, end])]
-    runs: list[Run] = []
+    runs: list[TextRun] = []
     open_ = [_Group(0, "plain")]
     for piece, kind in zip(pieces, _kinds(pieces), strict=True):
         if piece.text == "(":
@@ -134,7 +134,7 @@ def _kinds(pieces: Sequence[Piece]) -> list[str]:
     return kinds
 
 
-def _join(pieces: Sequence[Piece]) -> Run:
+def _join(pieces: Sequence[Piece]) -> TextRun:
     texts: list[str] = []
     starts: list[int] = []
     length = 0
@@ -145,7 +145,7 @@ def _join(pieces: Sequence[Piece]) -> Run:
         starts.append(length)
         texts.append(piece.text)
         length += len(piece.text)
-    return Run("".join(texts), tuple(starts), tuple(piece.origin for piece in pieces))
+    return TextRun("".join(texts), tuple(starts), tuple(piece.origin for piece in pieces))
 
 
 def _is_wordlike(character: str) -> bool:

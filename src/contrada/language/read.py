@@ -14,7 +14,7 @@ import cql2
 
 from contrada.errors import InvalidInput
 from contrada.language.build import build
-from contrada.language.groups import FIRST, Run
+from contrada.language.groups import FIRST, TextRun
 from contrada.language.literals import is_literal_node, read_end, read_literal
 from contrada.language.operators import FUNCTIONS, SIGNATURES
 from contrada.language.places import Place
@@ -225,7 +225,7 @@ def _unmask_number(number: int, atoms: tuple[Atom, ...]) -> Any:
     return Atom(atom.kind, atom.text, atom.position, is_negative=number < 0)
 
 
-def _syntax_error(run: Run, original: str, message: str) -> str:
+def _syntax_error(run: TextRun, original: str, message: str) -> str:
     found = _POSITION.search(message)
     if found is None:
         return f"cannot read the predicate: {message.splitlines()[0]}"

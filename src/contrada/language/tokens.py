@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from contrada.errors import InvalidInput
-from contrada.language.groups import FIRST, Piece, Run, divide, spell_lone_arrays
+from contrada.language.groups import FIRST, Piece, TextRun, divide, spell_lone_arrays
 from contrada.language.operators import ARRAY
 from contrada.limits import (
     PREDICATE_ATOMS_MAX,
@@ -60,7 +60,7 @@ class Atom:
 class Masked:
     """The runs of text for `cql2`, the whole last, and the atoms behind their stand-ins."""
 
-    runs: list[Run]
+    runs: list[TextRun]
     atoms: tuple[Atom, ...]
     original: str
     chained_at: int | None  # where a test follows another, as in `a < b < c`

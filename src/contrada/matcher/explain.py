@@ -31,7 +31,7 @@ from contrada.showing import brief, brief_text
 _TRUTH = {True: "true", False: "false", None: "unknown"}
 _CONSTRAINTS_MAX = 500  # that are printed
 Truth = bool | None
-Part = TypeVar("Part")
+_Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ def _size(filters: Sequence[Sequence[object]]) -> str:
     return ", ".join(f"{n:,} {name}{'' if n == 1 else 's'}" for name, n in counts.items())
 
 
-def _lines(filters: Sequence[Sequence[Part]], write: Callable[[Part], str]) -> list[str]:
+def _lines(filters: Sequence[Sequence[_Part]], write: Callable[[_Part], str]) -> list[str]:
     """Write a line for each filter and, under it, one for each constraint; of very many the first.
 
     All of them are in the object itself.
@@ -200,7 +200,9 @@ def _lines(filters: Sequence[Sequence[Part]], write: Callable[[Part], str]) -> l
     return lines
 
 
-def _rows(filters: Sequence[Sequence[Part]], cells: Callable[[Part], list[str]]) -> list[list[str]]:
+def _rows(
+    filters: Sequence[Sequence[_Part]], cells: Callable[[_Part], list[str]]
+) -> list[list[str]]:
     """Write a row for each constraint of each filter, which is numbered at its first."""
     rows = []
     for number, constraints in enumerate(filters, 1):

@@ -25,7 +25,7 @@ from contrada.matcher.run import (
     match_list,
     read_column_name,
 )
-from contrada.matcher.saving import Settings, load_subscriptions, save_subscriptions
+from contrada.matcher.saving import MatcherSettings, load_subscriptions, save_subscriptions
 from contrada.matcher.shown import ShownSubscription, Stats
 from contrada.matching.engines import DEFAULT_ENGINE, make_engine
 from contrada.matching.ids import as_key, read_id
@@ -366,7 +366,9 @@ class Matcher:
         same subscriptions and options give the same bytes, whatever came and went before.
         """
         subscriptions, crs, _ = self._state
-        settings = Settings(self.engine, self._options, bool(self.simplify), crs, self._filters_max)
+        settings = MatcherSettings(
+            self.engine, self._options, bool(self.simplify), crs, self._filters_max
+        )
         save_subscriptions(path, subscriptions, settings)
 
     @classmethod
@@ -376,7 +378,7 @@ class Matcher:
         A file that is damaged, cut off, no snapshot or of a newer format is refused.
         """
         snapshot = open_snapshot(path)
-        settings = Settings.of(snapshot)
+        settings = MatcherSettings.of(snapshot)
         try:
             matcher = cls(
                 settings.engine,

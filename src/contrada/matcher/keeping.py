@@ -27,7 +27,7 @@ _PIECE_BYTES_MAX = 32 * 2**20
 _VALUE_BYTES = 8
 
 
-class Side:
+class KeptSide:
     """Columns of events or of subscriptions, and how many bytes each of their rows has."""
 
     def __init__(self, columns: Mapping[str, pa.Array]) -> None:
@@ -36,7 +36,7 @@ class Side:
         self.row_bytes = _add([row_bytes(column) for column in columns.values()])
 
 
-Beside = tuple[Side, NDArray[np.int64]]  # pair i has row `at[i]` of the side
+Beside = tuple[KeptSide, NDArray[np.int64]]  # pair i has row `at[i]` of the side
 
 
 def put_beside(
@@ -92,7 +92,7 @@ class EventKeeping:
     def beside(self, matched: MatchedBatch) -> Beside:
         """Give what is kept of the events of a batch that match, for each of its pairs."""
         if not self.columns:
-            return Side({}), matched.rows
+            return KeptSide({}), matched.rows
         rows, at = np.unique(matched.rows, return_inverse=True)
         events = matched.events.batch
         columns = {}
@@ -103,7 +103,7 @@ class EventKeeping:
                 own = events.own_column(column)
                 assert own is not None, "the rows have all columns of their schema"
                 columns[name] = own.take(pa.array(rows))
-        return Side(columns), at.astype(np.int64)
+        return KeptSide(columns), at.astype(np.int64)
 
 
 def check_kept(keep: Sequence[str], rows: Rows) -> list[str]:

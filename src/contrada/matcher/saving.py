@@ -46,7 +46,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class MatcherSettings:
     """How a matcher was made: what `Matcher` takes beside the engine's own options."""
 
     engine: str
@@ -56,7 +56,7 @@ class Settings:
     filters_max: int
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> "Settings":
+    def of(cls, snapshot: Snapshot) -> "MatcherSettings":
         """Take the settings from a snapshot."""
         names = [field.name for field in fields(cls)]
         lacking = [name for name in names if name not in snapshot.settings]
@@ -96,7 +96,7 @@ class _Row(NamedTuple):
 
 
 def save_subscriptions(
-    path: str | os.PathLike[str], subscriptions: Iterable[Subscription], settings: Settings
+    path: str | os.PathLike[str], subscriptions: Iterable[Subscription], settings: MatcherSettings
 ) -> None:
     """Write subscriptions to a snapshot, in the order of their ids, whole or not at all."""
     from contrada import __version__

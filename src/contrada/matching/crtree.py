@@ -20,7 +20,7 @@ SPLITS = {"quadratic": 0.0, "constraint": 0.5}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """What a search gives: items to evaluate, items that lie apart, and nodes visited."""
 
     near: Ints
@@ -112,10 +112,10 @@ class CRTree:
             self._lists = (order[: last[self._state[0]]], first, last)
         return self._lists
 
-    def search(self, box: NDArray[np.float64]) -> Found:
+    def search(self, box: NDArray[np.float64]) -> SearchResult:
         """Find what an event with this box may satisfy."""
         found = search(self._tree, self._state, box, self._needs, self._apart, *self.lists())
-        return Found(*found)
+        return SearchResult(*found)
 
     def _make_room(self) -> None:
         if self._state[1] + _SPARE_NODES > len(self._tree[0]):

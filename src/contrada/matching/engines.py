@@ -14,7 +14,7 @@ from contrada.matching.engine import FindFaults, Index, MakeIndex, find_no_fault
 from contrada.matching.forwarding import ForwardingIndex
 from contrada.matching.grid import LEVEL, LONGITUDE_LATITUDE, Grid
 from contrada.matching.indexes.areas import AreaIndex, CellReader, is_by_area
-from contrada.matching.indexes.space import Evaluator, ExactEvaluator, SpaceIndex
+from contrada.matching.indexes.space import ExactEvaluator, RelationEvaluator, SpaceIndex
 from contrada.matching.scan import ScanIndex
 from contrada.matching.serving import (
     Describe,
@@ -36,7 +36,7 @@ ENGINE_LINES: Mapping[str, str] = {
     "scan": "exact and slow: every subscription is asked about every event",
 }
 _PLANNED = ("cells",)
-_EVALUATORS: Mapping[str, Callable[..., Evaluator]] = {
+_EVALUATORS: Mapping[str, Callable[..., RelationEvaluator]] = {
     "exact": ExactEvaluator,
     "discrete": DiscreteEvaluator,
 }
@@ -101,7 +101,7 @@ def _crtree(
     if evaluator != "discrete":
         for name, value in given.items():
             raise InvalidInput(f"{name} ({brief(value)}) goes with evaluator='discrete'")
-    chosen: Evaluator = _EVALUATORS[evaluator](**given)
+    chosen: RelationEvaluator = _EVALUATORS[evaluator](**given)
 
     def make_index(subscriptions: Sequence[Subscription]) -> Index:
         return ForwardingIndex(subscriptions, SpaceIndex(chosen, split))

@@ -34,7 +34,7 @@ from contrada.model.relation import Family, Relation, SpatialRelation
 from contrada.model.subscription import Constraint
 
 Square = NDArray[np.bool_]
-Kind = tuple[SpatialRelation, bool]  # a relation, and whether the constraint is negated
+SignedRelation = tuple[SpatialRelation, bool]  # a relation, and whether the constraint is negated
 _KINDS_MAX = 48  # relations of one attribute beyond this many different ones are left as they are
 _CASES_MAX = 1 << 14  # what is remembered: more than the cases of all named relations
 
@@ -190,25 +190,25 @@ def _region(constraint: Constraint) -> BaseGeometry:
     return constraint.test.right.value
 
 
-def _spatial_kind(constraint: Constraint) -> Kind:
+def _spatial_kind(constraint: Constraint) -> SignedRelation:
     assert isinstance(constraint.test, Spatial)
     return constraint.test.relation, constraint.is_negated
 
 
 @lru_cache(maxsize=_CASES_MAX)
-def does_cover(first: Kind, second: Kind, base: Relation) -> bool:
+def does_cover(first: SignedRelation, second: SignedRelation, base: Relation) -> bool:
     """Tell whether the second constraint implies the first; `base` relates R2 to R1."""
     return all(possible <= satisfying for possible, satisfying in _by_kind(first, second, base))
 
 
 @lru_cache(maxsize=_CASES_MAX)
-def do_conflict(first: Kind, second: Kind, base: Relation) -> bool:
+def do_conflict(first: SignedRelation, second: SignedRelation, base: Relation) -> bool:
     """Tell whether no event satisfies both constraints; `base` relates R2 to R1."""
     return all(not possible & satisfying for possible, satisfying in _by_kind(first, second, base))
 
 
 def _by_kind(
-    first: Kind, second: Kind, base: Relation
+    first: SignedRelation, second: SignedRelation, base: Relation
 ) -> Iterator[tuple[frozenset[Any], frozenset[Any]]]:
     """For each kind of event: what the second constraint leaves possible, what the first admits."""
     for kind in KINDS:

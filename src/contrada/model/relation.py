@@ -65,10 +65,10 @@ class AreaRule(Enum):
     CROSSING = "crossing"
 
 
-Dimensions = tuple[int, int]
-Patterns = Mapping[Dimensions, tuple[str, ...]]
+DimensionPair = tuple[int, int]
+Patterns = Mapping[DimensionPair, tuple[str, ...]]
 
-_PAIRS: tuple[Dimensions, ...] = tuple((a, b) for a in range(3) for b in range(3))
+_PAIRS: tuple[DimensionPair, ...] = tuple((a, b) for a in range(3) for b in range(3))
 _PATTERN = re.compile(r"[TF*012]{9}")
 _TRANSPOSED = (0, 3, 6, 1, 4, 7, 2, 5, 8)
 _RELATIONS_MAX = 1024  # whose properties are remembered: the named ones and many patterns
@@ -128,7 +128,7 @@ class SpatialRelation:
         """Whether no point of the subscription's geometry may lie outside the event."""
         return _leaves_empty(self, 6, 7)
 
-    def admits(self, matrix: str, dimensions: Dimensions) -> bool:
+    def admits(self, matrix: str, dimensions: DimensionPair) -> bool:
         """Whether a DE-9IM matrix of two such geometries satisfies it."""
         return any(fits(matrix, pattern) for pattern in self.patterns[dimensions])
 
@@ -224,7 +224,7 @@ def _of_regions(pattern: str) -> Patterns:
 
 def _crosses() -> Patterns:
     lower, upper = ("T*T******",), ("T*****T**",)
-    patterns: dict[Dimensions, tuple[str, ...]] = {
+    patterns: dict[DimensionPair, tuple[str, ...]] = {
         (a, b): lower if a < b else upper if a > b else () for a, b in _PAIRS
     }
     patterns[1, 1] = ("0********",)
@@ -232,7 +232,7 @@ def _crosses() -> Patterns:
 
 
 def _overlaps() -> Patterns:
-    patterns: dict[Dimensions, tuple[str, ...]] = dict.fromkeys(_PAIRS, ())
+    patterns: dict[DimensionPair, tuple[str, ...]] = dict.fromkeys(_PAIRS, ())
     patterns[0, 0] = patterns[2, 2] = ("T*T***T**",)
     patterns[1, 1] = ("1*T***T**",)
     return patterns

@@ -8,14 +8,14 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-Rows = NDArray[np.float64]
+BoxRows = NDArray[np.float64]
 
 _BEYOND = 0.5  # an unbounded side counts as so much longer than all that are bounded
 _EVENT_SIDE = 1 / 64  # of an ordinary event, as a share of all boxes
 _NEAR_MAX = 512  # boxes of which the nearest two are looked for among all
 
 
-def merge(rows: Rows, limit: int) -> Rows:
+def merge(rows: BoxRows, limit: int) -> BoxRows:
     """Drop what is covered, and join what is near until few enough are left."""
     rows = _drop_covered(rows)
     if len(rows) > _NEAR_MAX:
@@ -25,7 +25,7 @@ def merge(rows: Rows, limit: int) -> Rows:
     return _drop_covered(rows)
 
 
-def _drop_covered(rows: Rows) -> Rows:
+def _drop_covered(rows: BoxRows) -> BoxRows:
     """Drop boxes that others cover: all of them, or of very many those that the largest cover."""
     k = rows.shape[1] // 2
     scaled = _scale(rows)
@@ -40,13 +40,13 @@ def _drop_covered(rows: Rows) -> Rows:
     return rows
 
 
-def _are_covered(rows: Rows, box: Rows) -> NDArray[np.bool_]:
+def _are_covered(rows: BoxRows, box: BoxRows) -> NDArray[np.bool_]:
     k = len(box) // 2
     is_within = np.concatenate([rows[:, :k] >= box[:k], rows[:, k:] <= box[k:]], axis=1)
     return np.asarray(is_within.all(axis=1))
 
 
-def _scale(rows: Rows) -> Rows:
+def _scale(rows: BoxRows) -> BoxRows:
     """Bring boxes into the unit box of all their bounded sides; unbounded ones reach beyond it."""
     ends = rows.reshape(2 * len(rows), -1) / 2  # halves: a difference must not overflow
     is_bounded = np.isfinite(ends)
@@ -57,7 +57,7 @@ def _scale(rows: Rows) -> Rows:
     return np.clip((ends - low) / width, -_BEYOND, 1 + _BEYOND).reshape(rows.shape)
 
 
-def _join_along_curve(rows: Rows, count: int) -> Rows:
+def _join_along_curve(rows: BoxRows, count: int) -> BoxRows:
     """Join neighbours on a Morton curve, two by two; like with like as to unbounded sides."""
     kinds = np.unique(np.isinf(rows), axis=0, return_inverse=True)[1].ravel()
     order = np.lexsort((_places_on_curve(_scale(rows)), kinds))
@@ -76,7 +76,7 @@ def _join_along_curve(rows: Rows, count: int) -> Rows:
     return rows
 
 
-def _places_on_curve(scaled: Rows) -> NDArray[np.int64]:
+def _places_on_curve(scaled: BoxRows) -> NDArray[np.int64]:
     """Give places on the curve of lows and highs, which keeps boxes of like place and size near.
 
     The cells of the kernels are of two dimensions; here each side of a box is one.
@@ -98,7 +98,7 @@ def _pair_up(kinds: NDArray[np.int64], offset: int) -> NDArray[np.int64]:
     return np.flatnonzero((since_start[:-1] % 2 == offset) & ~is_start[1:])
 
 
-def _join_nearest(rows: Rows, limit: int) -> Rows:
+def _join_nearest(rows: BoxRows, limit: int) -> BoxRows:
     """Join the two boxes that waste least, again and again."""
     scaled = _scale(rows)
     waste = _waste(scaled[:, None], scaled[None])
@@ -114,13 +114,13 @@ def _join_nearest(rows: Rows, limit: int) -> Rows:
     return rows[left]
 
 
-def _joined(a: Rows, b: Rows) -> Rows:
+def _joined(a: BoxRows, b: BoxRows) -> BoxRows:
     k = a.shape[-1] // 2
     lows, highs = np.minimum(a[..., :k], b[..., :k]), np.maximum(a[..., k:], b[..., k:])
     return np.concatenate([lows, highs], axis=-1)
 
 
-def _waste(a: Rows, b: Rows) -> Rows:
+def _waste(a: BoxRows, b: BoxRows) -> BoxRows:
     """Say what share of events would meet two boxes if they were one, and meets neither now."""
     k = a.shape[-1] // 2
     lows, highs = np.maximum(a[..., :k], b[..., :k]), np.minimum(a[..., k:], b[..., k:])
@@ -128,7 +128,7 @@ def _waste(a: Rows, b: Rows) -> Rows:
     return _share_met(_joined(a, b)) - _share_met(a) - _share_met(b) + shared
 
 
-def _share_met(scaled: Rows) -> Rows:
+def _share_met(scaled: BoxRows) -> BoxRows:
     k = scaled.shape[-1] // 2
     sides = np.maximum(scaled[..., k:] - scaled[..., :k] + _EVENT_SIDE, 0.0)
     return np.asarray(sides.prod(axis=-1))

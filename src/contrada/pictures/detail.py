@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contrada.pictures.outlines import Paths
+    from contrada.pictures.outlines import DrawnPaths
 
 # Of what did not match, detail finer than this share of the opening view is the first to go.
 _FADED_UNITS = GRID_UNITS / 4_000
@@ -37,13 +37,13 @@ class Tolerances:
 
 
 def fit_detail(
-    columns: Sequence[Paths],
+    columns: Sequence[DrawnPaths],
     matched: Sequence[NDArray[np.bool_]],
     unit: float,
     *,
     finest: float,
     vertices_max: int,
-) -> tuple[list[Paths], Tolerances]:
+) -> tuple[list[DrawnPaths], Tolerances]:
     """Simplify the layers of a map to `finest` grid units, and further until they are few enough.
 
     It ends where the opening view would begin to look poor, though more may be left than wanted.
@@ -74,5 +74,5 @@ def _steps(finest: float) -> Iterator[Tolerances]:
         yield Tolerances(unmatched, matched)
 
 
-def _count_bends(columns: Sequence[Paths]) -> int:
+def _count_bends(columns: Sequence[DrawnPaths]) -> int:
     return sum(int(column.count_bends().sum()) for column in columns)

@@ -160,7 +160,7 @@ def _widened(box: Box, side: float) -> Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Paths:
+class DrawnPaths:
     """Geometries taken apart: each path with its kind and the row of the shape it belongs to."""
 
     lines: NDArray[np.object_]
@@ -172,16 +172,16 @@ class Paths:
         """Count the vertices of each path that could be simplified away; points have none."""
         return np.where(self.kinds == POINT, 0, shapely.get_num_coordinates(self.lines))
 
-    def simplified(self, tolerances: NDArray[np.float64]) -> Paths:
+    def simplified(self, tolerances: NDArray[np.float64]) -> DrawnPaths:
         """Simplify each path to the tolerance of its shape; zero leaves it as it is."""
         tolerance = tolerances[self.owners]
         chosen = np.flatnonzero((tolerance > 0) & (self.kinds != POINT))
         lines = self.lines.copy()
         lines[chosen] = shapely.simplify(lines[chosen], tolerance[chosen], preserve_topology=False)
-        return Paths(lines, self.kinds, self.owners, self.shape_count)
+        return DrawnPaths(lines, self.kinds, self.owners, self.shape_count)
 
 
-def trace_outlines(paths: Paths, frame: Frame) -> Outlines:
+def trace_outlines(paths: DrawnPaths, frame: Frame) -> Outlines:
     """Round paths to the grid of `frame`."""
     places, path_of = shapely.get_coordinates(paths.lines, return_index=True)
     corner = np.array([frame.west, frame.south])
@@ -195,7 +195,7 @@ def trace_outlines(paths: Paths, frame: Frame) -> Outlines:
     )
 
 
-def paths_of(geometries: NDArray[np.object_]) -> Paths:
+def paths_of(geometries: NDArray[np.object_]) -> DrawnPaths:
     """Split drawable geometries into points, lines and rings."""
     parts, owners = single_parts(geometries)
     types = shapely.get_type_id(parts)
@@ -206,7 +206,7 @@ def paths_of(geometries: NDArray[np.object_]) -> Paths:
     paths = np.concatenate([parts[~is_area], rings])
     path_owners = np.concatenate([owners[~is_area], owners[is_area][area_of]])
     order = np.argsort(path_owners, kind="stable")
-    return Paths(paths[order], kinds[order], path_owners[order], len(geometries))
+    return DrawnPaths(paths[order], kinds[order], path_owners[order], len(geometries))
 
 
 def single_parts(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from contrada.overlay.messages import PeerId
     from contrada.simulation.checker import PeerView
     from contrada.simulation.publishing import Published
-    from contrada.simulation.recording import Frame, Story
+    from contrada.simulation.recording import RoundFrame, Story
 
 BYTES_MAX = 4_500_000
 FRAMES_MIN, FRAMES_MAX = 8, 240
@@ -44,7 +44,7 @@ def render_page(story: Story) -> bytes:
     return page.encode()
 
 
-def _write(story: Story, frames: list[Frame]) -> str:
+def _write(story: Story, frames: list[RoundFrame]) -> str:
     shown = {
         "units": UNITS,
         "filters": {id_: _place(box) for id_, box in story.filters.items()},
@@ -68,7 +68,7 @@ def _place(box: Box) -> list[int]:
     return [round(min(max(side, -1.0), 2.0) * UNITS) for side in box]
 
 
-def _describe_frames(frames: list[Frame]) -> list[dict[str, Any]]:
+def _describe_frames(frames: list[RoundFrame]) -> list[dict[str, Any]]:
     """Write the first frame whole, and of every other one what is new in it."""
     described = []
     rows: dict[PeerId, list[int]] = {}

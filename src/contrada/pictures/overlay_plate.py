@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from contrada.overlay.boxes import Box
     from contrada.overlay.messages import PeerId
-    from contrada.simulation.recording import Frame, Story
+    from contrada.simulation.recording import RoundFrame, Story
 
 _WIDTH_IN, _HEIGHT_IN, _DPI = 16.0, 7.6, 100
 _LEAVES_MAX = 300
@@ -54,7 +54,7 @@ def render_plate(story: Story) -> bytes:
     return file.getvalue()
 
 
-def _draw_moment(axes: Axes, story: Story, frame: Frame) -> None:
+def _draw_moment(axes: Axes, story: Story, frame: RoundFrame) -> None:
     """Draw filters faint, boxes by level, links between peers, and who is at fault."""
     axes.set_facecolor(LIGHT.ground)
     axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=[], yticks=[], aspect="equal")
@@ -77,7 +77,7 @@ def _draw_moment(axes: Axes, story: Story, frame: Frame) -> None:
     _add_dots(axes, frame, middles)
 
 
-def _boldness(frame: Frame) -> float:
+def _boldness(frame: RoundFrame) -> float:
     """Say how wide lines are: many peers need thin ones."""
     return 1.0 if len(frame.peers) <= _LEAVES_MAX else 0.45
 
@@ -97,7 +97,7 @@ def _add_boxes(axes: Axes, boxes: list[Box], **style: Any) -> None:
     axes.add_collection(PolyCollection(corners, **style), autolim=False)
 
 
-def _add_links(axes: Axes, frame: Frame, middles: dict[PeerId, tuple[float, float]]) -> None:
+def _add_links(axes: Axes, frame: RoundFrame, middles: dict[PeerId, tuple[float, float]]) -> None:
     from matplotlib.collections import LineCollection
 
     is_full = len(frame.peers) <= _LEAVES_MAX
@@ -115,7 +115,7 @@ def _add_links(axes: Axes, frame: Frame, middles: dict[PeerId, tuple[float, floa
         axes.add_collection(links, autolim=False)
 
 
-def _add_dots(axes: Axes, frame: Frame, middles: dict[PeerId, tuple[float, float]]) -> None:
+def _add_dots(axes: Axes, frame: RoundFrame, middles: dict[PeerId, tuple[float, float]]) -> None:
     kinds = (
         ([id_ for id_ in frame.peers if id_ not in frame.at_fault], LIGHT.ink, 5.0),
         (sorted(frame.at_fault & frame.peers.keys()), LIGHT.fault, 16.0),
@@ -131,7 +131,7 @@ def _add_dots(axes: Axes, frame: Frame, middles: dict[PeerId, tuple[float, float
         axes.scatter(x, y, s=size, facecolors="none", edgecolors=LIGHT.root, linewidths=1.3)
 
 
-def _add_key(figure: Figure, moments: list[tuple[str, Frame]]) -> None:
+def _add_key(figure: Figure, moments: list[tuple[str, RoundFrame]]) -> None:
     """Say what the colours mean, in one row below the moments."""
     from matplotlib.lines import Line2D
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from contrada.simulation.outcome import FAULTS
 
 if TYPE_CHECKING:
-    from contrada.simulation.recording import Frame, Story
+    from contrada.simulation.recording import RoundFrame, Story
 
 
 def describe(story: Story) -> tuple[str, str]:
@@ -42,7 +42,7 @@ def describe_faults(story: Story) -> str:
     return ", ".join(words) or "trouble begins"
 
 
-def thin(frames: list[Frame]) -> list[Frame]:
+def thin(frames: list[RoundFrame]) -> list[RoundFrame]:
     """Drop every other frame; keep both ends, the moment of the faults and the one before it."""
     kept = {0, len(frames) - 1}
     fault = find_faults_frame(frames)
@@ -51,12 +51,12 @@ def thin(frames: list[Frame]) -> list[Frame]:
     return [frame for i, frame in enumerate(frames) if i % 2 == 0 or i in kept]
 
 
-def find_faults_frame(frames: list[Frame]) -> int | None:
+def find_faults_frame(frames: list[RoundFrame]) -> int | None:
     """Give the place of the frame in which faults are done."""
     return next((i for i, frame in enumerate(frames) if frame.stage == FAULTS), None)
 
 
-def choose_moments(story: Story) -> list[tuple[str, Frame]]:
+def choose_moments(story: Story) -> list[tuple[str, RoundFrame]]:
     """Choose four frames that tell the run, with a caption for each."""
     frames = story.frames
     fault = find_faults_frame(frames)
@@ -75,7 +75,7 @@ def choose_moments(story: Story) -> list[tuple[str, Frame]]:
     ]
 
 
-def _choose_while_building(frames: list[Frame]) -> list[tuple[str, Frame]]:
+def _choose_while_building(frames: list[RoundFrame]) -> list[tuple[str, RoundFrame]]:
     last = len(frames) - 1
     legal = next((i for i, frame in enumerate(frames) if not frame.faults), last)
     captions = {last: "not legal" if frames[last].faults else "at rest"}
@@ -88,13 +88,13 @@ def _choose_while_building(frames: list[Frame]) -> list[tuple[str, Frame]]:
     ]
 
 
-def _find_half_way(frames: list[Frame]) -> Frame:
+def _find_half_way(frames: list[RoundFrame]) -> RoundFrame:
     """Find when the faults are down to half of the most there were."""
     worst = max(range(len(frames)), key=lambda i: frames[i].faults)
     half = frames[worst].faults / 2
     return next((frame for frame in frames[worst:] if frame.faults <= half), frames[-1])
 
 
-def _rounds(later: Frame, earlier: Frame) -> str:
+def _rounds(later: RoundFrame, earlier: RoundFrame) -> str:
     count = later.round - earlier.round
     return f"{count} round{'' if count == 1 else 's'}"

@@ -15,7 +15,7 @@ from contrada.reproduce.workloads import Regions, into_unit_square
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class LayerFile:
     """A file `name`.parquet; of its rows those with a value in a column, where it has that one."""
 
     name: str
@@ -29,7 +29,7 @@ def check_layers(folder: Path, names: Sequence[str]) -> None:
         raise InvalidInput(f"{folder}: there is no {', no '.join(missing)}")
 
 
-def read_regions(folder: Path, layer: Layer) -> Regions:
+def read_regions(folder: Path, layer: LayerFile) -> Regions:
     """Read the polygons of a layer into the unit square: parts apart, holes filled."""
     path = folder / f"{layer.name}.parquet"
     geometries = _read_geometries(path, layer)
@@ -42,7 +42,7 @@ def read_regions(folder: Path, layer: Layer) -> Regions:
     return regions
 
 
-def _read_geometries(path: Path, layer: Layer) -> Geometries:
+def _read_geometries(path: Path, layer: LayerFile) -> Geometries:
     rows = read_rows(path)
     if not rows.geometry_columns:
         raise InvalidInput(

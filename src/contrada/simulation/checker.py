@@ -14,7 +14,7 @@ from math import inf
 
 from contrada.overlay.messages import PeerId
 
-Box = Sequence[float]
+Bounds = Sequence[float]
 
 _COVERS = "covers more"
 
@@ -45,7 +45,12 @@ class LevelView:
 
 
 def find_faults(
-    peers: Mapping[PeerId, PeerView], least: int, most: int, universe: Box, *, by_cover: bool = True
+    peers: Mapping[PeerId, PeerView],
+    least: int,
+    most: int,
+    universe: Bounds,
+    *,
+    by_cover: bool = True,
 ) -> list[str]:
     """List what is illegal, in words; an empty list means a legal state.
 
@@ -65,14 +70,14 @@ def find_faults(
     return faults
 
 
-def bound(filters: Sequence[Box], universe: Box) -> tuple[float, ...]:
+def bound(filters: Sequence[Bounds], universe: Bounds) -> tuple[float, ...]:
     """Give the box around filters; those that are wide hang outside the boxes."""
     k = len(universe) // 2
     bounded = [tuple(box) for box in filters if not is_wide(box, universe)]
     return _union(bounded) if bounded else (inf,) * k + (-inf,) * k
 
 
-def is_wide(box: Box, universe: Box) -> bool:
+def is_wide(box: Bounds, universe: Bounds) -> bool:
     """Tell whether a filter leaves out nothing of the universe in its first two dimensions."""
     k = len(universe) // 2
     return all(box[i] <= universe[i] and box[i + k] >= universe[i + k] for i in range(min(k, 2)))
@@ -83,7 +88,7 @@ def _find_faults_of(
     peers: Mapping[PeerId, PeerView],
     least: int,
     most: int,
-    universe: Box,
+    universe: Bounds,
 ) -> list[str]:
     faults = []
     if peer.levels[0].children:
@@ -116,7 +121,7 @@ def _find_faults_below(
     peers: Mapping[PeerId, PeerView],
     least: int,
     most: int,
-    universe: Box,
+    universe: Bounds,
 ) -> list[str]:
     faults = []
     place = f"{peer.id} at level {level}"
@@ -165,7 +170,7 @@ def _union(boxes: list[tuple[float, ...]]) -> tuple[float, ...]:
     return (*lows, *highs)
 
 
-def _measure(box: Box, universe: Box) -> tuple[float, float]:
+def _measure(box: Bounds, universe: Bounds) -> tuple[float, float]:
     k = len(universe) // 2
     volume, margin = 1.0, 0.0
     for i in range(k):

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from contrada.overlay.messages import PeerId
-from contrada.simulation.checker import Box, is_wide
+from contrada.simulation.checker import Bounds, is_wide
 
-Window = tuple[int, int, int, tuple[int, ...]]  # level, x, y and rows of bits
+CellWindow = tuple[int, int, int, tuple[int, ...]]  # level, x, y and rows of bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,12 @@ class Link:
     """
 
     parent: PeerId
-    cells: Window | None
-    wide: tuple[tuple[PeerId, Box], ...] | None
+    cells: CellWindow | None
+    wide: tuple[tuple[PeerId, Bounds], ...] | None
 
 
 def find_gaps(
-    links: Mapping[PeerId, Link], filters: Mapping[PeerId, Sequence[Box]], universe: Box
+    links: Mapping[PeerId, Link], filters: Mapping[PeerId, Sequence[Bounds]], universe: Bounds
 ) -> list[str]:
     """List the filters that a link above does not know of, in words; the root has no link."""
     return [
@@ -45,7 +45,7 @@ def _climb(id_: PeerId, links: Mapping[PeerId, Link]) -> Iterator[tuple[PeerId, 
         id_ = links[id_].parent
 
 
-def _knows(link: Link, id_: PeerId, box: Box, universe: Box) -> bool:
+def _knows(link: Link, id_: PeerId, box: Bounds, universe: Bounds) -> bool:
     if link.wide is None:
         return True
     if is_wide(box, universe):
@@ -53,12 +53,12 @@ def _knows(link: Link, id_: PeerId, box: Box, universe: Box) -> bool:
     return link.cells is None or _has_cells(link.cells, box, universe)
 
 
-def _covers(outer: Box, inner: Box) -> bool:
+def _covers(outer: Bounds, inner: Bounds) -> bool:
     k = len(inner) // 2
     return all(outer[i] <= inner[i] and inner[i + k] <= outer[i + k] for i in range(k))
 
 
-def _has_cells(window: Window, box: Box, universe: Box) -> bool:
+def _has_cells(window: CellWindow, box: Bounds, universe: Bounds) -> bool:
     """Tell whether all cells that a box touches are there."""
     level, x, y, rows = window
     k = len(box) // 2
@@ -70,7 +70,7 @@ def _has_cells(window: Window, box: Box, universe: Box) -> bool:
     return all(row & bits == bits for row in rows[bottom : top + 1])
 
 
-def _place(value: float, axis: int, level: int, universe: Box) -> int:
+def _place(value: float, axis: int, level: int, universe: Bounds) -> int:
     """Number the columns or rows of a grid; what lies outside belongs to the first or the last."""
     low, high = universe[axis], universe[axis + len(universe) // 2]
     share = min(max((value - low) / (high - low), 0.0), 1.0)

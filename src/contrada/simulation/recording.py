@@ -21,7 +21,7 @@ _EVENTS_TOLD = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class RoundFrame:
     """The overlay after a round: who lives, who is at fault, how many faults and roots there are.
 
     A frame that shows faults being done has the round before as its number.
@@ -40,7 +40,7 @@ class Story:
     """All that a picture of a run shows. The events are those with most receivers."""
 
     outcome: Outcome
-    frames: list[Frame]
+    frames: list[RoundFrame]
     events: list[Published]
 
     @property
@@ -58,7 +58,7 @@ class Story:
 class Recorder:
     """Takes a frame of every round but those in which events travel."""
 
-    frames: list[Frame] = field(default_factory=list)
+    frames: list[RoundFrame] = field(default_factory=list)
 
     def record(self, moment: Round) -> None:
         """Take a frame."""
@@ -69,7 +69,7 @@ class Recorder:
         number = 0 if last is None else last.round
         faults = simulator.find_faults()
         self.frames.append(
-            Frame(
+            RoundFrame(
                 number if moment.stage == FAULTS else number + 1,
                 moment.stage,
                 _share(simulator.see(), {} if last is None else last.peers),

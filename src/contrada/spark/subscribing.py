@@ -19,7 +19,7 @@ from shapely.geometry.base import BaseGeometry
 from contrada.arrays import Box
 from contrada.errors import BAD_ROWS_SHOWN_MAX, BadRows, InvalidInput, Remedy
 from contrada.limits import FILTERS_MAX
-from contrada.matcher.saving import Settings, save_subscriptions
+from contrada.matcher.saving import MatcherSettings, save_subscriptions
 from contrada.matching.engines import DEFAULT_ENGINE
 from contrada.matching.subscribing import SubscriptionRows, read_subscriptions
 from contrada.model.geometry import as_array
@@ -137,7 +137,7 @@ class StageTask:
 
 def write_part(uri: str, subscriptions: Sequence[Subscription]) -> Part:
     """Write subscriptions as one part of a staged set."""
-    settings = Settings(DEFAULT_ENGINE, {}, simplify=True, crs=None, filters_max=FILTERS_MAX)
+    settings = MatcherSettings(DEFAULT_ENGINE, {}, simplify=True, crs=None, filters_max=FILTERS_MAX)
     with tempfile.TemporaryDirectory(prefix="contrada-part-") as folder:
         path = Path(folder) / "part"
         save_subscriptions(path, subscriptions, settings)

@@ -7,7 +7,7 @@ import numpy as np
 from contrada.arrays import Positions
 from contrada.matching.indexes.equality import equal_values
 from contrada.matching.indexes.operands import (
-    Kind,
+    OperandKind,
     Operands,
     as_ids,
     literal_keys,
@@ -24,8 +24,8 @@ class DifferenceIndex:
 
     def __init__(self) -> None:
         """Start empty."""
-        self._rows: dict[Expression, dict[Kind, _Differences]] = {}
-        self._operands = Operands[dict[Kind, _Differences]]({})
+        self._rows: dict[Expression, dict[OperandKind, _Differences]] = {}
+        self._operands = Operands[dict[OperandKind, _Differences]]({})
 
     def take(self, number: int, constraint: Constraint) -> bool:
         """Take `<>`, and `IN` of values of one kind where it is negated."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from contrada.arrays import Positions
 from contrada.matching.indexes.operands import (
-    Key,
+    OperandKey,
     Operands,
     as_ids,
     is_operand,
@@ -38,8 +38,8 @@ class EqualityIndex:
 
     def __init__(self) -> None:
         """Start empty."""
-        self._numbers: dict[Expression, dict[Key, list[int]]] = {}
-        self._operands = Operands[dict[Key, Positions]]({})
+        self._numbers: dict[Expression, dict[OperandKey, list[int]]] = {}
+        self._operands = Operands[dict[OperandKey, Positions]]({})
 
     def take(self, number: int, constraint: Constraint) -> bool:
         """Take `=`, `IN` of values of one kind, and truth values."""
@@ -56,7 +56,7 @@ class EqualityIndex:
             self._add(operand, key, number)
         return True
 
-    def _add(self, operand: Expression, key: Key, number: int) -> None:
+    def _add(self, operand: Expression, key: OperandKey, number: int) -> None:
         self._numbers.setdefault(operand, {}).setdefault(key, []).append(number)
 
     def freeze(self) -> None:

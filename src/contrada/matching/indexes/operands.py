@@ -19,9 +19,9 @@ from contrada.model.expression import Attribute, Computed, Expression, attribute
 from contrada.model.instant import Instant, read_instant
 from contrada.model.number_keys import number_key
 
-Kind = str
-Key = tuple[Kind, Any]
-Row = TypeVar("Row")
+OperandKind = str
+OperandKey = tuple[OperandKind, Any]
+Indexed = TypeVar("Indexed")
 
 
 def is_operand(expression: Expression) -> bool:
@@ -31,7 +31,7 @@ def is_operand(expression: Expression) -> bool:
     return isinstance(expression, Attribute)
 
 
-def kind_of_literal(value: Any) -> Kind | None:
+def kind_of_literal(value: Any) -> OperandKind | None:
     """Name the kind of a literal that can be compared."""
     if isinstance(value, bool):
         return "boolean"
@@ -42,7 +42,7 @@ def kind_of_literal(value: Any) -> Kind | None:
     return "time" if isinstance(value, Instant) else None
 
 
-def literal_keys(value: Any) -> list[Key]:
+def literal_keys(value: Any) -> list[OperandKey]:
     """Give a literal under each kind of value that it is compared with."""
     kind = kind_of_literal(value)
     keys = [] if kind is None else [(kind, value)]
@@ -50,7 +50,7 @@ def literal_keys(value: Any) -> list[Key]:
     return keys if instant is None else [*keys, ("moment", instant)]
 
 
-def value_keys(value: Any) -> list[Key]:
+def value_keys(value: Any) -> list[OperandKey]:
     """Give an event's value under each kind of literal that it is compared with."""
     if isinstance(value, bool):
         return [("boolean", value)]
@@ -62,23 +62,23 @@ def value_keys(value: Any) -> list[Key]:
     return [] if instant is None else [("time", instant), ("moment", instant)]
 
 
-def table_key(key: Key) -> Key:
+def table_key(key: OperandKey) -> OperandKey:
     """Give the key by which a table finds a value that is compared for equality."""
     kind, value = key
     return (kind, number_key(value)) if kind == "number" else key
 
 
-class Operands(Generic[Row]):
+class Operands(Generic[Indexed]):
     """A row for each operand; an event reads those of the operands that it has values for."""
 
-    def __init__(self, rows: Mapping[Expression, Row]) -> None:
+    def __init__(self, rows: Mapping[Expression, Indexed]) -> None:
         """Arrange rows by the name of the operand's attribute."""
-        self._rows: dict[str, list[tuple[Expression, Row]]] = {}
+        self._rows: dict[str, list[tuple[Expression, Indexed]]] = {}
         for operand, row in rows.items():
             self._rows.setdefault(next(attributes(operand)), []).append((operand, row))
         self._names = Names(self._rows)
 
-    def read(self, event: Event) -> Iterator[tuple[Any, Row]]:
+    def read(self, event: Event) -> Iterator[tuple[Any, Indexed]]:
         """Give the event's value for each operand that is not null, and the operand's row."""
         for name in event.find_names(self._names):
             for operand, row in self._rows[name]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from contrada.arrays import Positions
 from contrada.matching.indexes.operands import (
-    Kind,
+    OperandKind,
     Operands,
     as_ids,
     is_operand,
@@ -17,7 +17,7 @@ from contrada.model.event import Event
 from contrada.model.expression import Comparison, Expression, Literal
 from contrada.model.subscription import Constraint
 
-_Key = tuple[Kind, str]
+_Key = tuple[OperandKind, str]
 _Bounds = tuple[list[Any], Positions]  # in order, and the constraint of each
 _OPERATORS = ("<", "<=", ">", ">=")
 

@@ -31,7 +31,7 @@ from contrada.model.relation import Family, Relation, SpatialRelation, egenhofer
 from contrada.model.subscription import Constraint
 from contrada.threads import once
 
-Kind = tuple[SpatialRelation | None, bool]  # None stands for `dwithin`
+TestKind = tuple[SpatialRelation | None, bool]  # None stands for `dwithin`
 
 BASES = (  # in the order of the columns of the CR-tree paper's Table 1
     Relation.DISJOINT,
@@ -51,7 +51,7 @@ _RASTER_MIN = 32  # fewer items are evaluated one by one
 _RASTER_SIDE_MAX = 256
 
 
-class Evaluator(Protocol):
+class RelationEvaluator(Protocol):
     """Decides a relation for one event and some of the registered geometries.
 
     Areas whose boundaries are more than `margin` apart have the relation that they truly have.
@@ -133,7 +133,7 @@ class ExactEvaluator:
 class SpaceIndex:
     """Spatial constraints, in one CR-tree for each attribute."""
 
-    def __init__(self, evaluator: Evaluator, split: str = "quadratic") -> None:
+    def __init__(self, evaluator: RelationEvaluator, split: str = "quadratic") -> None:
         """Start empty."""
         self._evaluator = evaluator
         self._split = split
@@ -231,7 +231,7 @@ class _Forest:
     """The tree of one attribute; its items are rows of the arrays."""
 
     def __init__(
-        self, rows: list[tuple[int, Constraint]], evaluator: Evaluator, split: str
+        self, rows: list[tuple[int, Constraint]], evaluator: RelationEvaluator, split: str
     ) -> None:
         self._evaluator = evaluator
         self._numbers = np.array([number for number, _ in rows], np.int64)
@@ -348,25 +348,25 @@ class _Forest:
         return twin
 
 
-def _kind(constraint: Constraint) -> Kind:
+def _kind(constraint: Constraint) -> TestKind:
     test = constraint.test
     return (test.relation if isinstance(test, Spatial) else None), constraint.is_negated
 
 
-def _needs(kind: Kind) -> int:
+def _needs(kind: TestKind) -> int:
     return 0 if kind[0] is None else box_needs(kind[0], kind[1])
 
 
-def _may_hold_apart(kind: Kind) -> bool:
+def _may_hold_apart(kind: TestKind) -> bool:
     return kind[0] is not None and may_hold_apart(kind[0], kind[1])
 
 
-def _holds(kind: Kind, matrix: str) -> bool:
+def _holds(kind: TestKind, matrix: str) -> bool:
     relation, is_negated = kind
     return relation is not None and relation.admits(matrix, _AREAS) != is_negated
 
 
-def _base_row(kind: Kind) -> list[bool]:
+def _base_row(kind: TestKind) -> list[bool]:
     """Tell for each of `BASES`, and of none, whether it satisfies an Egenhofer constraint."""
     if kind[0] is None or not _is_regional(kind):
         return [False] * (len(BASES) + 1)
@@ -374,15 +374,15 @@ def _base_row(kind: Kind) -> list[bool]:
     return [*(base in admitted for base in BASES), False]
 
 
-def _is_regional(kind: Kind) -> bool:
+def _is_regional(kind: TestKind) -> bool:
     return kind[0] is not None and kind[0].family is Family.EGENHOFER
 
 
-def _is_known(kind: Kind, is_region: bool) -> bool:
+def _is_known(kind: TestKind, is_region: bool) -> bool:
     return is_region or not _is_regional(kind)
 
 
-def _is_pattern(kind: Kind) -> bool:
+def _is_pattern(kind: TestKind) -> bool:
     return kind[0] is not None and kind[0].family is Family.PATTERN
 
 

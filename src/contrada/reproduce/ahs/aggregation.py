@@ -13,7 +13,7 @@ from contrada.matching.grid import Grid
 from contrada.model.geometry import as_array
 from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.ahs.paper import LEVEL
-from contrada.reproduce.ahs.plan import Run
+from contrada.reproduce.ahs.plan import AhsRun
 from contrada.reproduce.ahs.shapes import CENTRE, make_city
 from contrada.reproduce.reporting import Column, Table, say_title
 
@@ -39,7 +39,7 @@ class Saving:
     cells: int
 
 
-def aggregate(run: Run) -> list[Saving]:
+def aggregate(run: AhsRun) -> list[Saving]:
     """Count cells before and after aggregation; print and draw them."""
     say_title(run.reporter, "Ours: cells saved by aggregation, before and after")
     table = Table(
@@ -113,7 +113,7 @@ _WORKLOADS: dict[str, Callable[[Generator, int], Geometries]] = {
 }
 
 
-def _draw(run: Run, savings: list[Saving]) -> None:
+def _draw(run: AhsRun, savings: list[Saving]) -> None:
     panels = []
     for name in _WORKLOADS:
         mine = [saving for saving in savings if saving.workload == name]

@@ -5,17 +5,17 @@ from collections.abc import Callable, Sequence
 from contrada.model.relation import RELATIONS, Family
 from contrada.pictures.plots import COLOURS, Panel, Series
 from contrada.reproduce.ahs.paper import LEVEL
-from contrada.reproduce.ahs.plan import Run
+from contrada.reproduce.ahs.plan import AhsRun
 from contrada.reproduce.ahs_error import KINDS, ErrorRow, measure_errors, sum_errors
 from contrada.reproduce.reporting import Column, Table, say_prose, say_title
 
 _SINGLE = ("point", "line", "polygon")
 _NOTE = "Geometries 4 to 128 cells of level 14 wide, in pairs that mostly meet."
 
-Key = Callable[[ErrorRow], str]
+RowKey = Callable[[ErrorRow], str]
 
 
-def measure_error(run: Run) -> list[ErrorRow]:
+def measure_error(run: AhsRun) -> list[ErrorRow]:
     """Compare the model with the exact relations; print and draw the error."""
     say_title(run.reporter, "Ours: wrong answers in %, by level")
     with run.reporter.watch("error by level", 1) as step:
@@ -35,7 +35,7 @@ def measure_error(run: Run) -> list[ErrorRow]:
     return rows
 
 
-def _print_levels(run: Run, rows: Sequence[ErrorRow]) -> None:
+def _print_levels(run: AhsRun, rows: Sequence[ErrorRow]) -> None:
     levels = run.plan.error_levels
     table = Table(
         run.reporter,
@@ -44,13 +44,13 @@ def _print_levels(run: Run, rows: Sequence[ErrorRow]) -> None:
             *(Column(f"{level}", "level", ".2f", 6) for level in levels),
         ],
     )
-    keys: tuple[Key, ...] = (lambda _: "all", lambda row: row.relation)
+    keys: tuple[RowKey, ...] = (lambda _: "all", lambda row: row.relation)
     for key in keys:
         for name, (_, shares) in sum_errors(rows, key).items():
             table.add(name, *shares)
 
 
-def _print_kinds(run: Run, rows: Sequence[ErrorRow]) -> None:
+def _print_kinds(run: AhsRun, rows: Sequence[ErrorRow]) -> None:
     level = LEVEL if LEVEL in run.plan.error_levels else run.plan.error_levels[-1]
     shown = [row for row in rows if row.level == level]
     run.reporter.say("")
@@ -67,7 +67,7 @@ def _print_kinds(run: Run, rows: Sequence[ErrorRow]) -> None:
         table.add(event, *(shares[f"{event} {kind}"][1][0] for kind in KINDS))
 
 
-def _draw_relations(run: Run, rows: Sequence[ErrorRow]) -> None:
+def _draw_relations(run: AhsRun, rows: Sequence[ErrorRow]) -> None:
     """Draw one panel for each family of relations, colours twice, the second time dashed."""
     panels = []
     for family, title in (
@@ -79,7 +79,7 @@ def _draw_relations(run: Run, rows: Sequence[ErrorRow]) -> None:
     _draw(run, "error-by-relation.png", panels, "The error of the model by level and relation")
 
 
-def _draw_kinds(run: Run, rows: Sequence[ErrorRow]) -> None:
+def _draw_kinds(run: AhsRun, rows: Sequence[ErrorRow]) -> None:
     panels = [
         _make_panel(
             [row for row in rows if row.event == event],
@@ -97,7 +97,7 @@ def _draw_kinds(run: Run, rows: Sequence[ErrorRow]) -> None:
     )
 
 
-def _make_panel(rows: Sequence[ErrorRow], names: Sequence[str], key: Key, title: str) -> Panel:
+def _make_panel(rows: Sequence[ErrorRow], names: Sequence[str], key: RowKey, title: str) -> Panel:
     shares = sum_errors(rows, key)
     series = [
         Series(
@@ -113,7 +113,7 @@ def _make_panel(rows: Sequence[ErrorRow], names: Sequence[str], key: Key, title:
     return Panel(series, title, names={float(level): f"{level}" for level in levels})
 
 
-def _draw(run: Run, name: str, panels: Sequence[Panel], title: str) -> None:
+def _draw(run: AhsRun, name: str, panels: Sequence[Panel], title: str) -> None:
     run.draw(
         name,
         panels,

@@ -12,7 +12,7 @@ from contrada.reproduce.ahs.figures_5_6 import figures_5_6
 from contrada.reproduce.ahs.figures_7_9 import Query, figures_7_9
 from contrada.reproduce.ahs.load import measure_load
 from contrada.reproduce.ahs.paper import LEVEL, TITLE
-from contrada.reproduce.ahs.plan import Plan, Run
+from contrada.reproduce.ahs.plan import AhsPlan, AhsRun
 from contrada.reproduce.ahs.spark_overhead import measure_spark
 from contrada.reproduce.ahs.workers import Subject
 from contrada.reproduce.reporting import (
@@ -48,13 +48,13 @@ _MACHINE = (
 
 
 def reproduce(
-    folder: Path, plan: Plan, reporter: Reporter, seed: int = 1, spark: str | None = None
+    folder: Path, plan: AhsPlan, reporter: Reporter, seed: int = 1, spark: str | None = None
 ) -> None:
     """Run all experiments; print tables, draw figures into a folder that is there.
 
     `spark` is the master on which to measure Spark's own cost, if it is to be measured.
     """
-    run = Run(plan, folder, reporter, seed)
+    run = AhsRun(plan, folder, reporter, seed)
     _introduce(run)
     slopes = figure_4(run)
     subjects = figures_5_6(run)
@@ -66,7 +66,7 @@ def reproduce(
     _explain(reporter, slopes, subjects, queries)
 
 
-def _introduce(run: Run) -> None:
+def _introduce(run: AhsRun) -> None:
     say_prose(run.reporter, TITLE)
     python = f"Python {platform.python_version()}, Numba {version('numba')}"
     run.reporter.say(

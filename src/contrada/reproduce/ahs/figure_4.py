@@ -20,7 +20,7 @@ from contrada.model.geometry import as_array
 from contrada.model.relation import RELATIONS
 from contrada.pictures.plots import Line, Panel, Series
 from contrada.reproduce.ahs.paper import GROWTH_OF_POSTGIS, LEVEL
-from contrada.reproduce.ahs.plan import Run
+from contrada.reproduce.ahs.plan import AhsRun
 from contrada.reproduce.ahs.postgis import find_postgis, time_postgis
 from contrada.reproduce.ahs.shapes import CENTRE, CITY_VERTICES, make_city
 from contrada.reproduce.ahs.timing import median_us, write_us
@@ -38,7 +38,7 @@ _POLYGON = 2
 Curves = dict[str, list[float]]
 
 
-def figure_4(run: Run) -> dict[str, float]:
+def figure_4(run: AhsRun) -> dict[str, float]:
     """Measure the latency over the number of copies; give each curve's ns per subscription."""
     say_title(run.reporter, "Figure 4: a point WITHIN so many copies of one city; µs per event")
     city, point = make_city(run.generator(4)), Point(CENTRE)
@@ -67,7 +67,7 @@ def figure_4(run: Run) -> dict[str, float]:
     return slopes
 
 
-def _time_postgis(run: Run, postgis: str | None, city: Polygon, point: Point) -> list[float]:
+def _time_postgis(run: AhsRun, postgis: str | None, city: Polygon, point: Point) -> list[float]:
     if postgis is None:
         return []
     with run.reporter.watch("PostGIS", 1) as step:
@@ -129,7 +129,7 @@ def _slope(sizes: Sequence[int], us: Sequence[float]) -> float:
     return float(np.polyfit(sizes, us, 1)[0] * 1e3)
 
 
-def _say_postgis(run: Run, postgis: str | None) -> None:
+def _say_postgis(run: AhsRun, postgis: str | None) -> None:
     run.reporter.say("")
     if postgis is None:
         say_prose(
@@ -146,7 +146,7 @@ def _say_postgis(run: Run, postgis: str | None) -> None:
         )
 
 
-def _compare(run: Run, slopes: dict[str, float]) -> None:
+def _compare(run: AhsRun, slopes: dict[str, float]) -> None:
     peer = POSTGIS if POSTGIS in slopes else GEOS
     claims = [
         (f"the plain model grows more slowly than {peer}", slopes[peer] / slopes[PLAIN]),
@@ -170,7 +170,7 @@ def _round_names(sizes: Sequence[int]) -> dict[float, str]:
     return {float(n): f"{n:,}" for n in sorted({sizes[0], *round_ones}) if n <= sizes[-1]}
 
 
-def _draw(run: Run, curves: Curves) -> None:
+def _draw(run: AhsRun, curves: Curves) -> None:
     lines: dict[str, Line] = {PLAIN: "dashed", PREPARED: "dotted"}
     colours = {OURS: 0, PLAIN: 0, PREPARED: 1, GEOS: 1, POSTGIS: 2}
     series = [

@@ -5,7 +5,7 @@ from statistics import mean, median
 
 from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.ahs.paper import GAIN_OF_INDEXING, GAIN_OF_MATCHING, LEVEL
-from contrada.reproduce.ahs.plan import Run
+from contrada.reproduce.ahs.plan import AhsRun
 from contrada.reproduce.ahs.timing import write_us
 from contrada.reproduce.ahs.workers import KINDS, WORKER_COUNTS, Subject, measure_workers
 from contrada.reproduce.reporting import (
@@ -22,7 +22,7 @@ _LARGE = 3  # the largest third of the sizes
 _ALIKE = 0.9  # of the time of one worker
 
 
-def figures_5_6(run: Run) -> list[Subject]:
+def figures_5_6(run: AhsRun) -> list[Subject]:
     """Measure simulated workers, and show indexing and matching."""
     say_title(
         run.reporter,
@@ -42,7 +42,7 @@ def figures_5_6(run: Run) -> list[Subject]:
     return subjects
 
 
-def _print(run: Run, subjects: Sequence[Subject], step: str, title: str) -> None:
+def _print(run: AhsRun, subjects: Sequence[Subject], step: str, title: str) -> None:
     run.reporter.say("")
     table = Table(
         run.reporter,
@@ -78,7 +78,7 @@ def _large(subjects: Sequence[Subject], kind: str) -> list[Subject]:
     return found[-max(1, len(found) // _LARGE) :]
 
 
-def _compare(run: Run, subjects: Sequence[Subject]) -> None:
+def _compare(run: AhsRun, subjects: Sequence[Subject]) -> None:
     rows: list[tuple[str, str | None, str | None]] = []
     for step, verb, paper in (
         ("index", "indexing", GAIN_OF_INDEXING),
@@ -116,7 +116,7 @@ def _is_alike(subject: Subject) -> bool:
     return subject.splits[1].index_us > _ALIKE * subject.splits[0].index_us
 
 
-def _draw(run: Run, subjects: Sequence[Subject], step: str, number: int, verb: str) -> None:
+def _draw(run: AhsRun, subjects: Sequence[Subject], step: str, number: int, verb: str) -> None:
     points = _of(subjects, "point")
     means = [mean(times) for times in zip(*(p.times(step) for p in points), strict=True)]
     places = list(range(len(WORKER_COUNTS)))

@@ -16,7 +16,7 @@ from contrada.reproduce.ahs.paper import (
     UNDER_50_MS,
     UNDER_100_MS,
 )
-from contrada.reproduce.ahs.plan import Run
+from contrada.reproduce.ahs.plan import AhsRun
 from contrada.reproduce.ahs.timing import write_us
 from contrada.reproduce.ahs.two_workers import Cluster, Stages
 from contrada.reproduce.reporting import Column, Table, compare, say_title
@@ -35,7 +35,7 @@ class Query:
     stages: Stages
 
 
-def figures_7_9(run: Run) -> list[Query]:
+def figures_7_9(run: AhsRun) -> list[Query]:
     """Measure all queries, print them and draw a figure for each kind of subscription."""
     say_title(
         run.reporter,
@@ -51,7 +51,7 @@ def figures_7_9(run: Run) -> list[Query]:
     return queries
 
 
-def _measure(run: Run) -> Iterator[Query]:
+def _measure(run: AhsRun) -> Iterator[Query]:
     for kind, subscription in make_subscriptions(run.generator(7)).items():
         cluster = Cluster(Grid(LEVEL), subscription)
         for other, events in make_events(subscription).items():
@@ -66,7 +66,7 @@ def _measure(run: Run) -> Iterator[Query]:
                 yield Query(kind, other, name, stages)
 
 
-def _print(run: Run, queries: Sequence[Query]) -> None:
+def _print(run: AhsRun, queries: Sequence[Query]) -> None:
     table = Table(
         run.reporter,
         [
@@ -83,7 +83,7 @@ def _print(run: Run, queries: Sequence[Query]) -> None:
         table.add(*names, *map(write_us, times), write_us(query.stages.total))
 
 
-def _compare(run: Run, queries: Sequence[Query]) -> None:
+def _compare(run: AhsRun, queries: Sequence[Query]) -> None:
     overheads = [query.stages.overhead for query in queries]
     shares = [(q.stages.overhead + q.stages.index) / q.stages.total for q in queries]
     totals = [query.stages.total for query in queries]
@@ -113,7 +113,7 @@ def _count_under(totals: Sequence[float], limit_us: float) -> str:
     return "all" if count == len(totals) else f"{count / len(totals):.0%}"
 
 
-def _draw(run: Run, queries: Sequence[Query], kind: str) -> None:
+def _draw(run: AhsRun, queries: Sequence[Query], kind: str) -> None:
     panels = []
     for other in KINDS:
         shown = [query for query in queries if query.event == other]

@@ -16,7 +16,7 @@ from contrada.matching.grid import LONGITUDE_LATITUDE, Grid
 from contrada.matching.lookup import Weights, loads, make_lookup_table, split, weigh
 from contrada.model.geometry import as_array
 from contrada.pictures.plots import Panel, Series
-from contrada.reproduce.ahs.plan import Run
+from contrada.reproduce.ahs.plan import AhsRun
 from contrada.reproduce.ahs.shapes import make_city
 from contrada.reproduce.reporting import Column, Table, say_prose, say_title
 
@@ -41,7 +41,7 @@ class Load:
     copies: float
 
 
-def measure_load(run: Run) -> list[Load]:
+def measure_load(run: AhsRun) -> list[Load]:
     """Make lookup tables for several θ over a skewed workload; print and draw their loads."""
     say_title(run.reporter, f"Ours: load by θ, {PARTITIONS} partitions, a skewed workload")
     table = Table(
@@ -106,7 +106,7 @@ def _weigh(shapes: Geometries) -> Weights:
     return weigh(LEVEL, Counter(starts.tolist()), {})
 
 
-def _draw(run: Run, found: list[Load]) -> None:
+def _draw(run: AhsRun, found: list[Load]) -> None:
     thetas = [load.theta for load in found]
     run.draw(
         "load.png",

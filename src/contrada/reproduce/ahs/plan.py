@@ -7,7 +7,7 @@ from contrada.reproduce.ahs.paper import STEP
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class AhsPlan:
     """How much to measure; sizes are numbers of subscriptions.
 
     `shape_count` lines, as many polygons and `point_count` points are given to workers, and what
@@ -25,7 +25,7 @@ class Plan:
     loaded: int
 
 
-FULL = Plan(
+FULL = AhsPlan(
     copies=tuple(range(STEP, 10_001, STEP)),
     query_repeats=50,
     point_count=200,
@@ -36,7 +36,7 @@ FULL = Plan(
     aggregated=(125, 250, 500, 1_000, 2_000, 4_000, 8_000),
     loaded=20_000,
 )
-QUICK = Plan(
+QUICK = AhsPlan(
     copies=tuple(range(STEP, 5_001, STEP)),
     query_repeats=20,
     point_count=50,
@@ -48,4 +48,4 @@ QUICK = Plan(
     loaded=5_000,
 )
 
-Run = running.Run[Plan]
+AhsRun = running.Run[AhsPlan]

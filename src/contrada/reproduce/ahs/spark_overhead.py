@@ -16,7 +16,7 @@ from contrada.arrays import Geometries
 from contrada.matcher import Matcher
 from contrada.reproduce.ahs.load import make_skewed
 from contrada.reproduce.ahs.paper import OVERHEAD
-from contrada.reproduce.ahs.plan import Run
+from contrada.reproduce.ahs.plan import AhsRun
 from contrada.reproduce.reporting import Column, Table, say_prose, say_title, write_ms
 
 SUBSCRIPTIONS = 1_000
@@ -24,7 +24,7 @@ EVENTS = (1, 1_000)
 _JOBS = 5
 
 
-def measure_spark(run: Run, master: str | None, simulated_us: float) -> None:
+def measure_spark(run: AhsRun, master: str | None, simulated_us: float) -> None:
     """Time jobs of `contrada.spark.match`; without a master, say how to."""
     say_title(run.reporter, "Ours: what Spark costs")
     if master is None:

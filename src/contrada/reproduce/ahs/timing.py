@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-Result = TypeVar("Result")
+Timed = TypeVar("Timed")
 
 
 @dataclass(slots=True)
@@ -17,7 +17,7 @@ class Watch:
 
     us: float = 0.0
 
-    def run(self, step: Callable[[], Result]) -> Result:
+    def run(self, step: Callable[[], Timed]) -> Timed:
         """Run a step, and add its time."""
         started = time.thread_time_ns()
         result = step()
@@ -25,7 +25,7 @@ class Watch:
         return result
 
 
-def least_us(step: Callable[[], Result], repeats: int) -> tuple[Result, float]:
+def least_us(step: Callable[[], Timed], repeats: int) -> tuple[Timed, float]:
     """Give the result of a step, and the shortest of its times: the one that nothing disturbed."""
     times = []
     for _ in range(repeats):

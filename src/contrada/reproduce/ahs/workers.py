@@ -22,7 +22,7 @@ from contrada.reproduce.ahs.paper import (
     POLYGON_SHARE_MAX,
     WORKER_LEVELS,
 )
-from contrada.reproduce.ahs.plan import Run
+from contrada.reproduce.ahs.plan import AhsRun
 from contrada.reproduce.ahs.shapes import random_line, random_point, random_polygon
 from contrada.reproduce.ahs.timing import least_us
 
@@ -32,7 +32,7 @@ _LINE_LENGTH_MIN_KM, _POLYGON_SHARE_MIN = 10, 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class SplitCost:
     """What the slowest of some workers takes, the most cells that one of them has, and the sum of
     all workers' area matrices."""
 
@@ -50,7 +50,7 @@ class Subject:
     kind: str
     size: int
     cell_count: int
-    splits: tuple[Split, ...]
+    splits: tuple[SplitCost, ...]
 
     def gain(self, step: str) -> float:
         """Tell how many times faster the largest number of workers takes a step than one does."""
@@ -67,7 +67,7 @@ class Subject:
         return [s.index_us if step == "index" else s.match_us for s in self.splits]
 
 
-def measure_workers(run: Run) -> list[Subject]:
+def measure_workers(run: AhsRun) -> list[Subject]:
     """Index and match points, lines and polygons of many sizes."""
     geometries = list(_make_geometries(run))
     grid = Grid(LEVEL)
@@ -80,7 +80,7 @@ def measure_workers(run: Run) -> list[Subject]:
     return subjects
 
 
-def _make_geometries(run: Run) -> Iterator[tuple[str, BaseGeometry]]:
+def _make_geometries(run: AhsRun) -> Iterator[tuple[str, BaseGeometry]]:
     """Make geometries with sizes spread evenly over their decades, up to the paper's largest."""
     rng = run.generator(5)
     for _ in range(run.plan.point_count):
@@ -100,7 +100,7 @@ def _measure(grid: Grid, kind: str, geometry: BaseGeometry, repeats: int) -> Sub
     return Subject(kind, int(areas.sum()), len(keys), splits)
 
 
-def split(grid: Grid, geometry: BaseGeometry, level: int, repeats: int) -> Split:
+def split(grid: Grid, geometry: BaseGeometry, level: int, repeats: int) -> SplitCost:
     """Let workers in charge of the cells of a level index and match a geometry with itself."""
     cell_count_max, index_us, match_us = 0, 0.0, 0.0
     matrix = np.zeros(4, np.int64)
@@ -111,7 +111,7 @@ def split(grid: Grid, geometry: BaseGeometry, level: int, repeats: int) -> Split
         matches, us = least_us(partial(index.match, keys), repeats)
         match_us = max(match_us, us)
         matrix += matches.matrices.sum(axis=0)
-    return Split(4**level, cell_count_max, index_us, match_us, matrix)
+    return SplitCost(4**level, cell_count_max, index_us, match_us, matrix)
 
 
 def _prefixes(grid: Grid, level: int) -> list[Prefix]:

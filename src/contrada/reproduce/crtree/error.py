@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from contrada.matching.indexes.space import BASES
 from contrada.model.relation import egenhofer
 from contrada.pictures.plots import Panel, Series
-from contrada.reproduce.crtree.measuring import Events, mean_ms
+from contrada.reproduce.crtree.measuring import Subjects, mean_ms
 from contrada.reproduce.crtree.paper import WRONG_PERCENT
-from contrada.reproduce.crtree.plan import Run
+from contrada.reproduce.crtree.plan import CrtreeRun
 from contrada.reproduce.crtree.rings import RingSet
 from contrada.reproduce.reporting import (
     Column,
@@ -24,7 +24,7 @@ from contrada.reproduce.reporting import (
 from contrada.reproduce.workloads import Regions, synthetic_regions
 
 
-def measure_error(run: Run) -> None:
+def measure_error(run: CrtreeRun) -> None:
     """Compare Algorithm 1 with the exact relation over pairs of large regions."""
     side = int(np.sqrt(run.plan.pair_count))
     pair_count = side * side
@@ -69,20 +69,20 @@ def measure_error(run: Run) -> None:
     _draw(run, shares)
 
 
-def _exact_relations(regions: Regions, events: Events) -> NDArray[np.int64]:
+def _exact_relations(regions: Regions, events: Subjects) -> NDArray[np.int64]:
     return np.array(
         [[BASES.index(egenhofer(str(m))) for m in shapely.relate(e, regions)] for e in events]
     )
 
 
-def _count_wrong(rings: RingSet, events: Events, density: float, exact: NDArray[np.int64]) -> int:
+def _count_wrong(rings: RingSet, events: Subjects, density: float, exact: NDArray[np.int64]) -> int:
     return sum(
         int((rings.find(event, density) != truth).sum())
         for event, truth in zip(events, exact, strict=True)
     )
 
 
-def _compare(run: Run, times: Sequence[float], exact_ms: float) -> None:
+def _compare(run: CrtreeRun, times: Sequence[float], exact_ms: float) -> None:
     """Hold the times against the text; the last density is the paper's last, 12,000."""
     first, last = run.plan.densities[1], run.plan.densities[-1]
     ratio = times[-1] / exact_ms
@@ -104,7 +104,7 @@ def _compare(run: Run, times: Sequence[float], exact_ms: float) -> None:
     )
 
 
-def _draw(run: Run, shares: Sequence[float]) -> None:
+def _draw(run: CrtreeRun, shares: Sequence[float]) -> None:
     paper = Series(
         "paper (two values in its text)",
         list(WRONG_PERCENT),

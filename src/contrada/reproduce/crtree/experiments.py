@@ -11,9 +11,9 @@ from contrada.reproduce.crtree.error import measure_error
 from contrada.reproduce.crtree.figure_4 import DISCRETE_SCAN, EXACT_SCAN, figure_4a, figure_4b
 from contrada.reproduce.crtree.figure_5 import figure_5
 from contrada.reproduce.crtree.paper import DATA_SETS, TITLE, DataSet, Times
-from contrada.reproduce.crtree.plan import Plan, Run
-from contrada.reproduce.crtree.table_3 import Row, table_3
-from contrada.reproduce.layers import Layer, read_regions
+from contrada.reproduce.crtree.plan import CrtreePlan, CrtreeRun
+from contrada.reproduce.crtree.table_3 import Table3Row, table_3
+from contrada.reproduce.layers import LayerFile, read_regions
 from contrada.reproduce.reporting import (
     Column,
     Reporter,
@@ -51,10 +51,10 @@ _TERMS = {
 
 
 def reproduce(
-    folder: Path, plan: Plan, data: Path | None, reporter: Reporter, seed: int = 1
+    folder: Path, plan: CrtreePlan, data: Path | None, reporter: Reporter, seed: int = 1
 ) -> None:
     """Run all experiments; print tables, draw figures into a folder that is there."""
-    run = Run(plan, folder, reporter, seed)
+    run = CrtreeRun(plan, folder, reporter, seed)
     layers = make_layers(run, data)
     _introduce(run)
     worst = figure_4a(run)
@@ -66,7 +66,7 @@ def reproduce(
     _explain(run, worst, rows, max(map(_vertices_max, layers.values())))
 
 
-def make_layers(run: Run, data: Path | None) -> dict[str, Regions]:
+def make_layers(run: CrtreeRun, data: Path | None) -> dict[str, Regions]:
     """Read the layers, or scatter polygons; a layer that cannot be read is refused at once."""
     rng = run.generator(4)
     layers = {}
@@ -75,7 +75,7 @@ def make_layers(run: Run, data: Path | None) -> dict[str, Regions]:
             if data is None:
                 regions = scattered_regions(rng, int(data_set.size * run.plan.layer_share))
             else:
-                whole = read_regions(data, Layer(data_set.stand_in, data_set.only))
+                whole = read_regions(data, LayerFile(data_set.stand_in, data_set.only))
                 kept = max(2, int(len(whole) * run.plan.layer_share))
                 regions = whole[rng.permutation(len(whole))[:kept]]
             layers[data_set.label] = regions
@@ -83,7 +83,7 @@ def make_layers(run: Run, data: Path | None) -> dict[str, Regions]:
     return layers
 
 
-def _introduce(run: Run) -> None:
+def _introduce(run: CrtreeRun) -> None:
     say_prose(run.reporter, TITLE)
     python = f"Python {platform.python_version()}, Numba {version('numba')}"
     run.reporter.say(f"the paper: C++ on an Intel i5 of 2011; here: {python}; seed {run.seed}")
@@ -91,7 +91,7 @@ def _introduce(run: Run) -> None:
     say_terms(run.reporter, _TERMS)
 
 
-def introduce_layers(run: Run, data: Path | None, layers: dict[str, Regions]) -> None:
+def introduce_layers(run: CrtreeRun, data: Path | None, layers: dict[str, Regions]) -> None:
     """Say what the layers are, and how many constraints stand beside the paper's."""
     say_title(run.reporter, "Layers for Figure 5 and Table 3")
     table = Table(
@@ -129,7 +129,9 @@ def _describe(data_set: DataSet, data: Path | None) -> str:
     return f"{data_set.stand_in}{rows}"
 
 
-def _explain(run: Run, worst: dict[str, float], rows: Sequence[Row], vertices_max: int) -> None:
+def _explain(
+    run: CrtreeRun, worst: dict[str, float], rows: Sequence[Table3Row], vertices_max: int
+) -> None:
     """Say what differs, with the numbers of the tables above."""
     say_title(run.reporter, "What differs, and why")
     texts = [_explain_exact(worst, rows), _explain_tree(rows), _explain_simplifier(rows)]
@@ -147,7 +149,7 @@ def _explain(run: Run, worst: dict[str, float], rows: Sequence[Row], vertices_ma
         say_prose(run.reporter, f"- {text}", indent="  ")
 
 
-def _explain_exact(worst: dict[str, float], rows: Sequence[Row]) -> str:
+def _explain_exact(worst: dict[str, float], rows: Sequence[Table3Row]) -> str:
     by_kind = ", ".join(
         f"{kind} {write_spread(row.exact_ms / row.tree.ms for row in rows if row.kind == kind)}"
         for kind in KINDS
@@ -164,7 +166,7 @@ def _explain_exact(worst: dict[str, float], rows: Sequence[Row]) -> str:
     )
 
 
-def _explain_tree(rows: Sequence[Row]) -> str:
+def _explain_tree(rows: Sequence[Table3Row]) -> str:
     paper, ours = ([t[0] / t[1] for t in times] for times in _both(rows))
     left = [row.tree.relations / row.meeting for row in rows if row.meeting] or [0.0]
     return (
@@ -176,7 +178,7 @@ def _explain_tree(rows: Sequence[Row]) -> str:
     )
 
 
-def _explain_simplifier(rows: Sequence[Row]) -> str:
+def _explain_simplifier(rows: Sequence[Table3Row]) -> str:
     paper, ours = ([t[2] / t[3] for t in times] for times in _both(rows))
     kept = [row.kept for row in rows]
     shares = [row.plain.relations / row.size for row in rows]
@@ -195,5 +197,5 @@ def _explain_simplifier(rows: Sequence[Row]) -> str:
     )
 
 
-def _both(rows: Sequence[Row]) -> tuple[list[Times], list[Times]]:
+def _both(rows: Sequence[Table3Row]) -> tuple[list[Times], list[Times]]:
     return [row.paper for row in rows], [row.ours for row in rows]

@@ -9,7 +9,7 @@ from contrada.pictures.plots import Line, Panel, Series
 from contrada.reproduce.crtree.measuring import (
     Cost,
     CountingEvaluator,
-    Events,
+    Subjects,
     index_alone,
     index_pair,
     mean_ms,
@@ -19,7 +19,7 @@ from contrada.reproduce.crtree.paper import (
     PREDICATES,
     SPEEDUP_OVER_INTERSECTION,
 )
-from contrada.reproduce.crtree.plan import Run
+from contrada.reproduce.crtree.plan import CrtreeRun
 from contrada.reproduce.crtree.rings import RingSet
 from contrada.reproduce.reporting import (
     Column,
@@ -46,7 +46,7 @@ _COLOURS = (2, 0, 1, 1, 0)
 _DRAWN_ONLY = "The paper draws its curves; its text states no times, so there is none to put here."
 
 
-def figure_4a(run: Run) -> dict[str, float]:
+def figure_4a(run: CrtreeRun) -> dict[str, float]:
     """Measure scans and trees over the number of constraints; give ms of the last row by curve."""
     say_title(
         run.reporter,
@@ -84,7 +84,7 @@ def figure_4a(run: Run) -> dict[str, float]:
     return rows[-1]
 
 
-def _scan(regions: Regions, events: Events) -> list[float]:
+def _scan(regions: Regions, events: Subjects) -> list[float]:
     """Time the three scans: GEOS for intersection, GEOS for the relation, Algorithm 1."""
     rings = RingSet(regions)
     return [
@@ -94,7 +94,7 @@ def _scan(regions: Regions, events: Events) -> list[float]:
     ]
 
 
-def _compare_4a(run: Run, last: dict[str, float]) -> None:
+def _compare_4a(run: CrtreeRun, last: dict[str, float]) -> None:
     found = last[INTERSECTION_SCAN] / last[DISCRETE_SCAN]
     compare(
         run.reporter,
@@ -117,7 +117,7 @@ def _compare_4a(run: Run, last: dict[str, float]) -> None:
     )
 
 
-def figure_4b(run: Run) -> None:
+def figure_4b(run: CrtreeRun) -> None:
     """Measure a few predicates of two-constraint filters, as they are and simplified."""
     say_title(
         run.reporter,
@@ -152,7 +152,7 @@ def figure_4b(run: Run) -> None:
     _draw_4b(run, costs)
 
 
-def _compare_4b(run: Run, costs: dict[int, list[tuple[Cost, Cost]]]) -> None:
+def _compare_4b(run: CrtreeRun, costs: dict[int, list[tuple[Cost, Cost]]]) -> None:
     sizes = run.plan.sizes
     growth = [[row[-1][which].ms / row[0][which].ms for row in costs.values()] for which in (0, 1)]
     gains = [plain.ms / simplified.ms for row in costs.values() for plain, simplified in row]
@@ -173,7 +173,7 @@ def _growing(ratios: Sequence[float]) -> str:
     return f"times grow {write_spread(ratios)}"
 
 
-def _draw_4b(run: Run, costs: dict[int, list[tuple[Cost, Cost]]]) -> None:
+def _draw_4b(run: CrtreeRun, costs: dict[int, list[tuple[Cost, Cost]]]) -> None:
     series = []
     for colour, (count, row) in enumerate(costs.items()):
         for which, (name, line) in enumerate(_STYLES.items()):

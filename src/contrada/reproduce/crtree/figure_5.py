@@ -7,7 +7,7 @@ import numpy as np
 
 from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.crtree.paper import GAIN_EXAMPLE_DENSITY, GAIN_EXAMPLE_PERCENT
-from contrada.reproduce.crtree.plan import Run
+from contrada.reproduce.crtree.plan import CrtreeRun
 from contrada.reproduce.crtree.rings import RingSet
 from contrada.reproduce.reporting import Column, Table, compare, say_title
 from contrada.reproduce.workloads import KINDS, KINDS_NOTE, Regions, event_region
@@ -19,7 +19,7 @@ _ALL_DENSITIES = (*DENSITIES, DENSITIES[-1] + _STEP)
 Gains = dict[tuple[str, str], list[float]]
 
 
-def figure_5(run: Run, layers: Mapping[str, Regions]) -> None:
+def figure_5(run: CrtreeRun, layers: Mapping[str, Regions]) -> None:
     """Count the constraints whose match changes from density D to D + 10,000."""
     count = run.plan.gain_event_count
     say_title(
@@ -57,7 +57,7 @@ def figure_5(run: Run, layers: Mapping[str, Regions]) -> None:
     _draw(run, list(layers), gains, smallest)
 
 
-def _compare(run: Run, gains: Gains, smallest: list[float]) -> None:
+def _compare(run: CrtreeRun, gains: Gains, smallest: list[float]) -> None:
     at = DENSITIES.index(GAIN_EXAMPLE_DENSITY)
     first, example, last = (
         [row[which] for row in gains.values()] for which in (0, at, len(DENSITIES) - 1)
@@ -88,7 +88,7 @@ def _write_percents(values: list[float], digits: int = 4) -> str:
     return f"{low} %" if low == high else f"{low} to {high} %"
 
 
-def _draw(run: Run, labels: list[str], gains: Gains, smallest: list[float]) -> None:
+def _draw(run: CrtreeRun, labels: list[str], gains: Gains, smallest: list[float]) -> None:
     example = Series(
         "paper's example",
         [GAIN_EXAMPLE_DENSITY],

@@ -11,7 +11,7 @@ from shapely.geometry.base import BaseGeometry
 from contrada.arrays import Integers, Positions
 from contrada.matching.discrete import DiscreteEvaluator
 from contrada.matching.forwarding import ForwardingIndex
-from contrada.matching.indexes.space import Evaluator, ShapeSet, SpaceIndex
+from contrada.matching.indexes.space import RelationEvaluator, ShapeSet, SpaceIndex
 from contrada.matching.simplify import simplify
 from contrada.model.event import Event
 from contrada.model.expression import And, Attribute, Expression, Literal, Or, Spatial
@@ -24,7 +24,7 @@ _RUNS = 3
 _TICK_S = time.get_clock_info("thread_time").resolution
 _EGENHOFER = [name for name in RELATIONS if name.startswith("eh")]
 
-Events = Sequence[Any] | Regions
+Subjects = Sequence[Any] | Regions
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Cost:
     relations: float = 0.0
 
 
-def mean_ms(run: Callable[[Any], object], events: Events) -> float:
+def mean_ms(run: Callable[[Any], object], events: Subjects) -> float:
     """Give the processor's time for an event: what else the machine does is not in it.
 
     What is run must have been compiled before.
@@ -64,12 +64,12 @@ class CountingEvaluator(DiscreteEvaluator):
 class MeasuredIndex:
     """The forwarding table with the CR-tree over some subscriptions."""
 
-    def __init__(self, subscriptions: Sequence[Subscription], evaluator: Evaluator) -> None:
+    def __init__(self, subscriptions: Sequence[Subscription], evaluator: RelationEvaluator) -> None:
         """Build the index."""
         self._index = ForwardingIndex(subscriptions, SpaceIndex(evaluator))
         self._counter = evaluator if isinstance(evaluator, CountingEvaluator) else None
 
-    def cost(self, events: Events) -> Cost:
+    def cost(self, events: Subjects) -> Cost:
         """Measure what matching an event costs: the least of three runs over all events."""
         self._match(events[0])  # compiles, and fills caches
         count_before = self._count()
@@ -83,7 +83,7 @@ class MeasuredIndex:
         return self._index.find(Event({"g": event}), self._index.everything)
 
 
-def index_alone(rng: Generator, regions: Regions, evaluator: Evaluator) -> MeasuredIndex:
+def index_alone(rng: Generator, regions: Regions, evaluator: RelationEvaluator) -> MeasuredIndex:
     """Index scenario 1: one constraint in a filter, one filter in a predicate."""
     subscriptions = []
     for number, region in enumerate(regions):
@@ -94,7 +94,7 @@ def index_alone(rng: Generator, regions: Regions, evaluator: Evaluator) -> Measu
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class SimplifiedPair:
     """Scenario 2 as it is and simplified; `kept` is the share of constraints that stays."""
 
     plain: MeasuredIndex
@@ -108,7 +108,7 @@ def index_pair(
     predicate_count: int,
     density: float,
     step: Callable[[], object],
-) -> Pair:
+) -> SimplifiedPair:
     """Index scenario 2: a few predicates, each of many filters of two constraints."""
     plain = list(_predicates(rng, regions, predicate_count))
     simplified = []
@@ -121,7 +121,7 @@ def index_pair(
         )
         for chosen in (plain, simplified)
     )
-    return Pair(plain_index, simplified_index, _size(simplified) / _size(plain))
+    return SimplifiedPair(plain_index, simplified_index, _size(simplified) / _size(plain))
 
 
 def _size(predicates: Sequence[Predicate]) -> int:

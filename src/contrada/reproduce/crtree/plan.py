@@ -6,7 +6,7 @@ from contrada.reproduce import running
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CrtreePlan:
     """How much to measure. `event_count` is for times, `gain_event_count` for Figure 5."""
 
     sizes: tuple[int, ...]
@@ -17,7 +17,7 @@ class Plan:
     layer_share: float
 
 
-FULL = Plan(
+FULL = CrtreePlan(
     sizes=(1_000, 2_500, 5_000, 10_000),
     event_count=10,
     pair_count=40_000,
@@ -25,7 +25,7 @@ FULL = Plan(
     gain_event_count=100,
     layer_share=1.0,
 )
-QUICK = Plan(
+QUICK = CrtreePlan(
     sizes=(500, 1_000, 2_000),
     event_count=3,
     pair_count=10_000,
@@ -34,4 +34,4 @@ QUICK = Plan(
     layer_share=0.05,
 )
 
-Run = running.Run[Plan]
+CrtreeRun = running.Run[CrtreePlan]

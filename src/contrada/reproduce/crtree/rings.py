@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from contrada.arrays import Integers, Positions
 from contrada.kernels.discretising import CONTAINS, DISJOINT, INSIDE, OVERLAPS, find_relations
-from contrada.reproduce.crtree.measuring import Events, mean_ms
+from contrada.reproduce.crtree.measuring import Subjects, mean_ms
 from contrada.reproduce.workloads import Regions
 from contrada.threads import once
 
@@ -41,7 +41,7 @@ class RingSet:
         """Find the relation of an event to every region."""
         return self._find_some(event, density, self._everything)
 
-    def mean_ms(self, events: Events, density: float) -> float:
+    def mean_ms(self, events: Subjects, density: float) -> float:
         """Give the time that the relations of one event take."""
         return mean_ms(lambda event: self.find(event, density), events)
 

@@ -21,7 +21,7 @@ from contrada.reproduce.crtree.paper import (
     DataSet,
     Times,
 )
-from contrada.reproduce.crtree.plan import Run
+from contrada.reproduce.crtree.plan import CrtreeRun
 from contrada.reproduce.crtree.rings import RingSet
 from contrada.reproduce.reporting import (
     Column,
@@ -39,7 +39,7 @@ _OFFSETS = {"A": -0.24, "B": 0.0, "C": 0.24}
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Table3Row:
     """A row of Table 3. `meeting` counts constraints whose boxes meet the event's; `kept` is the
     share of constraints that the simplifier leaves."""
 
@@ -65,7 +65,7 @@ class Row:
         return self.scan_ms, self.tree.ms, self.plain.ms, self.simplified.ms
 
 
-def table_3(run: Run, layers: Mapping[str, Regions]) -> list[Row]:
+def table_3(run: CrtreeRun, layers: Mapping[str, Regions]) -> list[Table3Row]:
     """Measure both scenarios over all layers; give the rows."""
     say_title(
         run.reporter,
@@ -73,7 +73,7 @@ def table_3(run: Run, layers: Mapping[str, Regions]) -> list[Row]:
         f"{run.plan.event_count} events of each type",
     )
     table = Table(run.reporter, list(_columns()))
-    rows: list[Row] = []
+    rows: list[Table3Row] = []
     rng = run.generator(6)
     steps = sum(min(_PREDICATE_COUNT, len(regions) // 2) + 2 for regions in layers.values())
     with run.reporter.watch("Table 3", steps * len(KINDS)) as step:
@@ -88,7 +88,7 @@ def table_3(run: Run, layers: Mapping[str, Regions]) -> list[Row]:
                 step()
                 pair = index_pair(rng, regions, _PREDICATE_COUNT, TABLE_3_DENSITY, step)
                 rows.append(
-                    Row(
+                    Table3Row(
                         data_set,
                         kind,
                         len(regions),
@@ -123,7 +123,7 @@ def _columns() -> Sequence[Column]:
     return columns
 
 
-def _add(table: Table, row: Row) -> None:
+def _add(table: Table, row: Table3Row) -> None:
     cells = []
     for column, paper, ours in zip(COLUMNS, row.paper, row.ours, strict=True):
         mark = "?" if column in row.data_set.doubtful else ""
@@ -133,7 +133,7 @@ def _add(table: Table, row: Row) -> None:
     table.add(row.data_set.label, row.size, row.kind, *cells)
 
 
-def _say_relations(reporter: Reporter, rows: Sequence[Row]) -> None:
+def _say_relations(reporter: Reporter, rows: Sequence[Table3Row]) -> None:
     """Print how many relations are computed: what the times are made of."""
     say_title(reporter, "Behind Table 3: relations that are computed per event, of N constraints")
     table = Table(
@@ -154,7 +154,7 @@ def _say_relations(reporter: Reporter, rows: Sequence[Row]) -> None:
         table.add(row.data_set.label, row.size, row.kind, *counts, write_percent(row.kept))
 
 
-def _draw(run: Run, rows: Sequence[Row]) -> None:
+def _draw(run: CrtreeRun, rows: Sequence[Table3Row]) -> None:
     panels = []
     for data_set in DATA_SETS:
         mine = [row for row in rows if row.data_set is data_set]

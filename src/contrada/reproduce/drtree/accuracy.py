@@ -23,11 +23,11 @@ from contrada.reproduce.drtree.paper import (
     FALSE_POSITIVES_LOW,
     TARGET,
 )
-from contrada.reproduce.drtree.plan import Run
+from contrada.reproduce.drtree.plan import DrtreeRun
 from contrada.reproduce.reporting import Column, Table, compare, say_prose, say_title
 from contrada.simulation.workloads import WORKLOADS
 
-Found = dict[tuple[int, str, str], Accuracy]  # of N, a workload and a variant
+Accuracies = dict[tuple[int, str, str], Accuracy]  # of N, a workload and a variant
 
 _SIDES = (
     "Filters in the unit square. uniform: sides of 0.02 to 0.1, anywhere. clustered: the same "
@@ -45,7 +45,7 @@ _SHORT = {  # in two lines, as there is little room below a panel
 }
 
 
-def measure_false_positives(run: Run, gallery: Gallery) -> Found:
+def measure_false_positives(run: DrtreeRun, gallery: Gallery) -> Accuracies:
     """Publish the same events in all variants; print and draw who handles them without a match."""
     settings = VARIANTS[ALL].settings
     say_title(
@@ -55,7 +55,7 @@ def measure_false_positives(run: Run, gallery: Gallery) -> Found:
     )
     say_prose(run.reporter, _SIDES)
     table = _start_table(run)
-    found: Found = {}
+    found: Accuracies = {}
     steps = len(run.plan.accuracy_sizes) * len(WORKLOADS) * len(VARIANTS)
     with run.reporter.watch("false positives", steps) as step:
         for count in run.plan.accuracy_sizes:
@@ -70,7 +70,7 @@ def measure_false_positives(run: Run, gallery: Gallery) -> Found:
     return found
 
 
-def _start_table(run: Run) -> Table:
+def _start_table(run: DrtreeRun) -> Table:
     return Table(
         run.reporter,
         [
@@ -105,7 +105,7 @@ def list_cells(accuracy: Accuracy) -> list[float]:
     ]
 
 
-def _compare(run: Run, found: Found) -> None:
+def _compare(run: DrtreeRun, found: Accuracies) -> None:
     rows: list[tuple[str, str | None, str | None]] = []
     for variant in VARIANTS:
         all_ = [accuracy for (_, _, name), accuracy in found.items() if name == variant]
@@ -133,7 +133,7 @@ def _range(values: Sequence[float], format_: str) -> str:
     return f"{min(values):{format_}} to {max(values):{format_}}"
 
 
-def _draw(run: Run, found: Found) -> None:
+def _draw(run: DrtreeRun, found: Accuracies) -> None:
     count, settings = run.plan.accuracy_sizes[0], VARIANTS[ALL].settings
     places = list(range(len(VARIANTS)))
     ends = [-0.4, len(VARIANTS) - 0.6]

@@ -12,7 +12,7 @@ from contrada.overlay.messages import Event, PeerId
 from contrada.overlay.state import Settings
 from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.drtree.growing import Overlay, grow
-from contrada.reproduce.drtree.plan import Run
+from contrada.reproduce.drtree.plan import DrtreeRun
 from contrada.reproduce.reporting import Column, Table, say_prose, say_title
 from contrada.simulation.workloads import UNIT, Array
 
@@ -74,7 +74,7 @@ class _Tally:
         self.pending.discard((event.payload, id_))
 
 
-def measure_bias(run: Run) -> Mapping[str, Bias]:
+def measure_bias(run: DrtreeRun) -> Mapping[str, Bias]:
     """Publish around a few places only, with and without the reorganisation; print and draw it."""
     plan = run.plan
     say_title(
@@ -95,7 +95,7 @@ def measure_bias(run: Run) -> Mapping[str, Bias]:
     return found
 
 
-def _measure(run: Run, settings: Settings, seed: int) -> Bias:
+def _measure(run: DrtreeRun, settings: Settings, seed: int) -> Bias:
     plan = run.plan
     overlay = grow(settings, "uniform", plan.bias_size, run.generator(10, seed))
     rng = run.generator(11, seed)
@@ -120,7 +120,7 @@ def _unite(trials: Sequence[Bias]) -> Bias:
 
 
 def _publish(
-    run: Run, overlay: Overlay, tally: _Tally, places: Array, rng: Generator, number: int
+    run: DrtreeRun, overlay: Overlay, tally: _Tally, places: Array, rng: Generator, number: int
 ) -> None:
     ids, count = list(overlay.filters), run.plan.bias_events
     for i in range(count):
@@ -131,7 +131,7 @@ def _publish(
         overlay.simulator.publish(publisher, (x, y, x, y), name)
 
 
-def _print(run: Run, found: Mapping[str, Bias]) -> None:
+def _print(run: DrtreeRun, found: Mapping[str, Bias]) -> None:
     table = Table(
         run.reporter,
         [
@@ -158,7 +158,7 @@ def _print(run: Run, found: Mapping[str, Bias]) -> None:
     )
 
 
-def _draw(run: Run, found: Mapping[str, Bias]) -> None:
+def _draw(run: DrtreeRun, found: Mapping[str, Bias]) -> None:
     rounds = range(run.plan.bias_rounds)
     panels = []
     for title in ("all", "on the way down"):

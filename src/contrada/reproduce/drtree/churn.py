@@ -13,7 +13,7 @@ from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.drtree.growing import await_legal, choose, grow
 from contrada.reproduce.drtree.links import count_departures, list_links, share_in_largest
 from contrada.reproduce.drtree.paper import bound_connection
-from contrada.reproduce.drtree.plan import Run
+from contrada.reproduce.drtree.plan import DrtreeRun
 from contrada.reproduce.drtree.stabilising import VARIANTS
 from contrada.reproduce.reporting import Column, Table, say_prose, say_title, write_percent
 
@@ -42,7 +42,7 @@ class Churn:
     rounds: int
 
 
-def measure_churn(run: Run) -> tuple[list[Disconnection], list[Churn]]:
+def measure_churn(run: DrtreeRun) -> tuple[list[Disconnection], list[Churn]]:
     """Compare Lemma 3.7 with departures from real trees, and let trees heal under churn."""
     say_title(
         run.reporter,
@@ -69,7 +69,7 @@ def measure_churn(run: Run) -> tuple[list[Disconnection], list[Churn]]:
     return disconnections, churns
 
 
-def _count_departures(run: Run, settings: Settings) -> float:
+def _count_departures(run: DrtreeRun, settings: Settings) -> float:
     """Give the mean number of departures until the living are no more connected."""
     rng = run.generator(6)
     overlay = grow(settings, "uniform", run.plan.churn_size, rng)
@@ -80,7 +80,7 @@ def _count_departures(run: Run, settings: Settings) -> float:
     return mean(count_departures(links, order) for order in orders)
 
 
-def _measure(run: Run, ratio: float, departures: Mapping[str, float]) -> Disconnection:
+def _measure(run: DrtreeRun, ratio: float, departures: Mapping[str, float]) -> Disconnection:
     count = run.plan.churn_size
     cuts = {variant: number / (ratio * count) for variant, number in departures.items()}
     rng = run.generator(7)
@@ -101,13 +101,13 @@ def _await_emptied(count: int, ratio: float, rng: Generator) -> float:
         start, recent = float(times[-1]), times[len(times) - count + 1 :]
 
 
-def _churn(run: Run, variant: str, rate: float) -> Churn:
+def _churn(run: DrtreeRun, variant: str, rate: float) -> Churn:
     trials = [_churn_once(run, variant, rate, seed) for seed in range(run.plan.churn_seeds)]
     rounds = [rounds for _, rounds in trials]
     return Churn(variant, rate, mean(share for share, _ in trials), max(rounds))
 
 
-def _churn_once(run: Run, variant: str, rate: float, seed: int) -> tuple[float, int]:
+def _churn_once(run: DrtreeRun, variant: str, rate: float, seed: int) -> tuple[float, int]:
     """Let peers crash and join for some rounds; then wait until all is legal."""
     count, rounds = run.plan.churn_size, run.plan.churn_rounds
     rng = run.generator(8, ceil(rate * 1e4), seed)
@@ -125,7 +125,9 @@ def _churn_once(run: Run, variant: str, rate: float, seed: int) -> tuple[float, 
     return mean(shares[rounds // 4 :]), await_legal(overlay)
 
 
-def _print_lemma(run: Run, rows: Sequence[Disconnection], departures: Mapping[str, float]) -> None:
+def _print_lemma(
+    run: DrtreeRun, rows: Sequence[Disconnection], departures: Mapping[str, float]
+) -> None:
     table = Table(
         run.reporter,
         [
@@ -148,7 +150,7 @@ def _print_lemma(run: Run, rows: Sequence[Disconnection], departures: Mapping[st
     )
 
 
-def _print_churn(run: Run, churns: Sequence[Churn]) -> None:
+def _print_churn(run: DrtreeRun, churns: Sequence[Churn]) -> None:
     table = Table(
         run.reporter,
         [
@@ -170,7 +172,7 @@ def _print_churn(run: Run, churns: Sequence[Churn]) -> None:
     )
 
 
-def _draw_lemma(run: Run, rows: Sequence[Disconnection]) -> None:
+def _draw_lemma(run: DrtreeRun, rows: Sequence[Disconnection]) -> None:
     ratios = [row.ratio for row in rows]
     bound = [row.bound for row in rows]
     series = [Series("Lemma 3.7", ratios, bound, 5, "dashed", is_quoted=True)]
@@ -189,7 +191,7 @@ def _draw_lemma(run: Run, rows: Sequence[Disconnection]) -> None:
     )
 
 
-def _draw_churn(run: Run, churns: Sequence[Churn]) -> None:
+def _draw_churn(run: DrtreeRun, churns: Sequence[Churn]) -> None:
     panel = Panel(
         [
             Series(

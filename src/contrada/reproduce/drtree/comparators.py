@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from contrada.overlay.boxes import Box, meets
 from contrada.overlay.messages import PeerId
 from contrada.pictures.plots import Panel, Series
-from contrada.reproduce.drtree.accuracy import ACCURACY_COLUMNS, Found, list_cells
+from contrada.reproduce.drtree.accuracy import ACCURACY_COLUMNS, Accuracies, list_cells
 from contrada.reproduce.drtree.gallery import ALL, QUADRATIC, Accuracy, Events, Gallery
 from contrada.reproduce.drtree.organisations import ContainmentTree, TreePerDimension, as_array
-from contrada.reproduce.drtree.plan import Run
+from contrada.reproduce.drtree.plan import DrtreeRun
 from contrada.reproduce.reporting import Column, Table, compare, say_prose, say_title
 from contrada.simulation.publishing import Published, score
 from contrada.simulation.workloads import WORKLOADS
@@ -34,7 +34,9 @@ class Organisation:
     fanout_max: int
 
 
-def compare_organisations(run: Run, gallery: Gallery, found: Found) -> list[Organisation]:
+def compare_organisations(
+    run: DrtreeRun, gallery: Gallery, found: Accuracies
+) -> list[Organisation]:
     """Give the events of the DR-tree to what section 3.1 rejects; print and draw all."""
     count = run.plan.accuracy_sizes[0]
     say_title(run.reporter, f"Section 3.1: the organisations that it rejects; N = {count:,}")
@@ -61,7 +63,9 @@ def compare_organisations(run: Run, gallery: Gallery, found: Found) -> list[Orga
     return organisations
 
 
-def _measure(run: Run, gallery: Gallery, found: Found, workload: str) -> list[Organisation]:
+def _measure(
+    run: DrtreeRun, gallery: Gallery, found: Accuracies, workload: str
+) -> list[Organisation]:
     count = run.plan.accuracy_sizes[0]
     events = gallery.events(workload, count)
     rows = []
@@ -109,7 +113,7 @@ def _add_row(table: Table, row: Organisation) -> None:
     )
 
 
-def _compare(run: Run, rows: Sequence[Organisation]) -> None:
+def _compare(run: DrtreeRun, rows: Sequence[Organisation]) -> None:
     direct, single = (
         [row for row in rows if row.name == name] for name in (CONTAINMENT, DIMENSIONS)
     )
@@ -158,7 +162,7 @@ def _range_of_depths(rows: Sequence[Organisation]) -> str:
     return f"{least:.0f} to {most:.0f}"
 
 
-def _draw(run: Run, rows: Sequence[Organisation]) -> None:
+def _draw(run: DrtreeRun, rows: Sequence[Organisation]) -> None:
     names = [*_OURS.values(), *_REJECTED]
     places = list(range(len(WORKLOADS)))
     values: Mapping[str, Callable[[Organisation], float]] = {

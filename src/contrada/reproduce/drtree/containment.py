@@ -9,7 +9,7 @@ from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.drtree.gallery import ALL, QUADRATIC, Gallery
 from contrada.reproduce.drtree.growing import Overlay
 from contrada.reproduce.drtree.organisations import as_array, find_containing
-from contrada.reproduce.drtree.plan import Run
+from contrada.reproduce.drtree.plan import DrtreeRun
 from contrada.reproduce.reporting import Column, Table, say_prose, say_title, write_percent
 from contrada.simulation.simulator import Simulator
 from contrada.simulation.workloads import WORKLOADS, Array
@@ -33,10 +33,10 @@ class Awareness:
     near: int = 0
 
 
-Found = dict[tuple[str, str], Awareness]  # of a workload and a variant
+AwarenessOf = dict[tuple[str, str], Awareness]  # of a workload and a variant
 
 
-def measure_containment(run: Run, gallery: Gallery) -> Found:
+def measure_containment(run: DrtreeRun, gallery: Gallery) -> AwarenessOf:
     """Check all pairs of filters that contain each other; print and draw the shares that hold."""
     count = run.plan.accuracy_sizes[0]
     say_title(run.reporter, f"Properties 3.1 and 3.2: containment awareness; N = {count:,}")
@@ -53,7 +53,7 @@ def measure_containment(run: Run, gallery: Gallery) -> Found:
             Column("any container", "3.2, strong"),
         ],
     )
-    found: Found = {}
+    found: AwarenessOf = {}
     with run.reporter.watch("Properties 3.1 and 3.2", len(WORKLOADS) * len(VARIANTS)) as step:
         for workload in WORKLOADS:
             for variant in VARIANTS:
@@ -139,7 +139,7 @@ def _add_row(table: Table, workload: str, variant: str, found: Awareness) -> Non
     )
 
 
-def _explain(run: Run) -> None:
+def _explain(run: DrtreeRun) -> None:
     say_prose(
         run.reporter,
         "Property 3.1: if S1 lies in S2, the topmost node of S1 is no ancestor of that of S2. The "
@@ -156,7 +156,7 @@ def _explain(run: Run) -> None:
     )
 
 
-def _draw(run: Run, found: Found) -> None:
+def _draw(run: DrtreeRun, found: AwarenessOf) -> None:
     places = list(range(len(WORKLOADS)))
     names: Mapping[float, str] = dict(enumerate(WORKLOADS))
     panels = []

@@ -1,6 +1,6 @@
 """Where the paper is wrong or silent, in short, as the building of it has shown."""
 
-from contrada.reproduce.drtree.plan import Run
+from contrada.reproduce.drtree.plan import DrtreeRun
 from contrada.reproduce.reporting import say_prose, say_title
 
 WRONG = """
@@ -54,7 +54,7 @@ What becomes of events while the overlay heals.
 """
 
 
-def list_corrections(run: Run) -> None:
+def list_corrections(run: DrtreeRun) -> None:
     """Print all, numbered."""
     number = 0
     for title, texts in (("Where the paper is wrong", WRONG), ("Where it is silent", SILENT)):

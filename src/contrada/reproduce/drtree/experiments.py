@@ -15,7 +15,7 @@ from contrada.reproduce.drtree.gallery import Gallery
 from contrada.reproduce.drtree.growing import OverlayFailed
 from contrada.reproduce.drtree.outage import measure_outage
 from contrada.reproduce.drtree.paper import TITLE
-from contrada.reproduce.drtree.plan import QUICK, Plan, Run
+from contrada.reproduce.drtree.plan import QUICK, DrtreePlan, DrtreeRun
 from contrada.reproduce.drtree.sizes import measure_sizes
 from contrada.reproduce.drtree.stabilising import measure_healing
 from contrada.reproduce.reporting import Reporter, say_prose, say_terms
@@ -36,9 +36,9 @@ _TERMS = {
 }
 
 
-def reproduce(folder: Path, plan: Plan, reporter: Reporter, seed: int = 1) -> None:
+def reproduce(folder: Path, plan: DrtreePlan, reporter: Reporter, seed: int = 1) -> None:
     """Run all experiments; print tables, draw figures into a folder that is there."""
-    run = Run(plan, folder, reporter, seed)
+    run = DrtreeRun(plan, folder, reporter, seed)
     _introduce(run)
     try:
         _run_all(run)
@@ -46,7 +46,7 @@ def reproduce(folder: Path, plan: Plan, reporter: Reporter, seed: int = 1) -> No
         raise OverlayFailed(f"{error}; to see it again: {_describe_command(run)}") from error
 
 
-def _run_all(run: Run) -> None:
+def _run_all(run: DrtreeRun) -> None:
     measure_sizes(run)
     measure_healing(run)
     gallery = Gallery(run)
@@ -59,11 +59,11 @@ def _run_all(run: Run) -> None:
     list_corrections(run)
 
 
-def _describe_command(run: Run) -> str:
+def _describe_command(run: DrtreeRun) -> str:
     return f"contrada reproduce drtree{' --quick' if run.plan == QUICK else ''} --seed {run.seed}"
 
 
-def _introduce(run: Run) -> None:
+def _introduce(run: DrtreeRun) -> None:
     say_prose(run.reporter, TITLE)
     say_prose(
         run.reporter,

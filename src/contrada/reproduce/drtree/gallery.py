@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from contrada.overlay.messages import PeerId
 from contrada.overlay.state import Settings
 from contrada.reproduce.drtree.growing import Overlay, await_legal, grow, plain
-from contrada.reproduce.drtree.plan import Run
+from contrada.reproduce.drtree.plan import DrtreeRun
 from contrada.reproduce.drtree.tracing import trace_event
 from contrada.simulation.publishing import Point, Published, Score, score
 from contrada.simulation.simulator import Simulator
@@ -77,7 +77,7 @@ class Accuracy:
 class Gallery:
     """Builds what is asked for, and keeps it."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: DrtreeRun) -> None:
         """Start without overlays."""
         self._run = run
         self._overlays: dict[tuple[str, Settings, int], Overlay] = {}

@@ -23,7 +23,7 @@ ROOT = -1  # the virtual root: no subscriber
 
 
 @dataclass(slots=True)
-class Visit:
+class EventVisit:
     """Whom an event has reached, subscribers by number, and the messages that it took."""
 
     visited: set[int] = field(default_factory=set)
@@ -59,9 +59,9 @@ class ContainmentTree:
         """Count the levels below the virtual root."""
         return max(len(list(self._climb(number))) for number in range(len(self.parents)))
 
-    def publish(self, publisher: int, point: Sequence[float]) -> Visit:
+    def publish(self, publisher: int, point: Sequence[float]) -> EventVisit:
         """Send an event up to the root, and down from all on the way and the root."""
-        visit = Visit({publisher})
+        visit = EventVisit({publisher})
         path = [publisher, *self._climb(publisher)]
         for below, above in zip([ROOT, *path], path, strict=False):
             if above != ROOT:
@@ -76,7 +76,7 @@ class ContainmentTree:
             number = int(self.parents[number])
             yield number
 
-    def _descend(self, at: int, but: int, point: Array, visit: Visit) -> None:
+    def _descend(self, at: int, but: int, point: Array, visit: EventVisit) -> None:
         """Go down from a node to all that the event meets, but not to where it came from."""
         pending = [at]
         while pending:
@@ -110,12 +110,14 @@ class TreePerDimension:
         """Count the levels of the deepest tree."""
         return max(tree.depth for tree in self.trees)
 
-    def publish(self, publisher: int, point: Sequence[float]) -> Visit:
+    def publish(self, publisher: int, point: Sequence[float]) -> EventVisit:
         """Send an event through all trees."""
         visits = [
             tree.publish(publisher, [value]) for tree, value in zip(self.trees, point, strict=True)
         ]
-        return Visit(set().union(*(v.visited for v in visits)), sum(v.messages for v in visits))
+        return EventVisit(
+            set().union(*(v.visited for v in visits)), sum(v.messages for v in visits)
+        )
 
 
 def as_array(boxes: Sequence[Box]) -> Array:

@@ -11,7 +11,7 @@ from contrada.overlay.messages import Event, PeerId
 from contrada.overlay.state import Settings
 from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.drtree.growing import Overlay, grow
-from contrada.reproduce.drtree.plan import Run
+from contrada.reproduce.drtree.plan import DrtreeRun
 from contrada.reproduce.drtree.stabilising import HARMS, MANY, PLAIN, ROOT_CRASHES, VARIANTS
 from contrada.reproduce.reporting import Column, Table, say_prose, say_title, write_percent
 
@@ -19,15 +19,15 @@ CRASHES = (ROOT_CRASHES, MANY)
 _LATE_ROUNDS = 5  # that events have to arrive after the last was published
 
 
-Pair = tuple[int, int, int, PeerId]  # the event's seed, round and number; the receiver
+Delivery = tuple[int, int, int, PeerId]  # the event's seed, round and number; the receiver
 
 
 @dataclass(slots=True)
 class Reach:
     """Pairs of events and receivers, by the round of publication; -1 is before the crash."""
 
-    wanted: dict[int, set[Pair]] = field(default_factory=lambda: defaultdict(set))
-    reached: set[Pair] = field(default_factory=set)
+    wanted: dict[int, set[Delivery]] = field(default_factory=lambda: defaultdict(set))
+    reached: set[Delivery] = field(default_factory=set)
 
     def share(self, number: int) -> float:
         """Give the share of the pairs of a round that were reached."""
@@ -40,10 +40,10 @@ class Reach:
         return sum(len(wanted - self.reached) for wanted in self.wanted.values())
 
 
-Found = dict[tuple[str, str], Reach]  # of a kind of harm and a variant
+ReachOf = dict[tuple[str, str], Reach]  # of a kind of harm and a variant
 
 
-def measure_outage(run: Run) -> Found:
+def measure_outage(run: DrtreeRun) -> ReachOf:
     """Crash peers, publish in each round, and count the receivers reached; print and draw it."""
     plan = run.plan
     say_title(
@@ -51,7 +51,7 @@ def measure_outage(run: Run) -> Found:
         f"Events while it heals: % of receivers reached; N = {plan.outage_size:,}, "
         f"{plan.outage_seeds} seeds, {plan.outage_events} events in each round",
     )
-    found: Found = {}
+    found: ReachOf = {}
     with run.reporter.watch("outage", len(CRASHES) * len(VARIANTS) * plan.outage_seeds) as step:
         for harm in CRASHES:
             for variant, settings in VARIANTS.items():
@@ -64,7 +64,7 @@ def measure_outage(run: Run) -> Found:
     return found
 
 
-def _measure(run: Run, harm: str, settings: Settings, seed: int, reach: Reach) -> None:
+def _measure(run: DrtreeRun, harm: str, settings: Settings, seed: int, reach: Reach) -> None:
     """Note the pairs of one seed: events of all seeds have different names."""
     rng = run.generator(9, seed)
     overlay = grow(settings, "uniform", run.plan.outage_size, rng)
@@ -85,7 +85,7 @@ def _measure(run: Run, harm: str, settings: Settings, seed: int, reach: Reach) -
 
 
 def _publish(
-    run: Run, overlay: Overlay, rng: Generator, reach: Reach, moment: tuple[int, int]
+    run: DrtreeRun, overlay: Overlay, rng: Generator, reach: Reach, moment: tuple[int, int]
 ) -> None:
     """Publish events from living peers by chance, and note who should receive them."""
     simulator, count = overlay.simulator, run.plan.outage_events
@@ -99,7 +99,7 @@ def _publish(
         simulator.publish(publisher, (*point, *point), name)
 
 
-def _print(run: Run, found: Found) -> None:
+def _print(run: DrtreeRun, found: ReachOf) -> None:
     table = Table(
         run.reporter,
         [
@@ -121,7 +121,7 @@ def _print(run: Run, found: Found) -> None:
     )
 
 
-def _draw(run: Run, found: Found) -> None:
+def _draw(run: DrtreeRun, found: ReachOf) -> None:
     rounds = range(run.plan.outage_rounds)
     panels = [
         Panel(

@@ -6,7 +6,7 @@ from contrada.reproduce import running
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DrtreePlan:
     """How much to measure; sizes are numbers of peers.
 
     `sizes` are of the paper's trees that are built, measured and asked for events, `sizes_ours` of
@@ -37,7 +37,7 @@ class Plan:
     bias_events: int
 
 
-FULL = Plan(
+FULL = DrtreePlan(
     sizes=(100, 300, 1_000, 3_000, 10_000, 30_000, 100_000),
     sizes_ours=(100, 1_000, 10_000),
     trace_count=300,
@@ -59,7 +59,7 @@ FULL = Plan(
     bias_rounds=60,
     bias_events=100,
 )
-QUICK = Plan(
+QUICK = DrtreePlan(
     sizes=(100, 300, 1_000),
     sizes_ours=(100, 1_000),
     trace_count=100,
@@ -82,4 +82,4 @@ QUICK = Plan(
     bias_events=50,
 )
 
-Run = running.Run[Plan]
+DrtreeRun = running.Run[DrtreePlan]

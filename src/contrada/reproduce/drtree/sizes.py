@@ -12,7 +12,7 @@ from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.drtree.growing import Overlay, choose, grow, plain
 from contrada.reproduce.drtree.memory import Memory, measure_memory
 from contrada.reproduce.drtree.paper import bound_entries, bound_height
-from contrada.reproduce.drtree.plan import Run
+from contrada.reproduce.drtree.plan import DrtreeRun
 from contrada.reproduce.drtree.tracing import trace_event, trace_join
 from contrada.reproduce.reporting import Column, Table, compare, say_prose, say_title
 from contrada.simulation.workloads import UNIT
@@ -25,7 +25,7 @@ _MEMORIES_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class SizeRow:
     """What was found at one number of peers; `joins` and `hops` are the steps of each traced."""
 
     variant: str
@@ -44,7 +44,7 @@ class Size:
         return max(memory.entries for memory in self.memories)
 
 
-def measure_sizes(run: Run) -> list[Size]:
+def measure_sizes(run: DrtreeRun) -> list[SizeRow]:
     """Build overlays of growing size; print what they need, and draw it against log N."""
     say_title(
         run.reporter,
@@ -68,7 +68,7 @@ def measure_sizes(run: Run) -> list[Size]:
     return sizes
 
 
-def _measure(run: Run, variant: str, count: int) -> Size:
+def _measure(run: DrtreeRun, variant: str, count: int) -> SizeRow:
     rng = run.generator(1, count)
     overlay = grow(VARIANTS[variant], "uniform", count, rng)
     simulator = overlay.simulator
@@ -79,12 +79,12 @@ def _measure(run: Run, variant: str, count: int) -> Size:
     hops = _trace_events(run, overlay, rng)
     memories = _measure_memories(overlay, run)  # after events, and before peers that just joined
     joins = _trace_joins(run, overlay, rng)
-    return Size(
+    return SizeRow(
         variant, count, height, memories, at_rest, joins, hops, overlay.rounds, overlay.seconds
     )
 
 
-def _trace_events(run: Run, overlay: Overlay, rng: Generator) -> list[int]:
+def _trace_events(run: DrtreeRun, overlay: Overlay, rng: Generator) -> list[int]:
     """Publish events from peers by chance; give the longest way of each."""
     hops = []
     for publisher in rng.choice(overlay.simulator.living(), run.plan.trace_count).tolist():
@@ -93,7 +93,7 @@ def _trace_events(run: Run, overlay: Overlay, rng: Generator) -> list[int]:
     return hops
 
 
-def _trace_joins(run: Run, overlay: Overlay, rng: Generator) -> list[int]:
+def _trace_joins(run: DrtreeRun, overlay: Overlay, rng: Generator) -> list[int]:
     """Let peers join by way of others by chance; give the steps of each request."""
     joins = []
     for contact in rng.choice(overlay.simulator.living(), run.plan.trace_count).tolist():
@@ -102,7 +102,7 @@ def _trace_joins(run: Run, overlay: Overlay, rng: Generator) -> list[int]:
     return joins
 
 
-def _measure_memories(overlay: Overlay, run: Run) -> list[Memory]:
+def _measure_memories(overlay: Overlay, run: DrtreeRun) -> list[Memory]:
     """Measure some peers by chance, and the root."""
     peers = overlay.simulator.peers
     chosen = choose(run.generator(1), overlay.simulator.living(), _MEMORIES_MAX)
@@ -110,7 +110,7 @@ def _measure_memories(overlay: Overlay, run: Run) -> list[Memory]:
     return [measure_memory(peers[id_]) for id_ in {*chosen, root}]
 
 
-def _start_table(run: Run) -> Table:
+def _start_table(run: DrtreeRun) -> Table:
     return Table(
         run.reporter,
         [
@@ -134,7 +134,7 @@ def _start_table(run: Run) -> Table:
     )
 
 
-def _add_row(table: Table, size: Size) -> None:
+def _add_row(table: Table, size: SizeRow) -> None:
     bytes_ = [memory.bytes / 1_000 for memory in size.memories]
     table.add(
         size.variant,
@@ -156,7 +156,7 @@ def _add_row(table: Table, size: Size) -> None:
     )
 
 
-def _compare(run: Run, sizes: Sequence[Size]) -> None:
+def _compare(run: DrtreeRun, sizes: Sequence[SizeRow]) -> None:
     m = SETTINGS.m
     largest = sizes[-1]
     levels = log(largest.count) / log(m)
@@ -198,7 +198,7 @@ def _compare(run: Run, sizes: Sequence[Size]) -> None:
     )
 
 
-def _explain_memory(run: Run, sizes: Sequence[Size]) -> None:
+def _explain_memory(run: DrtreeRun, sizes: Sequence[SizeRow]) -> None:
     of_events = {
         variant: max(
             memory.bytes_of_events
@@ -218,7 +218,7 @@ def _explain_memory(run: Run, sizes: Sequence[Size]) -> None:
     )
 
 
-def _draw_steps(run: Run, sizes: Sequence[Size]) -> None:
+def _draw_steps(run: DrtreeRun, sizes: Sequence[SizeRow]) -> None:
     counts = [size.count for size in sizes]
     levels = [log(count) / log(SETTINGS.m) for count in counts]
     bound = [bound_height(count, SETTINGS.m) for count in counts]
@@ -265,7 +265,7 @@ def _spread(counts: Sequence[int], found: Sequence[Sequence[int]]) -> list[Serie
     ]
 
 
-def _draw_state(run: Run, sizes: Sequence[Size]) -> None:
+def _draw_state(run: DrtreeRun, sizes: Sequence[SizeRow]) -> None:
     entries: list[Series] = []
     kilobytes: list[Series] = []
     messages: list[Series] = []

@@ -12,7 +12,7 @@ from contrada.overlay.state import Settings
 from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.drtree.growing import Overlay, await_legal, choose, grow, plain
 from contrada.reproduce.drtree.paper import bound_height
-from contrada.reproduce.drtree.plan import Run
+from contrada.reproduce.drtree.plan import DrtreeRun
 from contrada.reproduce.reporting import Column, Table, say_prose, say_title
 from contrada.simulation.garbage import Garbage
 from contrada.simulation.simulator import Simulator
@@ -29,7 +29,7 @@ _REST_ROUNDS = 5  # in which deputies are told
 Rounds = dict[tuple[str, str, int], list[int]]  # of a variant, a kind of harm and N, by seed
 
 
-def measure_healing(run: Run) -> Rounds:
+def measure_healing(run: DrtreeRun) -> Rounds:
     """Harm copies of overlays at rest, print how long they need, and draw it by log N."""
     plan, settings = run.plan, VARIANTS[PLAIN]
     say_title(
@@ -120,7 +120,7 @@ HARMS: Mapping[str, tuple[Callable[[Overlay, Generator], None], str, str]] = {
 }
 
 
-def _print(run: Run, found: Rounds) -> None:
+def _print(run: DrtreeRun, found: Rounds) -> None:
     sizes = run.plan.harmed
     table = Table(
         run.reporter,
@@ -151,7 +151,7 @@ def _write(rounds: list[int]) -> str:
     return f"{median(rounds):g} ({max(rounds)})"
 
 
-def _draw(run: Run, found: Rounds) -> None:
+def _draw(run: DrtreeRun, found: Rounds) -> None:
     sizes = run.plan.harmed
     bound = [bound_height(count, VARIANTS[PLAIN].m) for count in sizes]
     levels = Series("⌈log_m N⌉", sizes, bound, 5, "dashed", marker="", is_quoted=True)
