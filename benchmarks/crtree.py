@@ -33,7 +33,7 @@ from contrada.matching.crtree import SPLITS, CRTree, box_needs, may_hold_apart
 from contrada.model.geometry import as_array
 from contrada.model.relation import find_relation
 from contrada.model.subscription import Id
-from contrada.reproduce.workloads import event_region, scattered_regions, synthetic_regions
+from contrada.reproduce.scenarios import event_region, scattered_regions, synthetic_regions
 from machine import describe_machine
 
 Event = dict[str, Any]

@@ -35,7 +35,7 @@ import contrada
 import contrada.spark
 from contrada.pictures.plots import Panel, Series, draw_panels
 from contrada.reproduce.reporting import Column, Table
-from contrada.reproduce.workloads import scattered_regions
+from contrada.reproduce.scenarios import scattered_regions
 from reporting import RESULTS, Report, count, seconds
 from sedona import Sedona, start_sedona
 from spark_jobs import (

@@ -28,7 +28,7 @@ import contrada.spark
 from contrada.model.geometry import as_array
 from contrada.model.relation import EGENHOFER_NAMES, Relation, egenhofer
 from contrada.reproduce.reporting import Column, Table
-from contrada.reproduce.workloads import KINDS, event_region, scattered_regions
+from contrada.reproduce.scenarios import KINDS, event_region, scattered_regions
 from reporting import Report, count, ratio, seconds
 from sedona import Sedona, start_sedona
 from spark_jobs import (

@@ -25,7 +25,7 @@ from numpy.random import Generator
 import contrada.spark
 from contrada.pictures.plots import Panel, Series, draw_panels
 from contrada.reproduce.reporting import Column
-from contrada.reproduce.workloads import scattered_regions
+from contrada.reproduce.scenarios import scattered_regions
 from memory import MemoryWatch
 from reporting import MIB, RESULTS, Report, count, mebibytes, seconds
 from spark_jobs import (

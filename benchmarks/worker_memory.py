@@ -19,7 +19,7 @@ import pyarrow as pa
 import shapely
 
 import contrada
-from contrada.matcher.run import match_received
+from contrada.matcher.match_run import match_received
 from contrada.matching.receiving import receive
 from contrada.spark.staging import StagedSet, put
 from contrada.spark.worker import cut, open_set

@@ -13,7 +13,7 @@ from contrada.files import Rows, read_rows
 from contrada.files.json_rows import BATCH_CELLS
 from contrada.limits import JSON_DEPTH_MAX
 from contrada.matcher.inside import freeze
-from contrada.matcher.run import narrow_to_read
+from contrada.matcher.match_run import narrow_to_read
 
 POINT = {"type": "Point", "coordinates": [1, 2]}
 FORMATS = [".geojson", ".ndjson"]

@@ -13,7 +13,7 @@ from shapely import LineString, MultiLineString, MultiPoint, Point, Polygon
 
 from contrada import InvalidInput
 from contrada.kernels.area_matrices import relate_lists
-from contrada.kernels.cells import BOUNDARY, INTERIOR, interleave
+from contrada.kernels.quadtree import BOUNDARY, INTERIOR, interleave
 from contrada.matching.grid import CellLists, Grid
 from contrada.model.geometry import as_array
 from strategies import build, geometries, place, seeded_pick

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada.arrays import Positions
-from contrada.matching.counting import Counted, Tally
 from contrada.matching.table import group_by
+from contrada.matching.tallying import Counted, Tally
 
 
 @dataclass

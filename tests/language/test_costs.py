@@ -17,7 +17,7 @@ from pyproj import Geod
 
 from contrada import InvalidInput, Matcher
 from contrada.language import make_predicate, read, to_json, to_text, truth
-from contrada.language.arrays import compare_arrays
+from contrada.language.array_tests import compare_arrays
 from contrada.language.distance import (
     _bounds,
     _chords_of,

@@ -8,7 +8,7 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from contrada.language import read, truth
-from contrada.language.space import are_known, related, relates
+from contrada.language.spatial import are_known, related, relates
 from contrada.language.write import geometry_text
 from contrada.model.event import Event
 from contrada.model.geometry import as_array, is_area, read_geometry

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from contrada import InvalidInput, Matcher
 from contrada.limits import NAME_LENGTH_MAX
 from contrada.matcher.inside import freeze
-from contrada.matcher.run import match_received
+from contrada.matcher.match_run import match_received
 from contrada.model.event import paths_of
 from contrada.spark.worker import EventColumns
 from exact_engines import EXACT_ENGINES, every_engine

@@ -16,7 +16,7 @@ from contrada import InvalidInput, Matcher
 from contrada.errors import ContradaError
 from contrada.limits import COLUMN_DEPTH_MAX
 from contrada.matcher.inside import freeze
-from contrada.matcher.run import match_record_batch
+from contrada.matcher.match_run import match_record_batch
 from exact_engines import every_engine
 
 

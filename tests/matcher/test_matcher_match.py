@@ -12,7 +12,7 @@ import pytest
 import shapely
 from shapely.geometry import LineString, MultiPoint, Point, Polygon, box
 
-import contrada.matching.indexes.space
+import contrada.matching.indexes.by_tree
 import contrada.matching.scan
 import contrada.matching.strtree
 from contrada import Matcher
@@ -297,7 +297,7 @@ def count_evaluations(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     for module, name in (
         (contrada.matching.scan, "truth"),
         (contrada.matching.strtree, "is_satisfied"),
-        (contrada.matching.indexes.space, "is_satisfied"),
+        (contrada.matching.indexes.by_tree, "is_satisfied"),
     ):
         evaluate = getattr(module, name)
 

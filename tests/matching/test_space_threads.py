@@ -7,7 +7,7 @@ import sys
 CALL = """
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np, shapely
-from contrada.matching.space import make_shapes
+from contrada.matching.row_relations import make_shapes
 areas = shapely.buffer(shapely.points(np.arange(2000) % 50, np.arange(2000) // 50), 0.7, 16)
 rng = np.random.default_rng(1)
 ids = np.sort(rng.integers(0, len(areas), 40_000))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from contrada import Matcher
 from contrada.language import make_predicate, read
-from contrada.language.arrays import _key, compare_arrays
+from contrada.language.array_tests import _key, compare_arrays
 from contrada.language.normal_form import _NormalForm
 from contrada.model.expression import Literal
 from contrada.model.number_keys import number_key

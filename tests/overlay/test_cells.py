@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from contrada.overlay.boxes import DIMENSIONS_MAX, Box, Space, _measure
-from contrada.overlay.cells import _KEPT_MAX, SIDE, Cells, _unite_few, cover, unite
+from contrada.overlay.cell_windows import _KEPT_MAX, SIDE, Cells, _unite_few, cover, unite
 
 SPACE = Space((0.0,) * DIMENSIONS_MAX + (1.0,) * DIMENSIONS_MAX)
 SAMPLE = 200

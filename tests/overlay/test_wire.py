@@ -12,7 +12,7 @@ import pytest
 
 from contrada.errors import InvalidInput, PeerError
 from contrada.overlay.boxes import DIMENSIONS_MAX, Space
-from contrada.overlay.cells import Cells
+from contrada.overlay.cell_windows import Cells
 from contrada.overlay.effects import Deliver
 from contrada.overlay.messages import (
     Copy,

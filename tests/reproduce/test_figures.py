@@ -12,7 +12,7 @@ from contrada.reproduce.crtree.paper import DATA_SETS
 from contrada.reproduce.crtree.plan import QUICK
 from contrada.reproduce.crtree.table_3 import table_3
 from contrada.reproduce.running import Run
-from contrada.reproduce.workloads import scattered_regions
+from contrada.reproduce.scenarios import scattered_regions
 from notes import Notes
 
 Drawn = dict[str, Any]

@@ -9,7 +9,7 @@ import pytest
 import shapely
 
 from contrada.errors import InvalidInput
-from contrada.reproduce.layers import LayerFile, check_layers, read_regions
+from contrada.reproduce.real_layers import LayerFile, check_layers, read_regions
 
 SQUARES = [shapely.box(x, 0, x + 1, 1) for x in range(4)]
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import shapely
 
-from contrada.matching.indexes.space import ExactEvaluator
+from contrada.matching.indexes.by_tree import ExactEvaluator
 from contrada.model.geometry import as_array
 from contrada.reproduce.crtree.measuring import CountingEvaluator, index_alone, index_pair, mean_ms
-from contrada.reproduce.workloads import event_region, scattered_regions
+from contrada.reproduce.scenarios import event_region, scattered_regions
 
 
 def test_an_event_far_from_all_regions_costs_no_relation() -> None:

@@ -11,7 +11,7 @@ from shapely import LineString, Point
 
 from contrada.cli import main
 from contrada.kernels.area_matrices import relate_lists
-from contrada.language.space import related
+from contrada.language.spatial import related
 from contrada.matching.grid import Grid
 from contrada.model.geometry import as_array
 from contrada.model.relation import RELATIONS

@@ -12,7 +12,7 @@ from contrada.reproduce.crtree.experiments import introduce_layers, make_layers,
 from contrada.reproduce.crtree.figure_5 import figure_5
 from contrada.reproduce.crtree.paper import DATA_SETS
 from contrada.reproduce.crtree.plan import CrtreePlan, CrtreeRun
-from contrada.reproduce.workloads import scattered_regions
+from contrada.reproduce.scenarios import scattered_regions
 from notes import Notes
 
 TINY = CrtreePlan(

@@ -10,7 +10,7 @@ from shapely import Polygon
 
 from contrada.model.geometry import as_array
 from contrada.reproduce.crtree.rings import RingSet
-from contrada.reproduce.workloads import (
+from contrada.reproduce.scenarios import (
     KINDS,
     Regions,
     event_region,

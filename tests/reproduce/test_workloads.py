@@ -6,7 +6,7 @@ import shapely
 from shapely import LineString, Point, Polygon
 
 from contrada.model.geometry import as_array
-from contrada.reproduce.workloads import (
+from contrada.reproduce.scenarios import (
     KINDS,
     event_region,
     into_unit_square,

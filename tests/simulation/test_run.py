@@ -12,7 +12,7 @@ import pytest
 from contrada.errors import InvalidInput
 from contrada.overlay.messages import PeerId
 from contrada.simulation.outcome import BUILDING, EVENTS, FAULTS, HEALING, TROUBLE, Round
-from contrada.simulation.plan import Plan
+from contrada.simulation.planning import Plan
 from contrada.simulation.publishing import Published, score
 from contrada.simulation.recording import Recorder, find_peers_at_fault
 from contrada.simulation.run import RootOracle, simulate

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from contrada.overlay.boxes import Space
-from contrada.overlay.cells import cover
+from contrada.overlay.cell_windows import cover
 from contrada.overlay.messages import Entry, Event, Join, PeerId
 from contrada.overlay.state import Settings
 from contrada.simulation.checker import bound

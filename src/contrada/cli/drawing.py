@@ -12,7 +12,7 @@ from contrada.cli.drawn_events import DrawnEvents, EventReader
 from contrada.cli.drawn_subscriptions import layer_of
 from contrada.cli.pair_counts import PairCounts
 from contrada.errors import InvalidInput
-from contrada.matcher.run import MatchedBatch
+from contrada.matcher.match_run import MatchedBatch
 from contrada.model.event import GEOMETRY
 from contrada.model.subscription import Subscription
 from contrada.pictures import Layer, draw_map

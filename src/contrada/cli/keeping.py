@@ -30,7 +30,7 @@ from contrada.matcher.keeping import (
     put_beside,
     resolve,
 )
-from contrada.matcher.run import MatchRun, choose_id_column
+from contrada.matcher.match_run import MatchRun, choose_id_column
 from contrada.matching.ids import id_type, read_id_column
 from contrada.matching.writing import as_wkb
 from contrada.model.event import GEOMETRY

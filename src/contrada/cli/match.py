@@ -32,7 +32,7 @@ from contrada.files import Rows, read_rows
 from contrada.files.reading import name_layer
 from contrada.matcher import Matcher
 from contrada.matcher.inside import freeze, plan_run
-from contrada.matcher.run import MatchedBatch, choose_id_column
+from contrada.matcher.match_run import MatchedBatch, choose_id_column
 from contrada.model.event import paths_of
 
 

@@ -145,7 +145,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check_data(options: argparse.Namespace, paper: Paper) -> Path:
-    from contrada.reproduce.layers import check_layers
+    from contrada.reproduce.real_layers import check_layers
 
     if not paper.layers:
         raise InvalidInput(

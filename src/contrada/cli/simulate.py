@@ -21,7 +21,7 @@ from contrada.overlay.splitting import SPLITS
 from contrada.pictures.overlay import SUFFIXES, render_story
 from contrada.pictures.plate import require_matplotlib
 from contrada.simulation.outcome import FAULTS, Outcome, Round
-from contrada.simulation.plan import JOINS, Plan
+from contrada.simulation.planning import JOINS, Plan
 from contrada.simulation.recording import Recorder
 from contrada.simulation.run import simulate
 from contrada.simulation.workloads import WORKLOADS

@@ -42,7 +42,7 @@ from contrada.files import Rows
 from contrada.matcher import Matcher
 from contrada.matcher.inside import freeze, plan_run
 from contrada.matcher.keeping import KeptSide
-from contrada.matcher.run import MatchRun
+from contrada.matcher.match_run import MatchRun
 from contrada.matching.engines import DEFAULT_ENGINE
 from contrada.matching.subscribing import SUBSCRIPTION_COLUMNS
 from contrada.matching.writing import as_wkb

@@ -17,7 +17,7 @@ from contrada.deferred import compute as pc
 from contrada.deferred import parquet as pq
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows
-from contrada.matcher.run import choose_id_column
+from contrada.matcher.match_run import choose_id_column
 from contrada.matching.ids import read_id_column
 from contrada.model.event import GEOMETRY
 

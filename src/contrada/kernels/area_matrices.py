@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from contrada.arrays import SmallIntegers
 from contrada.kernels.boxtree import Ints
-from contrada.kernels.cells import size_of, start_of
 from contrada.kernels.compiling import kernel
+from contrada.kernels.quadtree import size_of, start_of
 
 CellKinds = NDArray[np.uint8]
 

@@ -8,7 +8,9 @@ import numpy as np
 
 from contrada.arrays import Floats
 from contrada.kernels.boxtree import BoxRow, Ints
-from contrada.kernels.cells import (
+from contrada.kernels.compiling import kernel
+from contrada.kernels.covering import cover
+from contrada.kernels.quadtree import (
     BOUNDARY,
     INTERIOR,
     code_of,
@@ -19,8 +21,6 @@ from contrada.kernels.cells import (
     size_of,
     start_of,
 )
-from contrada.kernels.compiling import kernel
-from contrada.kernels.covering import cover
 
 _POINT, _AREA = 0, 2
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from contrada.arrays import Floats, SmallIntegers
 from contrada.kernels.boxtree import Ints
-from contrada.kernels.cells import BOUNDARY, INTERIOR, grown, interleave, make_key
 from contrada.kernels.compiling import kernel
+from contrada.kernels.quadtree import BOUNDARY, INTERIOR, grown, interleave, make_key
 
 _X, _Y, _CODE, _CHILD, _FIRST, _MIDDLE, _LAST, _PARITY = range(8)  # what a frame holds
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from shapely.geometry.base import BaseGeometry
 
-from contrada.language.arrays import compare_arrays
+from contrada.language.array_tests import compare_arrays
 from contrada.language.distance import is_within
-from contrada.language.space import relates
+from contrada.language.spatial import relates
 from contrada.language.values import (
     compare,
     compare_times,

@@ -1,6 +1,6 @@
 """The façade: `Matcher`, `relate`, `explain`; what a library call reaches first."""
 
-from contrada.matcher.explain import explain
+from contrada.matcher.explanations import explain
 from contrada.matcher.facade import Matcher
 from contrada.matcher.relating import relate
 

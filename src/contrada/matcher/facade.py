@@ -13,11 +13,11 @@ from contrada.files.crs import spell_crs
 from contrada.files.snapshot import open_snapshot
 from contrada.limits import FILTERS_MAX
 from contrada.matcher.adding import IncomingRows
-from contrada.matcher.explain import Why, explain_why
+from contrada.matcher.explanations import Why, explain_why
 from contrada.matcher.geoframe import find_in_list, find_in_rows, require_geopandas
 from contrada.matcher.inside import plan_run
 from contrada.matcher.keeping import AttributeKeeping, EventKeeping, check_kept, read_kept
-from contrada.matcher.run import (
+from contrada.matcher.match_run import (
     Counts,
     choose_id_column,
     count_threads,

@@ -15,7 +15,7 @@ from shapely.geometry.base import BaseGeometry
 from contrada.arrays import Geometries
 from contrada.errors import InvalidInput, MissingPackage
 from contrada.files import Rows
-from contrada.matcher.run import MatchRun
+from contrada.matcher.match_run import MatchRun
 from contrada.model.event import GEOMETRY, Event, read_event
 from contrada.model.geometry import as_array
 

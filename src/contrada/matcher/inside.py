@@ -9,7 +9,7 @@ import pyarrow as pa
 from contrada.errors import Remedy
 from contrada.files import Rows
 from contrada.language.expecting import ValueKind
-from contrada.matcher.run import MatchRun, choose_id_column, list_read, narrow_to_read
+from contrada.matcher.match_run import MatchRun, choose_id_column, list_read, narrow_to_read
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.subscribing import OnBad
 

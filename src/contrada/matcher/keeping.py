@@ -16,7 +16,7 @@ from shapely.geometry.base import BaseGeometry
 from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput
 from contrada.files import Rows
-from contrada.matcher.run import MatchedBatch, MatchRun
+from contrada.matcher.match_run import MatchedBatch, MatchRun
 from contrada.matching.writing import as_wkb, can_be_geometry, written_geometries
 from contrada.model.event import GEOMETRY, Event, as_python
 from contrada.model.geometry import read_geometry

@@ -19,7 +19,7 @@ from contrada.language.distance import is_within, point_distances_m, reach
 from contrada.limits import PAIR_CONTACTS_MAX
 from contrada.matching.columns import GeometryColumn
 from contrada.matching.meeting_trees import EVENTS_MIN, MeetingTrees
-from contrada.matching.space import locate, make_shapes, pairs_related
+from contrada.matching.row_relations import locate, make_shapes, pairs_related
 from contrada.model.crossings import are_entangled
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
 from contrada.model.geometry import are_areas, as_array

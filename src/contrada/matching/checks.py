@@ -16,7 +16,7 @@ from shapely.geometry.base import BaseGeometry
 from contrada.arrays import Mask, Positions
 from contrada.language import is_satisfied
 from contrada.matching.columns import EventBatch, OneEvent
-from contrada.matching.space import make_shapes, pairs_related
+from contrada.matching.row_relations import make_shapes, pairs_related
 from contrada.model.event import Event
 from contrada.model.expression import (
     Attribute,

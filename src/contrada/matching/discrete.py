@@ -17,7 +17,7 @@ from contrada.errors import InvalidInput
 from contrada.kernels.discretising import find_relations
 from contrada.limits import BOUNDARY_POINTS_MAX, DENSITY_MAX
 from contrada.matching.grid import LONGITUDE_LATITUDE
-from contrada.matching.indexes.space import BASES, ExactEvaluator, ShapeSet
+from contrada.matching.indexes.by_tree import BASES, ExactEvaluator, ShapeSet
 from contrada.matching.universe import read_real, read_universe
 from contrada.model.calculus import base_relations
 from contrada.model.geometry import Fault, are_areas, as_array, is_area

@@ -13,8 +13,8 @@ from contrada.matching.discrete import DiscreteEvaluator
 from contrada.matching.engine import FindFaults, Index, MakeIndex, find_no_faults
 from contrada.matching.forwarding import ForwardingIndex
 from contrada.matching.grid import LEVEL, LONGITUDE_LATITUDE, Grid
-from contrada.matching.indexes.areas import AreaIndex, CellReader, is_by_area
-from contrada.matching.indexes.space import ExactEvaluator, RelationEvaluator, SpaceIndex
+from contrada.matching.indexes.by_cells import AreaIndex, CellReader, is_by_area
+from contrada.matching.indexes.by_tree import ExactEvaluator, RelationEvaluator, SpaceIndex
 from contrada.matching.scan import ScanIndex
 from contrada.matching.serving import (
     Describe,

@@ -17,15 +17,15 @@ from shapely.geometry.base import BaseGeometry
 from contrada.arrays import Positions
 from contrada.kernels.counting import keep_held
 from contrada.matching.columns import EventBatch
-from contrada.matching.counting import Counted, Tally
 from contrada.matching.crtree import CRTree, may_hold_apart
 from contrada.matching.engine import Index
 from contrada.matching.indexes import INDEXES, ConstraintIndex, SpatialIndex
+from contrada.matching.indexes.by_tree import ExactEvaluator, SpaceIndex
 from contrada.matching.indexes.equality import equal_values
 from contrada.matching.indexes.operands import is_operand
 from contrada.matching.indexes.patterns import read_shape
-from contrada.matching.indexes.space import ExactEvaluator, SpaceIndex
 from contrada.matching.table import group_by, make_table
+from contrada.matching.tallying import Counted, Tally
 from contrada.model.event import Event
 from contrada.model.expression import (
     Attribute,

@@ -18,7 +18,7 @@ from shapely.geometry.base import BaseGeometry
 from contrada.arrays import Box, CellKeys, Geometries, Integers, Positions
 from contrada.errors import InvalidInput
 from contrada.kernels.cell_lists import code_points, list_points, make_lists, measure
-from contrada.kernels.cells import LEVEL_MAX
+from contrada.kernels.quadtree import LEVEL_MAX
 from contrada.limits import OUTLINE_CELLS_MAX
 from contrada.matching.paths import Paths, lay_out, lay_out_one
 from contrada.matching.universe import read_universe

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from contrada.matching.checks import describe
 from contrada.matching.forwarding import is_selective
 from contrada.matching.indexes import INDEXES
-from contrada.matching.indexes.areas import is_by_area
+from contrada.matching.indexes.by_cells import is_by_area
+from contrada.matching.indexes.by_tree import ExactEvaluator, SpaceIndex
 from contrada.matching.indexes.difference import DifferenceIndex
 from contrada.matching.indexes.equality import EqualityIndex
 from contrada.matching.indexes.patterns import PatternIndex
 from contrada.matching.indexes.presence import PresenceIndex
 from contrada.matching.indexes.ranges import RangeIndex
-from contrada.matching.indexes.space import ExactEvaluator, SpaceIndex
 from contrada.matching.strtree import describe_anchor, find_anchor
 from contrada.matching.value_anchors import describe_value_anchor, find_value_anchor
 from contrada.model.subscription import Constraint, Filter

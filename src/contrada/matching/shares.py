@@ -18,11 +18,11 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Integers, Positions
 from contrada.matching.area_matrix import MatrixPairs, determine, needs_boundary
-from contrada.matching.cells import CellIndex, index_cells
+from contrada.matching.cell_index import CellIndex, index_cells
 from contrada.matching.columns import EventBatch, GeometryColumn
 from contrada.matching.crtree import may_hold_apart
 from contrada.matching.grid import CellLists, Grid
-from contrada.matching.indexes.areas import AreaIndex, CellReader, is_by_area
+from contrada.matching.indexes.by_cells import AreaIndex, CellReader, is_by_area
 from contrada.matching.lookup import LookupTable
 from contrada.model.expression import Attribute, Literal, Spatial
 from contrada.model.geometry import as_array, is_area

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NewType
 
 from contrada.overlay.boxes import Box
-from contrada.overlay.cells import Cells
+from contrada.overlay.cell_windows import Cells
 
 PeerId = NewType("PeerId", int)
 Wide = tuple[tuple[PeerId, Box], ...]  # peers with filters as wide as the universe

@@ -19,7 +19,7 @@ from contrada.overlay.boxes import (
     meets,
     nothing,
 )
-from contrada.overlay.cells import Cells, cover, unite
+from contrada.overlay.cell_windows import Cells, cover, unite
 from contrada.overlay.messages import Copy, Entry, PeerId, Wide
 from contrada.overlay.splitting import SPLITS
 

@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 from contrada.errors import InvalidInput, PeerError
 from contrada.overlay.boxes import DIMENSIONS_MAX, Box, is_box
-from contrada.overlay.cells import SIDE, Cells
+from contrada.overlay.cell_windows import SIDE, Cells
 from contrada.overlay.messages import Copy, Entry, Lead, Message, PeerId, Wide
 from contrada.overlay.state import CHILDREN_MAX, HEIGHT_MAX, WIDE_MAX
 

@@ -25,7 +25,7 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Geometries
 from contrada.kernels.area_matrices import relate_lists
-from contrada.language.space import are_known, related
+from contrada.language.spatial import are_known, related
 from contrada.matching.area_matrix import MatrixPairs, determine
 from contrada.matching.grid import Grid
 from contrada.model.geometry import as_array

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 
 from contrada.errors import PeerError
 from contrada.overlay.boxes import Space
-from contrada.overlay.cells import Cells, cover
+from contrada.overlay.cell_windows import Cells, cover
 from contrada.overlay.messages import Event, Message, PeerId
 from contrada.overlay.repeating import Kept
 from contrada.overlay.spreading import Seen

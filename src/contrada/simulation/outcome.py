@@ -6,7 +6,7 @@ from contrada.overlay.boxes import Box
 from contrada.overlay.messages import PeerId
 from contrada.simulation.checker import PeerView
 from contrada.simulation.dump import write_dump
-from contrada.simulation.plan import Plan
+from contrada.simulation.planning import Plan
 from contrada.simulation.publishing import Published, Score
 from contrada.simulation.simulator import Simulator
 

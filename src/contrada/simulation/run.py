@@ -23,7 +23,7 @@ from contrada.simulation.outcome import (
     Round,
     Settled,
 )
-from contrada.simulation.plan import Plan
+from contrada.simulation.planning import Plan
 from contrada.simulation.publishing import Score, count_event_messages, publish, score
 from contrada.simulation.simulator import Simulator
 from contrada.simulation.workloads import Workload

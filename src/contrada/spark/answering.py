@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from contrada.arrays import Positions
-from contrada.matcher.run import MatchedBatch
+from contrada.matcher.match_run import MatchedBatch
 from contrada.matching.receiving import ReceivedEvents
 from contrada.matching.segments import SubscriptionSet
 from contrada.model.geometry import Fault

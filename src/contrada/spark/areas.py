@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from contrada.arrays import Integers, Positions
-from contrada.matcher.run import MatchedBatch
+from contrada.matcher.match_run import MatchedBatch
 from contrada.matching.receiving import ReceivedEvents
 from contrada.matching.shares import NUMBERS, AreaShare, PartialMatrices, add_up, decide
 from contrada.spark.answering import ROWS_MAX, AnswerShape, Names

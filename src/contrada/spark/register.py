@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.errors import InvalidInput
-from contrada.matcher.run import MatchedBatch, match_received
+from contrada.matcher.match_run import MatchedBatch, match_received
 from contrada.spark.match import stage_subscriptions
 from contrada.spark.staging import StagedSet
 from contrada.spark.versions import Versions

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.kernels.owners import first_common
-from contrada.matcher.run import MatchedBatch, count_rows_at_once, match_received
+from contrada.matcher.match_run import MatchedBatch, count_rows_at_once, match_received
 from contrada.matching.lookup import LookupTable, PrefixLists
 from contrada.matching.receiving import ReceivedEvents
 from contrada.matching.segments import SubscriptionSet

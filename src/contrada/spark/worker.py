@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.errors import InvalidInput, Remedy
-from contrada.matcher.run import count_rows_at_once, match_received
+from contrada.matcher.match_run import count_rows_at_once, match_received
 from contrada.matcher.saving import load_subscriptions
 from contrada.matching.receiving import ReceivedEvents, find_remedies, receive
 from contrada.matching.segments import SubscriptionSet

@@ -6,7 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from contrada.reproduce.ahs.aggregation import aggregate
-from contrada.reproduce.ahs.errors import measure_error
+from contrada.reproduce.ahs.error_rates import measure_error
 from contrada.reproduce.ahs.figure_4 import GEOS, OURS, PLAIN, figure_4
 from contrada.reproduce.ahs.figures_5_6 import figures_5_6
 from contrada.reproduce.ahs.figures_7_9 import Query, figures_7_9

@@ -14,7 +14,7 @@ from shapely import Point, Polygon
 from contrada.arrays import Geometries, Positions
 from contrada.kernels.cell_lists import measure
 from contrada.matching.area_matrix import MatrixPairs, determine
-from contrada.matching.cells import CellIndex, index_cells
+from contrada.matching.cell_index import CellIndex, index_cells
 from contrada.matching.grid import Grid
 from contrada.model.geometry import as_array
 from contrada.model.relation import RELATIONS

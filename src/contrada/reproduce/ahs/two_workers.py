@@ -16,7 +16,7 @@ from shapely.geometry.base import BaseGeometry
 from contrada.arrays import Integers
 from contrada.kernels.cell_lists import measure
 from contrada.matching.area_matrix import MatrixPairs, determine
-from contrada.matching.cells import index_cells
+from contrada.matching.cell_index import index_cells
 from contrada.matching.grid import Grid, Prefix
 from contrada.matching.lookup import LookupTable, Weights, make_lookup_table, weigh
 from contrada.model.geometry import as_array

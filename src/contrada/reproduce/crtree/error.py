@@ -6,7 +6,7 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from contrada.matching.indexes.space import BASES
+from contrada.matching.indexes.by_tree import BASES
 from contrada.model.relation import egenhofer
 from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.crtree.measuring import Subjects, mean_ms
@@ -21,7 +21,7 @@ from contrada.reproduce.reporting import (
     write_ms,
     write_times,
 )
-from contrada.reproduce.workloads import Regions, synthetic_regions
+from contrada.reproduce.scenarios import Regions, synthetic_regions
 
 
 def measure_error(run: CrtreeRun) -> None:

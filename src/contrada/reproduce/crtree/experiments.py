@@ -13,7 +13,7 @@ from contrada.reproduce.crtree.figure_5 import figure_5
 from contrada.reproduce.crtree.paper import DATA_SETS, TITLE, DataSet, Times
 from contrada.reproduce.crtree.plan import CrtreePlan, CrtreeRun
 from contrada.reproduce.crtree.table_3 import Table3Row, table_3
-from contrada.reproduce.layers import LayerFile, read_regions
+from contrada.reproduce.real_layers import LayerFile, read_regions
 from contrada.reproduce.reporting import (
     Column,
     Reporter,
@@ -25,7 +25,7 @@ from contrada.reproduce.reporting import (
     write_spread,
     write_times,
 )
-from contrada.reproduce.workloads import KINDS, Regions, scattered_regions
+from contrada.reproduce.scenarios import KINDS, Regions, scattered_regions
 
 _VERTICES_MANY = 1_000
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import shapely
 
-from contrada.matching.indexes.space import ExactEvaluator
+from contrada.matching.indexes.by_tree import ExactEvaluator
 from contrada.pictures.plots import Line, Panel, Series
 from contrada.reproduce.crtree.measuring import (
     Cost,
@@ -31,7 +31,7 @@ from contrada.reproduce.reporting import (
     write_spread,
     write_times,
 )
-from contrada.reproduce.workloads import Regions, synthetic_regions
+from contrada.reproduce.scenarios import Regions, synthetic_regions
 
 INTERSECTION_SCAN, EXACT_SCAN, DISCRETE_SCAN, DISCRETE_TREE, EXACT_TREE = CURVES = (
     "intersection, scan",

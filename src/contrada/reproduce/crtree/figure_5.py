@@ -10,7 +10,7 @@ from contrada.reproduce.crtree.paper import GAIN_EXAMPLE_DENSITY, GAIN_EXAMPLE_P
 from contrada.reproduce.crtree.plan import CrtreeRun
 from contrada.reproduce.crtree.rings import RingSet
 from contrada.reproduce.reporting import Column, Table, compare, say_title
-from contrada.reproduce.workloads import KINDS, KINDS_NOTE, Regions, event_region
+from contrada.reproduce.scenarios import KINDS, KINDS_NOTE, Regions, event_region
 
 _STEP = 10_000
 DENSITIES = (0, 10_000, 20_000, 30_000)

@@ -11,13 +11,13 @@ from shapely.geometry.base import BaseGeometry
 from contrada.arrays import Integers, Positions
 from contrada.matching.discrete import DiscreteEvaluator
 from contrada.matching.forwarding import ForwardingIndex
-from contrada.matching.indexes.space import RelationEvaluator, ShapeSet, SpaceIndex
+from contrada.matching.indexes.by_tree import RelationEvaluator, ShapeSet, SpaceIndex
 from contrada.matching.simplify import simplify
 from contrada.model.event import Event
 from contrada.model.expression import And, Attribute, Expression, Literal, Or, Spatial
 from contrada.model.relation import RELATIONS
 from contrada.model.subscription import Constraint, Filter, Predicate, Subscription
-from contrada.reproduce.workloads import Regions
+from contrada.reproduce.scenarios import Regions
 
 UNIVERSE = (0.0, 0.0, 1.0, 1.0)
 _RUNS = 3

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from contrada.arrays import Integers, Positions
 from contrada.kernels.discretising import CONTAINS, DISJOINT, INSIDE, OVERLAPS, find_relations
 from contrada.reproduce.crtree.measuring import Subjects, mean_ms
-from contrada.reproduce.workloads import Regions
+from contrada.reproduce.scenarios import Regions
 from contrada.threads import once
 
 Coordinates = NDArray[np.float64]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contrada.matching.indexes.space import ExactEvaluator
+from contrada.matching.indexes.by_tree import ExactEvaluator
 from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.crtree.measuring import (
     Cost,
@@ -32,7 +32,7 @@ from contrada.reproduce.reporting import (
     write_ms,
     write_percent,
 )
-from contrada.reproduce.workloads import KINDS, KINDS_NOTE, Regions, event_region
+from contrada.reproduce.scenarios import KINDS, KINDS_NOTE, Regions, event_region
 
 _PREDICATE_COUNT = 25
 _OFFSETS = {"A": -0.24, "B": 0.0, "C": 0.24}

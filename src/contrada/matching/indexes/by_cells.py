@@ -19,10 +19,10 @@ from contrada.kernels.area_matrices import relate_lists
 from contrada.kernels.cell_lists import measure
 from contrada.language import is_satisfied
 from contrada.matching.area_matrix import MatrixPairs, determine, is_determined, needs_boundary
-from contrada.matching.cells import index_cells
+from contrada.matching.cell_index import index_cells
 from contrada.matching.crtree import CRTree, may_hold_apart
 from contrada.matching.grid import Grid
-from contrada.matching.indexes.space import ExactEvaluator, SpaceIndex
+from contrada.matching.indexes.by_tree import ExactEvaluator, SpaceIndex
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, Expression, Literal, Spatial
 from contrada.model.geometry import as_array, is_area

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from contrada.arrays import CellKeys, Geometries, Integers, Positions
 from contrada.kernels.area_matrices import find_parents, match_cells
-from contrada.kernels.cells import INTERIOR
+from contrada.kernels.quadtree import INTERIOR
 from contrada.matching.grid import WHOLE, CellLists, Grid, Prefix
 from contrada.matching.table import expand, group_by
 

@@ -11,7 +11,7 @@ from contrada.arrays import Geometries
 from contrada.errors import InvalidInput
 from contrada.files import read_rows
 from contrada.files.geometry_text import decode_geometries
-from contrada.reproduce.workloads import Regions, into_unit_square
+from contrada.reproduce.scenarios import Regions, into_unit_square
 
 
 @dataclass(frozen=True, slots=True)

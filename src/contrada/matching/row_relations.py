@@ -14,7 +14,7 @@ import shapely
 from numpy.typing import NDArray
 
 from contrada.arrays import Geometries, Mask, Positions
-from contrada.language.space import are_known, related
+from contrada.language.spatial import are_known, related
 from contrada.matching.columns import GeometryColumn
 from contrada.matching.meeting_trees import meet
 from contrada.model.relation import Family, SpatialRelation

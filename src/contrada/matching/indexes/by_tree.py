@@ -21,7 +21,7 @@ from contrada.language import is_satisfied
 from contrada.language.distance import is_within, reach
 from contrada.matching.columns import GeometryColumn
 from contrada.matching.crtree import CRTree, box_needs, may_hold_apart
-from contrada.matching.space import locate, make_shapes, pairs_related
+from contrada.matching.row_relations import locate, make_shapes, pairs_related
 from contrada.model.calculus import base_relations
 from contrada.model.crossings import are_entangled
 from contrada.model.event import Event
