@@ -92,6 +92,27 @@ def test_spark_gives_the_same_pairs_for_every_format(
     assert keyed[0][0].startswith("11529215046068")
 
 
+def test_spark_takes_one_condition_and_relation_for_all_subscriptions(
+    tmp_path: Path, positions: geopandas.GeoDataFrame
+) -> None:
+    positions.to_parquet(tmp_path / "p.parquet")
+    shapes = shapely.to_wkb(shapely.box([0, 2, 4], 0, [5, 7, 9], 10))
+    wheres = ["speed <= 50", None, None]
+    table = pa.table({"id": ["a", "b", "c"], "where": wheres, "geometry": shapes})
+    pq.write_table(table, tmp_path / "zones.parquet")  # which Spark reads itself as it is
+    options = ["--where", "speed > 50", "--relation", "disjoint"]
+    found = match_both_ways(tmp_path, tmp_path / "zones.parquet", tmp_path / "p.parquet", *options)
+    zones = geopandas.GeoSeries.from_wkb(shapes).to_list()
+    slow, far = positions.speed <= 50, positions.geometry.disjoint
+    expected = [
+        [str(row), id_]
+        for id_, zone, is_wanted in zip("abc", zones, [slow, ~slow, ~slow], strict=True)
+        for row in positions.index[far(zone) & is_wanted]
+    ]
+    assert len(expected) > 10
+    assert found == sorted([["event", "subscription"], *expected])
+
+
 def test_spark_writes_figures_geometry_and_map(
     tmp_path: Path,
     zones: Path,

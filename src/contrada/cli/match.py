@@ -9,6 +9,7 @@ from typing import Any
 
 from contrada.cli.drawing import MapSketch
 from contrada.cli.drawn_events import EventReader
+from contrada.cli.filling import fill_rows
 from contrada.cli.keeping import Keeping, check_keep, read_wanted
 from contrada.cli.match_options import add_match_parser
 from contrada.cli.notes import note_outcome, note_unknown, note_unstated, refuse_mismatches
@@ -150,7 +151,7 @@ class SubscriptionFile:
 def open_subscriptions(options: argparse.Namespace) -> SubscriptionFile:
     """Open the file of subscriptions."""
     with saying(f"reading subscriptions from {options.subscriptions}"):
-        return SubscriptionFile(read_rows(options.subscriptions))
+        return SubscriptionFile(fill_rows(options, read_rows(options.subscriptions)))
 
 
 def load(options: argparse.Namespace, subscriptions: SubscriptionFile) -> tuple[Matcher, Rows]:

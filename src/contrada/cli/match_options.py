@@ -24,6 +24,8 @@ examples:
   the pairs, with the magnitude of each quake and the name of its county
     contrada match counties.parquet quakes.csv -o pairs.csv \\
         --keep magnitude --keep subscription.name
+  one condition for every county
+    contrada match counties.parquet quakes.csv --where 'magnitude > 6'
   dirty data: mend what can be mended, set the rest aside, draw the result
     contrada match zones.geojson storms.gpkg -o pairs.geoparquet \\
         --repair --quarantine bad.csv --map map.html
@@ -100,10 +102,23 @@ def _add_input_options(parser: argparse.ArgumentParser) -> None:
         help="layer of SUBSCRIPTIONS (default: its only one)",
     )
     parser.add_argument(
+        "--where",
+        metavar="CONDITION",
+        help="a condition (CQL2) for each subscription with a geometry and no where of its own, "
+        "e.g. 'magnitude > 6' (default: none)",
+    )
+    parser.add_argument(
+        "--relation",
+        metavar="NAME",
+        help="the relation of each subscription with a geometry and no relation of its own, "
+        "e.g. within (default: intersects)",
+    )
+    parser.add_argument(
         "--strict",
         action="store_true",
         help="refuse constraints on columns that no event has, or that hold values of another type "
-        "than they are compared with (default: say so and go on)",
+        "than they are compared with, and columns of SUBSCRIPTIONS that would count in small "
+        "letters (default: say so and go on)",
     )
 
 

@@ -87,6 +87,7 @@ def match_on_spark(options: argparse.Namespace) -> Report:
         Remedy.SUBSCRIPTION_ID,
         SUBSCRIPTION_COLUMNS,
         without=[] if options.quarantine_subscriptions is None else subscriptions.bad_rows(),
+        is_changed=options.where is not None or options.relation is not None,
     )
     with our_errors(events), our_log():
         say(f"starting Spark on {options.spark}")

@@ -46,14 +46,17 @@ class Source:
         kept: Collection[str] = (),
         without: Collection[int] = (),
         quarantine: bool = False,
+        is_changed: bool = False,
     ) -> None:
         """Take the ids from a column, or else number the rows; leave out those in `without`.
 
-        `remedy` is the option that names the column of ids.
+        `remedy` is the option that names the column of ids; `is_changed` says that the rows are
+        no longer as they are in the file.
         """
         self.id_column = choose_id_column(rows, id_column, remedy) or ROW
         self._without = frozenset(without)
         self._quarantine = quarantine
+        self._is_changed = is_changed
         self._read = {self.id_column, *wanted}
         self.bad: list[BadRow] = []
         self._path = Path(path)
@@ -102,7 +105,9 @@ class Source:
 
     def _is_plain_parquet(self) -> bool:
         """Tell whether Spark reads the file itself just as we do."""
-        if self._path.suffix.lower() not in {".parquet", ".geoparquet"} or self._without:
+        if self._path.suffix.lower() not in {".parquet", ".geoparquet"}:
+            return False
+        if self._without or self._is_changed:
             return False
         if not self._path.is_file() or self._primary != GEOMETRY:
             return False
