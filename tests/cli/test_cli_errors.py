@@ -162,11 +162,11 @@ def test_a_wrong_argument_is_named(
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["-o", "pairs.xlsx"], ["pairs.xlsx", "unknown suffix", ".jsonl"]),
+        (["-o", "pairs.xlsx"], ["contrada: --output pairs.xlsx: ", "unknown suffix", ".jsonl"]),
         (["-o", "pairs"], ["pairs", "unknown suffix"]),
         (["-o", "missing/pairs.csv"], ["missing/pairs.csv", "no folder"]),
         (["-o", "folder.csv"], ["folder.csv", "is a folder"]),
-        (["--quarantine", "bad.txt"], ["bad.txt", "unknown suffix"]),
+        (["--quarantine", "bad.txt"], ["--quarantine bad.txt: ", "unknown suffix"]),
         (["--quarantine", "bad.geoparquet"], ["bad.geoparquet", "geometry"]),
         (["--quarantine", "missing/bad.csv"], ["missing/bad.csv", "no folder"]),
         (["--map", "map.svg"], ["map.svg", ".html or .png"]),

@@ -1,19 +1,25 @@
 """The options of `contrada match`, and what `--help` says."""
 
 import argparse
+import textwrap
 from typing import Any
 
+from contrada.files.output import SUFFIXES as WRITTEN
+from contrada.files.reading import SUFFIXES
 from contrada.matching.engines import DEFAULT_ENGINE, ENGINE_LINES, ENGINES
 
 _DESCRIPTION = """\
 Match each event of a file against the subscriptions of another. Files are
 GeoParquet, GeoJSON, newline-delimited GeoJSON, CSV, or any vector format of
-GDAL, such as shapefiles, FlatGeobuf and GeoPackage. A subscription has an id,
-and a filter (CQL2), or a geometry with a relation (default: intersects), and
-perhaps where (a condition in CQL2), attribute and subscriber: a column each.
-CSV has WKT in a column geometry, wkt, geom or the_geom, or points in columns
-lon (lng, long, longitude) and lat (latitude), or x and y.
+GDAL, such as shapefiles, FlatGeobuf and GeoPackage, known by their suffix:
+{suffixes}
+A subscription has an id, and a filter (CQL2), or a geometry with a relation
+(default: intersects), and perhaps where (a condition in CQL2), attribute and
+subscriber: a column each. CSV has WKT in a column geometry, wkt, geom or
+the_geom, or points in columns lon (lng, long, longitude) and lat (latitude),
+or x and y.
 """
+_LISTS = " or ".join(suffix for suffix in WRITTEN if suffix != ".geoparquet")
 _EPILOG = """\
 engines:
 {engines}
@@ -40,7 +46,7 @@ def add_match_parser(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "match",
         help="match events against subscriptions",
-        description=_DESCRIPTION,
+        description=_DESCRIPTION.format(suffixes=_describe_suffixes()),
         epilog=_EPILOG.format(engines=describe_engines()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -62,12 +68,17 @@ def add_match_parser(commands: Any) -> argparse.ArgumentParser:
     return parser
 
 
+def _describe_suffixes() -> str:
+    words = f"{', '.join(SUFFIXES)}, and what else GDAL reads."
+    return textwrap.fill(words, 76, break_on_hyphens=False)
+
+
 def _add_answer_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
         metavar="OUT",
-        help="where the pairs go: .parquet, .geoparquet (with the events' geometry), .csv, .jsonl, "
+        help=f"where the pairs go: {', '.join(WRITTEN)} (.geoparquet has the events' geometry), "
         "or - for CSV on stdout; a file that exists is replaced (default: nowhere, only figures "
         "are shown)",
     )
@@ -131,13 +142,13 @@ def _add_bad_row_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quarantine",
         metavar="FILE",
-        help="write bad event rows to .parquet, .csv or .jsonl and go on (default: refuse them)",
+        help=f"list bad events (row, line, id, reason) in {_LISTS}, and match the others "
+        "(default: refuse all)",
     )
     parser.add_argument(
         "--quarantine-subscriptions",
         metavar="FILE",
-        help="write bad subscription rows to .parquet, .csv or .jsonl and go on "
-        "(default: refuse them)",
+        help=f"list bad subscriptions in {_LISTS} likewise (default: refuse all)",
     )
 
 

@@ -17,6 +17,7 @@ from contrada.deferred import compute as pc
 from contrada.deferred import parquet as pq
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows
+from contrada.files.parquet import SUFFIXES as PARQUET_SUFFIXES
 from contrada.matcher.run import choose_id_column
 from contrada.matching.ids import read_id_column
 from contrada.model.event import GEOMETRY
@@ -105,7 +106,7 @@ class Source:
 
     def _is_plain_parquet(self) -> bool:
         """Tell whether Spark reads the file itself just as we do."""
-        if self._path.suffix.lower() not in {".parquet", ".geoparquet"}:
+        if self._path.suffix.lower() not in PARQUET_SUFFIXES:
             return False
         if self._without or self._is_changed:
             return False
