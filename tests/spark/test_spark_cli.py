@@ -194,6 +194,7 @@ def test_spark_counts_the_matches_of_each_event(
         ([*SPARK, "--counts", "--map", "m.html"], "--map does not go with --counts"),
         ([*SPARK, "-o", "p.csv", "--keep", "sped"], "--keep sped: "),
         (["--keep", "speed"], "--keep speed goes with -o"),
+        (["--keep", "speed", "--map", "m.png"], "or with --map FILE.html, which shows it"),
         ([*SPARK, "--conf", "ui=false"], "--conf ui=false: must be spark.NAME=VALUE"),
         (["--evaluator", "area"], "--evaluator goes with --spark"),
         (["--conf", "spark.ui.enabled=false"], "--conf goes with --spark"),

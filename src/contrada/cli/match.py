@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from contrada.cli.drawing import MapSketch
+from contrada.cli.drawing import MapSketch, is_page
 from contrada.cli.drawn_events import EventReader
 from contrada.cli.filling import fill_rows
 from contrada.cli.keeping import Keeping, check_keep, read_wanted
@@ -86,8 +86,11 @@ def _check_together(options: argparse.Namespace) -> None:
             f"--threads {options.threads} does not go with --spark; "
             f"try --spark 'local[{options.threads}]'"
         )
-    if options.keep and options.output is None:
-        raise InvalidInput(f"--keep {options.keep[0]} goes with -o, which names the output")
+    if options.keep and options.output is None and not is_page(options.map):
+        raise InvalidInput(
+            f"--keep {options.keep[0]} goes with -o, which writes it beside the pairs, "
+            "or with --map FILE.html, which shows it"
+        )
     if options.counts and options.map is not None:
         raise InvalidInput("--map does not go with --counts, which finds no pairs to draw")
 
@@ -203,6 +206,7 @@ def draw(
     title = f"{Path(options.events).stem} over {Path(options.subscriptions).stem}"
     frozen = freeze(matcher)
     read = {path for name in frozen.attributes for path in paths_of(name)}
+    first = read.union(read_wanted(options).events.values())
     id_column = choose_id_column(rows, options.event_id, Remedy.EVENT_ID)
     summary = {
         name: getattr(report, name.replace(" ", "_"))
@@ -210,7 +214,7 @@ def draw(
     }
     with saying(f"drawing {options.map}"):
         geometry = primary_geometry(rows)
-        reader = EventReader(rows, id_column, geometry, first=read, repair=options.repair)
+        reader = EventReader(rows, id_column, geometry, first=first, repair=options.repair)
         subscriptions = sorted(frozen, key=lambda subscription: subscription.id)
         sketch.draw(options.map, title, subscriptions, reader, summary)
 

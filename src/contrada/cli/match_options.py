@@ -87,7 +87,8 @@ def _add_answer_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="COLUMN",
         help="write a column of the events beside the pairs, or as subscription.COLUMN one of the "
-        "subscriptions; may be given several times (default: none)",
+        "subscriptions, and show it on the page of --map; may be given several times "
+        "(default: none)",
     )
     parser.add_argument(
         "--map", metavar="FILE", help="draw the result: .html (offline) or .png (default: no map)"
