@@ -3,7 +3,7 @@
 A copy has only the columns that the run needs, in types that Spark has.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,16 +47,18 @@ class Source:
         kept: Collection[str] = (),
         without: Collection[int] = (),
         quarantine: bool = False,
+        refuse_before: Callable[[int], object] = lambda _: None,
         is_changed: bool = False,
     ) -> None:
         """Take the ids from a column, or else number the rows; leave out those in `without`.
 
-        `remedy` is the option that names the column of ids; `is_changed` says that the rows are
+        `remedy` is the option that names the column of ids. Before a bad row is refused,
+        `refuse_before` may refuse one that comes before it. `is_changed` says that the rows are
         no longer as they are in the file.
         """
         self.id_column = choose_id_column(rows, id_column, remedy) or ROW
         self._without = frozenset(without)
-        self._quarantine = quarantine
+        self._quarantine, self._refuse_before = quarantine, refuse_before
         self._is_changed = is_changed
         self._read = {self.id_column, *wanted}
         self.bad: list[BadRow] = []
@@ -153,6 +155,7 @@ class Source:
         bad = [(row, rows[row]) for row in told if rows[row] not in self._without]
         for place, row in bad:
             if not self._quarantine:
+                self._refuse_before(row)
                 raise InvalidInput(
                     f"{self.rows.place(row)}, {told[place]}", remedies=[Remedy.QUARANTINE_EVENTS]
                 )
