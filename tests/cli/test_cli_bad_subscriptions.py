@@ -159,7 +159,7 @@ def test_nothing_is_set_aside_where_the_run_fails_later(
     args = ["zones.csv", "events.csv", "--quarantine-subscriptions", "bad.csv"]
     lines = refusal(capsys, *args)
     assert "events.csv, line 3 (row 1), column 'lon': 'x' is not a number" in lines[-1]
-    assert lines[-1].endswith("; --quarantine FILE sets bad events aside")
+    assert lines[-1].endswith("; --quarantine FILE lists bad events and goes on without them")
     assert not (folder / "bad.csv").exists()
 
 

@@ -66,14 +66,14 @@ def write_zone(folder: Path, **columns: str) -> None:
         ),
         ({"wkt": "POINT(1 inf)"}, ["column 'geometry'", "(1.0, inf) at vertex 0"]),
         ({"wkt": "POLYGON EMPTY"}, ["column 'geometry'", "empty"]),
-        ({"wkt": ""}, ["column 'geometry'", "null"]),
+        ({"wkt": ""}, ["column 'geometry'", "missing"]),
         ({"wkt": "POLYGON((0 0, 1 1"}, ["column 'geometry'", "POLYGON((0 0, 1 1"]),
         ({"wkt": "CIRCULARSTRING(0 0, 1 1, 2 0)"}, ["column 'geometry'", "curve"]),
         ({"wkt": "somewhere"}, ["column 'geometry'", "somewhere"]),
         ({"relation": "near"}, ["column 'relation'", "'near'"]),
         ({"relation": "ehInside"}, ["column 'relation'", "ehInside", "Point"]),
         ({"where": "speed LIEK 'a'"}, ["column 'where'", "LIEK", "speed LIEK"]),
-        ({"id": ""}, ["column 'id'", "null"]),
+        ({"id": ""}, ["column 'id'", "missing"]),
     ],
 )
 def test_a_bad_subscription_is_named_by_row_column_and_value(
@@ -102,7 +102,7 @@ def test_an_id_that_is_taken_is_named(folder: Path, capsys: pytest.CaptureFixtur
         ('3,"LINESTRING(0 0, nan 1)"', ["(nan, 1.0) at vertex 1"]),
         ("3,POINT(1", ["POINT(1"]),
         ('3,"CIRCULARSTRING(0 0, 1 1, 2 0)"', ["curve"]),
-        (",POINT(1 1)", ["column 'id'", "null"]),
+        (",POINT(1 1)", ["column 'id'", "missing"]),
     ],
 )
 def test_a_bad_event_is_named_by_row_column_and_value(

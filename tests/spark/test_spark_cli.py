@@ -291,7 +291,8 @@ def test_a_bad_event_on_spark_is_one_line_and_leaves_nothing(
     assert line.startswith(f"contrada: {events}, line 3 (row 1), column 'geometry': ")
     assert "self-intersection at (2, 2)" in line
     assert line.endswith(
-        "--repair mends what can be mended; --quarantine FILE sets bad events aside"
+        "--repair mends what can be mended; "
+        "--quarantine FILE lists bad events and goes on without them"
     )
     assert "quarantine=" not in line
     assert sorted(tmp_path.iterdir()) == before
@@ -302,7 +303,7 @@ def test_a_bad_event_on_spark_is_one_line_and_leaves_nothing(
     ("name", "place"),
     [
         ("lat.csv", "line 5 (row 2), column 'lat': 'ab' is not a number"),
-        ("null.csv", "line 3 (row 1), column 'id': the id is null"),
+        ("null.csv", "line 3 (row 1), column 'id': the id is missing"),
         ("bow.parquet", "row 1, column 'geometry': invalid Polygon"),
     ],
 )

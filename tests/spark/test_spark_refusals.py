@@ -41,7 +41,7 @@ FAULTS = {
     "bow tie": ("invalid", "column 'geometry'", "self-intersection at (2, 2)"),
     "infinite": ("non_finite", "column 'geometry'", "(1.0, inf) at vertex 1"),
     "cut": ("undecodable", "column 'geometry'", "20 bytes"),
-    None: ("null_id", "column 'id'", "the id is null"),
+    None: ("null_id", "column 'id'", "the id is missing"),
     "curve": ("curve", "column 'geometry'", "curves are not supported"),
     "deep": ("undecodable", "column 'geometry'", "(GEOMETRY_DEPTH_MAX)"),
     "deep areas": ("undecodable", "column 'geometry'", "270000 bytes"),

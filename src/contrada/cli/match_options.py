@@ -32,7 +32,7 @@ examples:
         --keep magnitude --keep subscription.name
   one condition for every county
     contrada match counties.parquet quakes.csv --where 'magnitude > 6'
-  dirty data: mend what can be mended, set the rest aside, draw the result
+  dirty data: mend what can be mended, list and leave out the rest, draw
     contrada match zones.geojson storms.gpkg -o pairs.geoparquet \\
         --repair --quarantine bad.csv --map map.html
   on Spark, on all cores of this machine
@@ -143,8 +143,8 @@ def _add_bad_row_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quarantine",
         metavar="FILE",
-        help=f"list bad events (row, line, id, reason) in {_LISTS}, and match the others "
-        "(default: refuse all)",
+        help=f"list bad events (row, line, id, reason) in {_LISTS}, and match the others; those "
+        "that --repair mends are not listed (default: refuse all)",
     )
     parser.add_argument(
         "--quarantine-subscriptions",

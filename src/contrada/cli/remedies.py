@@ -6,12 +6,13 @@ from contrada.errors import BadRows, InvalidInput, Remedy
 
 _EVENT_ID = "--event-id COLUMN names the column of event ids"
 _SUBSCRIPTION_ID = "--id COLUMN names the column of subscription ids"
-_QUARANTINE = "--quarantine FILE sets bad events aside"
+_QUARANTINE = "--quarantine FILE lists bad events and goes on without them"
 
 ON_THE_COMMAND_LINE: Mapping[Remedy, str | None] = {
     Remedy.REPAIR: "--repair mends what can be mended",
     Remedy.QUARANTINE_EVENTS: _QUARANTINE,
-    Remedy.QUARANTINE_SUBSCRIPTIONS: "--quarantine-subscriptions FILE sets bad subscriptions aside",
+    Remedy.QUARANTINE_SUBSCRIPTIONS: "--quarantine-subscriptions FILE lists bad subscriptions and "
+    "goes on without them",
     Remedy.RETURN_BAD_EVENTS: _QUARANTINE,
     Remedy.REPLACE: None,
     Remedy.EVENT_ID: _EVENT_ID,
