@@ -188,7 +188,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_any_is_read(
     for name in ("folder.csv", "folder.html"):
         (folder / name).mkdir()
     (folder / "link.csv").symlink_to(folder / "events.csv")
-    monkeypatch.setattr("contrada.cli.match.read_rows", None)
+    monkeypatch.setattr("contrada.cli.inputs.read_rows", None)
     line = refusal(capsys, folder, "zones.csv", "events.csv", *args)
     for word in words:
         assert word in line

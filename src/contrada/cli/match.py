@@ -10,6 +10,7 @@ from typing import Any
 from contrada.cli.drawing import MapSketch, is_page
 from contrada.cli.drawn_events import EventReader
 from contrada.cli.filling import fill_rows
+from contrada.cli.inputs import name_layers, read_file
 from contrada.cli.keeping import Keeping, check_keep, read_wanted
 from contrada.cli.match_options import add_match_parser
 from contrada.cli.notes import note_outcome, note_unknown, note_unstated, refuse_mismatches
@@ -29,8 +30,7 @@ from contrada.cli.progress import bar, require_tqdm, saying
 from contrada.cli.report import RARE, Report
 from contrada.cli.terminal import show
 from contrada.errors import InvalidInput, Remedy
-from contrada.files import Rows, read_rows
-from contrada.files.reading import name_layer
+from contrada.files import Rows
 from contrada.matcher import Matcher
 from contrada.matcher.inside import freeze, plan_run
 from contrada.matcher.run import MatchedBatch, choose_id_column
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> None:
     if options.threads is not None and options.threads < 1:
         raise InvalidInput(f"--threads {options.threads}: must be at least 1")
     require_tqdm()
-    _name_layers(options)
+    name_layers(options)
     check_outputs(options)
     _check_together(options)
     if options.spark is not None:
@@ -62,17 +62,6 @@ def run(options: argparse.Namespace) -> None:
     show(report, on_stderr=to_stdout or options.json)
     if options.json:
         show(report.as_json())
-
-
-def _name_layers(options: argparse.Namespace) -> None:
-    """Put the layers that were asked for into the names of the files."""
-    for file, option in (("events", "layer"), ("subscriptions", "subscriptions_layer")):
-        layer = getattr(options, option)
-        if layer is not None:
-            try:
-                setattr(options, file, name_layer(getattr(options, file), layer))
-            except InvalidInput as error:
-                raise error.within(f"--{option.replace('_', '-')} {layer}") from None
 
 
 def _check_together(options: argparse.Namespace) -> None:
@@ -154,14 +143,14 @@ class SubscriptionFile:
 def open_subscriptions(options: argparse.Namespace) -> SubscriptionFile:
     """Open the file of subscriptions."""
     with saying(f"reading subscriptions from {options.subscriptions}"):
-        return SubscriptionFile(fill_rows(options, read_rows(options.subscriptions)))
+        return SubscriptionFile(fill_rows(options, read_file(options, "subscriptions")))
 
 
 def load(options: argparse.Namespace, subscriptions: SubscriptionFile) -> tuple[Matcher, Rows]:
     """Open the events and read the subscriptions."""
     matcher = Matcher(options.engine)
     with saying(f"reading events from {options.events}"):
-        rows = read_rows(options.events)
+        rows = read_file(options, "events")
     if wants_geometry(options.output) and primary_geometry(rows) not in rows.schema.names:
         raise InvalidInput(
             f"{options.output}: {rows.name} has no geometry to write there; write .parquet instead"

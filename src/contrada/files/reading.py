@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from contrada.errors import InvalidInput, MissingPackage
+from contrada.errors import InvalidInput, MissingPackage, Remedy
 from contrada.files import delimited, geojson, json_lines, parquet, snapshot, vector
 from contrada.files.arrow import read_table
 from contrada.files.parquet import is_part_name
@@ -107,6 +107,8 @@ def _find_reader(path: Path, name: str) -> Reader:
             return reader
     if find_suffix(path) is not None:
         return vector.read_vector
+    if find_suffix(Path(name.partition("|")[0])) is not None:  # roads.gpkg|layer=main
+        raise InvalidInput(f"{name}: no such file", remedies=[Remedy.LAYER])
     raise InvalidInput(f"{name}: unknown suffix; known are: {', '.join(SUFFIXES)}{_more()}")
 
 
