@@ -66,7 +66,7 @@ def test_a_refusal_names_the_place_and_the_option(
     assert main(["match", "zones.csv", "events.csv", "-o", "pairs.csv"]) == 2
     said = capsys.readouterr().err.splitlines()[-1]
     place = f"contrada: events.csv, line {line} (row {row}), {reason}"
-    assert said == f"{place}; --quarantine FILE sets bad events aside"
+    assert said == f"{place}; --quarantine FILE lists bad events and goes on without them"
     assert not (folder / "pairs.csv").exists()
 
 
@@ -75,7 +75,7 @@ def test_a_bad_cell_that_is_only_kept_is_null_with_one_warning(
 ) -> None:
     (folder / "events.csv").write_text(EVENTS.replace(",19.5", ",N/A"))
     args = ["zones.csv", "events.csv", "-o", "pairs.csv", "--keep", "mag", "--map", "map.html"]
-    said = "events.csv: column 'mag' holds numbers, but 'N/A' is not one and is read as null"
+    said = "events.csv: column 'mag' holds numbers, but 'N/A' is not one and is read as empty"
     with pytest.warns(UserWarning, match=said) as told:
         assert main(["match", *args]) == 0
     assert len(told) == 1
@@ -90,7 +90,10 @@ def test_ragged_subscriptions_are_set_aside_and_what_is_kept_of_the_others_is_th
     assert main(["match", "zones.csv", "events.csv"]) == 2
     said = capsys.readouterr().err.splitlines()
     assert "  line 2 (row 0), has 1 cell; the header has 3" in said
-    assert said[-1] == "--quarantine-subscriptions FILE sets bad subscriptions aside"
+    assert (
+        said[-1]
+        == "--quarantine-subscriptions FILE lists bad subscriptions and goes on without them"
+    )
     args = ["-o", "pairs.csv", "--keep", "subscription.note", "--map", "map.html"]
     args += ["--quarantine-subscriptions", "bad.csv"]
     assert main(["match", "zones.csv", "events.csv", *args]) == 0

@@ -61,9 +61,8 @@ def test_ids_that_repeat_in_the_column_asked_for_are_met_with_better_advice(
     (folder / "zones.csv").write_text(f'ugc,wkt\nx,"{SQUARE}"\nx,"{SQUARE}"\n')
     (line,) = refusal(capsys, "zones.csv", "events.csv", "--id", "ugc")
     assert line == (
-        "contrada: zones.csv, line 3 (row 1), id 'x': the id 'x' is already taken; --id can be "
-        "left out: the rows are numbered then, and --keep subscription.COLUMN writes that column "
-        "beside the pairs"
+        "contrada: zones.csv, line 3 (row 1), id 'x': the id 'x' is already taken; leave out --id "
+        "to number the rows, and --keep subscription.COLUMN to have that column beside the pairs"
     )
     args = ["zones.csv", "events.csv", "--keep", "subscription.ugc", "-o", "-"]
     assert main(["match", *args]) == 0  # as it advises
@@ -75,11 +74,11 @@ def test_other_bad_rows_beside_them_can_still_be_set_aside(
 ) -> None:
     (folder / "zones.csv").write_text(f'ugc,wkt\nx,"{SQUARE}"\nx,"{SQUARE}"\ny,nowhere\n')
     *_, last = refusal(capsys, "zones.csv", "events.csv", "--id", "ugc")
-    assert last.startswith("--id can be left out: ")
+    assert last.startswith("leave out --id to number the rows, ")
     assert "--quarantine-subscriptions FILE" in last
     (folder / "zones.csv").write_text(f'id,ugc,wkt\n1,x,"{SQUARE}"\n2,x,"{SQUARE}"\n')
     (line,) = refusal(capsys, "zones.csv", "events.csv", "--id", "ugc")
-    assert "left out" not in line  # the rows would have other ids, and no numbers
+    assert "leave out" not in line  # the rows would have other ids, and no numbers
 
 
 def test_a_column_in_other_letters_than_it_should_be_is_noted_once(folder: Path) -> None:
@@ -159,7 +158,7 @@ def test_nothing_is_set_aside_where_the_run_fails_later(
     args = ["zones.csv", "events.csv", "--quarantine-subscriptions", "bad.csv"]
     lines = refusal(capsys, *args)
     assert "events.csv, line 3 (row 1), column 'lon': 'x' is not a number" in lines[-1]
-    assert lines[-1].endswith("; --quarantine FILE sets bad events aside")
+    assert lines[-1].endswith("; --quarantine FILE lists bad events and goes on without them")
     assert not (folder / "bad.csv").exists()
 
 

@@ -66,14 +66,14 @@ def write_zone(folder: Path, **columns: str) -> None:
         ),
         ({"wkt": "POINT(1 inf)"}, ["column 'geometry'", "(1.0, inf) at vertex 0"]),
         ({"wkt": "POLYGON EMPTY"}, ["column 'geometry'", "empty"]),
-        ({"wkt": ""}, ["column 'geometry'", "null"]),
+        ({"wkt": ""}, ["column 'geometry'", "missing"]),
         ({"wkt": "POLYGON((0 0, 1 1"}, ["column 'geometry'", "POLYGON((0 0, 1 1"]),
         ({"wkt": "CIRCULARSTRING(0 0, 1 1, 2 0)"}, ["column 'geometry'", "curve"]),
         ({"wkt": "somewhere"}, ["column 'geometry'", "somewhere"]),
         ({"relation": "near"}, ["column 'relation'", "'near'"]),
         ({"relation": "ehInside"}, ["column 'relation'", "ehInside", "Point"]),
         ({"where": "speed LIEK 'a'"}, ["column 'where'", "LIEK", "speed LIEK"]),
-        ({"id": ""}, ["column 'id'", "null"]),
+        ({"id": ""}, ["column 'id'", "missing"]),
     ],
 )
 def test_a_bad_subscription_is_named_by_row_column_and_value(
@@ -102,7 +102,7 @@ def test_an_id_that_is_taken_is_named(folder: Path, capsys: pytest.CaptureFixtur
         ('3,"LINESTRING(0 0, nan 1)"', ["(nan, 1.0) at vertex 1"]),
         ("3,POINT(1", ["POINT(1"]),
         ('3,"CIRCULARSTRING(0 0, 1 1, 2 0)"', ["curve"]),
-        (",POINT(1 1)", ["column 'id'", "null"]),
+        (",POINT(1 1)", ["column 'id'", "missing"]),
     ],
 )
 def test_a_bad_event_is_named_by_row_column_and_value(
@@ -162,11 +162,11 @@ def test_a_wrong_argument_is_named(
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["-o", "pairs.xlsx"], ["pairs.xlsx", "unknown suffix", ".jsonl"]),
+        (["-o", "pairs.xlsx"], ["contrada: --output pairs.xlsx: ", "unknown suffix", ".jsonl"]),
         (["-o", "pairs"], ["pairs", "unknown suffix"]),
         (["-o", "missing/pairs.csv"], ["missing/pairs.csv", "no folder"]),
         (["-o", "folder.csv"], ["folder.csv", "is a folder"]),
-        (["--quarantine", "bad.txt"], ["bad.txt", "unknown suffix"]),
+        (["--quarantine", "bad.txt"], ["--quarantine bad.txt: ", "unknown suffix"]),
         (["--quarantine", "bad.geoparquet"], ["bad.geoparquet", "geometry"]),
         (["--quarantine", "missing/bad.csv"], ["missing/bad.csv", "no folder"]),
         (["--map", "map.svg"], ["map.svg", ".html or .png"]),
@@ -188,7 +188,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_any_is_read(
     for name in ("folder.csv", "folder.html"):
         (folder / name).mkdir()
     (folder / "link.csv").symlink_to(folder / "events.csv")
-    monkeypatch.setattr("contrada.cli.match.read_rows", None)
+    monkeypatch.setattr("contrada.cli.inputs.read_rows", None)
     line = refusal(capsys, folder, "zones.csv", "events.csv", *args)
     for word in words:
         assert word in line

@@ -9,6 +9,9 @@ import shapely
 
 from contrada.cli import main
 
+EVENTS = "--layer NAME names a layer of the events"
+SUBSCRIPTIONS = "--subscriptions-layer NAME names a layer of the subscriptions"
+
 
 def zones(*ids: str) -> geopandas.GeoDataFrame:
     shapes = [shapely.box(0, 0, 4, 4)] * len(ids)
@@ -54,9 +57,24 @@ def test_layers_of_both_files_are_named_by_options(
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["map.gpkg", "events.csv"], ["map.gpkg", "towns, parks", "--subscriptions-layer NAME"]),
-        (["zones.shp", "map.gpkg"], ["map.gpkg", "towns, parks", "--layer NAME"]),
-        (["zones.shp", "map.gpkg", "--layer", "lakes"], ['"lakes"', "towns, parks"]),
+        (
+            ["map.gpkg", "events.csv"],
+            ["map.gpkg: one layer is expected; it has towns, parks", f"; {SUBSCRIPTIONS}"],
+        ),
+        (
+            ["zones.shp", "map.gpkg"],
+            ["map.gpkg: one layer is expected; it has towns, parks", f"; {EVENTS}"],
+        ),
+        (
+            ["zones.shp", "map.gpkg", "--layer", "lakes"],
+            ["map.gpkg: there is no layer 'lakes'; it has towns, parks", f"; {EVENTS}"],
+        ),
+        (
+            ["map.gpkg", "events.csv", "--subscriptions-layer", "lakes"],
+            ["map.gpkg: there is no layer 'lakes'; it has towns, parks", f"; {SUBSCRIPTIONS}"],
+        ),
+        (["map.gpkg|layer=towns", "events.csv"], ["no such file", f"; {SUBSCRIPTIONS}"]),
+        (["zones.shp", "map.gpkg|towns"], ["no such file", f"; {EVENTS}"]),
         (["zones.shp", "events.csv", "--layer", "x"], ["--layer x", "events.csv", "no layers"]),
         (["zones.shp", "events.csv", "-o", "link.csv"], ["--output link.csv", "zones.dbf"]),
         (

@@ -87,19 +87,24 @@ def test_the_pointer_shows_attributes_of_events_and_what_a_subscription_wants(
     assert zones["zone-01"] == "S_INTERSECTS(geometry, POLYGON(…))"
 
 
-def test_the_pointer_shows_what_is_kept_of_a_subscription(city: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("out", [["-o", "pairs.csv"], []])
+def test_the_pointer_shows_what_is_kept_of_a_subscription(
+    out: list[str], city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     zones = geopandas.read_parquet(city / "zones.parquet")
     zones["name"] = [f"the {id_}" for id_ in zones.id]
     zones.sample(frac=1, random_state=1).to_parquet(tmp_path / "named.parquet")
     args = ["match", str(tmp_path / "named.parquet"), str(city / "positions.parquet")]
-    out = ["-o", str(tmp_path / "pairs.csv"), "--keep", "subscription.name"]
-    assert main([*args, *out, "--map", str(tmp_path / "map.html")]) == 0
+    assert (
+        main([*args, *out, "--keep", "subscription.name", "--map", str(tmp_path / "map.html")]) == 0
+    )
     shapes = read_shapes(read_page(tmp_path / "map.html"), "subscription")
     assert {s.label: s.attributes["name"] for s in shapes} == {z: f"the {z}" for z in zones.id}
     assert all("subscriber" not in shape.attributes for shape in shapes)
 
 
-def test_of_many_columns_those_that_constraints_read_are_shown_first(
+def test_of_many_columns_those_that_are_kept_or_that_constraints_read_are_shown_first(
     city: Path, tmp_path: Path
 ) -> None:
     positions = geopandas.read_parquet(city / "positions.parquet")
@@ -110,6 +115,9 @@ def test_of_many_columns_those_that_constraints_read_are_shown_first(
     data = draw(city, tmp_path / "map.html", events=events)
     shown = [column["name"] for column in data["layers"][1]["attributes"]]
     assert shown == ["speed", "kind", *(f"column {n}" for n in range(10))]
+    data = draw(city, tmp_path / "map.html", "--keep", "column 19", events=events)
+    shown = [column["name"] for column in data["layers"][1]["attributes"]]
+    assert shown == ["column 19", "speed", "kind", *(f"column {n}" for n in range(9))]
 
 
 def test_a_mended_event_is_drawn_mended_and_a_bad_one_not_at_all(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_missing_package_is_named_before_any_file_is_read(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, package, None)
-    monkeypatch.setattr("contrada.cli.match.read_rows", None)
+    monkeypatch.setattr("contrada.cli.inputs.read_rows", None)
     assert main(["match", *files, *args]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith(f"pip install {package}")

@@ -146,7 +146,7 @@ def test_a_column_that_nobody_reads_is_not_judged(tmp_path: Path) -> None:
 
 def test_a_bad_cell_that_is_only_kept_is_null_with_a_warning(tmp_path: Path) -> None:
     path = save(tmp_path, ("depth", ["9"] * 20), ("other", [*NUMBERS, "N/A"]))
-    said = r"x\.csv: column 'other' holds numbers, but 'N/A' is not one and is read as null"
+    said = r"x\.csv: column 'other' holds numbers, but 'N/A' is not one and is read as empty"
     with pytest.warns(UserWarning, match=said) as told:
         found = deep().match_many(path, keep=["other"])
     assert len(told) == 1

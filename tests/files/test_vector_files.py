@@ -113,14 +113,14 @@ def test_a_geopackage_of_several_layers_must_be_asked_for_one(tmp_path: Path) ->
     path = tmp_path / "map.gpkg"
     frame(2).to_file(path, layer="roads")
     frame(3).to_file(path, layer="rivers")
-    with pytest.raises(InvalidInput, match=r"there are: roads, rivers; .*\|layername=") as caught:
+    with pytest.raises(InvalidInput, match=r"it has roads, rivers; .*\|layername=") as caught:
         read_rows(path)
     assert caught.value.remedies == (Remedy.LAYER,)
     assert read_rows(f"{path}|layername=roads").count == 2
     rows = read_rows(f"{path}|layername=rivers")
     assert rows.count == 3
     assert rows.name == f"{path}|layername=rivers"
-    with pytest.raises(InvalidInput, match='no layer "lakes"; there are: roads, rivers'):
+    with pytest.raises(InvalidInput, match="there is no layer 'lakes'; it has roads, rivers"):
         read_rows(f"{path}|layername=lakes")
 
 

@@ -127,11 +127,11 @@ def test_parts_of_a_shapefile_may_be_in_capitals(tmp_path: Path) -> None:
 def test_one_of_several_layers_must_be_named(tmp_path: Path, suffix: str) -> None:
     path = write(tmp_path / f"map{suffix}", layer="roads")
     write(path, FRAME.iloc[:1], layer="rivers", append=True)
-    with pytest.raises(InvalidInput, match="there are: roads, rivers") as caught:
+    with pytest.raises(InvalidInput, match="it has roads, rivers") as caught:
         read_rows(path)
     assert caught.value.remedies == (Remedy.LAYER,)
     assert [*map(int, column_of(read_rows(name_layer(str(path), "rivers")), "n"))] == [1]
-    with pytest.raises(InvalidInput, match='no layer "lakes"; there are: roads, rivers'):
+    with pytest.raises(InvalidInput, match="there is no layer 'lakes'; it has roads, rivers"):
         read_rows(f"{path}|layername=lakes")
 
 

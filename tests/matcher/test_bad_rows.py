@@ -86,7 +86,7 @@ def check_unchanged(matcher: Matcher) -> None:
         pytest.param(shapely.GeometryCollection([Point()]), "empty", id="empty-collection"),
         pytest.param("POLYGON EMPTY", "empty", id="empty-wkt"),
         pytest.param("somewhere", "not WKT, hex WKB or GeoJSON .*'somewhere'", id="no-wkt"),
-        pytest.param(None, "null, and there is no filter", id="null"),
+        pytest.param(None, "missing, and there is no filter", id="null"),
     ],
 )
 def test_a_bad_geometry_refuses_the_whole_table(value: Any, message: str) -> None:
@@ -113,7 +113,7 @@ def test_a_bad_geometry_refuses_the_whole_table(value: Any, message: str) -> Non
         ({"attribute": [None, 5]}, "row 1, id 'y', column 'attribute': .*5"),
         ({"subscriber": [None, 1.5]}, "row 1, id 'y', column 'subscriber': .*1.5"),
         ({"filter": [None, "n > 0"]}, "row 1, id 'y', column 'filter': .*geometry as well"),
-        ({"id": ["x", None]}, "row 1, column 'id': .*null"),
+        ({"id": ["x", None]}, "row 1, column 'id': the id is missing"),
         ({"id": ["x", "x"]}, "row 1, id 'x': .*'x' is already taken"),
         ({"id": ["x", "old"]}, "row 1, id 'old': .*'old' is already taken"),
         ({"id": [7, 8]}, ".*7 comes after 'old'"),
@@ -233,9 +233,9 @@ def test_a_bad_geometry_is_refused_in_whatever_attribute_a_subscription_reads() 
 def test_a_null_id_of_an_event_is_refused_by_row_and_column() -> None:
     matcher = watched_matcher()
     table = pa.table({"id": ["x", None], "n": [1, 1]})
-    with pytest.raises(InvalidInput, match=r"table, row 1, column 'id': .*null"):
+    with pytest.raises(InvalidInput, match=r"table, row 1, column 'id': the id is missing"):
         matcher.match_many(table)
-    with pytest.raises(InvalidInput, match=r"table, row 1, column 'id': .*null"):
+    with pytest.raises(InvalidInput, match=r"table, row 1, column 'id': the id is missing"):
         matcher.match_many(table, id="id")
     check_unchanged(matcher)
 
@@ -243,7 +243,7 @@ def test_a_null_id_of_an_event_is_refused_by_row_and_column() -> None:
 @pytest.mark.parametrize("value", [None, 1.5, True, 2**63])
 def test_a_bad_id_in_a_list_is_refused_by_row_and_value(value: Any) -> None:
     matcher = watched_matcher()
-    shown = "null" if value is None else str(value)
+    shown = "missing" if value is None else str(value)
     with pytest.raises(InvalidInput, match=f"row 1, .*id.*{shown}"):
         matcher.match_many([{"code": 1}, {"code": value}], id="code")
     check_unchanged(matcher)
@@ -309,7 +309,7 @@ def test_quarantine_leaves_bad_events_out_counts_them_and_says_which(form: str) 
     assert found == ["good", "last"]
     assert [(row, id_) for row, id_, _ in heard] == [(1, "bow"), (2, "infinite"), (5, None)]
     for (_, _, reason), want in zip(
-        heard, ["self-intersection", "non-finite", "null"], strict=True
+        heard, ["self-intersection", "non-finite", "missing"], strict=True
     ):
         assert want in reason
     assert (stats["events"], stats["events_mended"], stats["events_left_out"]) == (7, 0, 3)

@@ -45,7 +45,7 @@ def test_all_bad_rows_are_refused_at_once_with_line_and_id(tmp_path: Path) -> No
     places = [
         "line 4 (row 1), id 'b', column 'geometry': invalid Polygon: self-intersection at (2, 2)",
         "line 5 (row 2), id 'c', column 'relation': unknown relation 'near'",
-        "line 6 (row 3), column 'id': an id is a string or a 64-bit integer, not null",
+        "line 6 (row 3), column 'id': the id is missing",
         "line 7 (row 4), id 'a': the id 'a' is already taken",
         "line 8 (row 5), id 'd', column 'relation': ehInside takes areas, not a Point",
     ]

@@ -16,7 +16,8 @@ from contrada import InvalidInput, Matcher
 from contrada.errors import ContradaError
 from contrada.limits import COLUMN_DEPTH_MAX
 from contrada.matcher.inside import freeze
-from contrada.matcher.match_run import match_record_batch
+from contrada.matcher.match_run import match_received
+from contrada.matching.receiving import receive
 from exact_engines import every_engine
 
 
@@ -156,15 +157,17 @@ def deep_type(depth: int, *, is_struct: bool) -> tuple[pa.DataType, Any]:
 def match_rows(matcher: Matcher, **columns: pa.Array) -> list[int]:
     """Match a batch as it is: what comes as a table is bounded by Arrow already."""
     batch = pa.RecordBatch.from_pydict(columns)
-    found = match_record_batch(
-        freeze(matcher),
+    subscriptions = freeze(matcher)
+    events = receive(
         batch,
         0,
+        geometry_attributes=subscriptions.geometry_attributes,
         geometry_columns=(),
         id_column=None,
         name="events",
         repair=False,
     )
+    found = match_received(events, subscriptions)
     return [int(rank) for rank in found.ranks]
 
 

@@ -263,7 +263,7 @@ def test_repair_mends_what_it_can_leaves_out_the_rest_and_says_so() -> None:
         (6, "truncated"),
         (7, "curve"),
     ]
-    wanted = ["mended: ", "mended: ", "empty", "null", "non-finite", "cannot read", "curve"]
+    wanted = ["mended: ", "mended: ", "empty", "missing", "non-finite", "cannot read", "curve"]
     assert all(want in reason for want, (_, _, reason) in zip(wanted, heard, strict=True))
     stats = matcher.stats()
     assert (stats["subscriptions_mended"], stats["subscriptions_left_out"]) == (2, 5)

@@ -208,5 +208,5 @@ def test_blank_text_beside_a_filter_is_no_second_geometry() -> None:
     rows = pa.table({"id": ["a", "b"], "filter": ["n = 1", None], "geometry": ["", AREA]})
     matcher = Matcher()
     assert matcher.add_many(rows) == 2
-    with pytest.raises(InvalidInput, match="column 'geometry': the geometry is null"):
+    with pytest.raises(InvalidInput, match="column 'geometry': the geometry is missing"):
         matcher.add_many(pa.table({"id": ["c"], "geometry": [" "]}))

@@ -211,6 +211,13 @@ def test_the_script_never_reads_text_as_markup(tmp_path: Path) -> None:
         assert danger not in text
 
 
+def test_the_box_to_find_shapes_says_what_it_finds(tmp_path: Path) -> None:
+    by_id = {attributes.get("id"): attributes for _, attributes in draw_page(tmp_path, []).elements}
+    assert by_id["find"]["placeholder"] == "an id or a value"
+    spoken = " ".join(str(by_id["marks"]["aria-label"]).split())
+    assert spoken.endswith("Find, in the panel, lists shapes by id or by a value that they show.")
+
+
 def test_an_endless_label_is_cut(tmp_path: Path) -> None:
     data = draw_data(tmp_path, [make_points(1, labels=["x" * 100_000])])
     assert data["layers"][0]["labels"] == ["x" * 299 + "…"]

@@ -67,6 +67,25 @@ def test_spark_sets_the_same_rows_of_sheets_aside(
         assert read(folder / "plain.csv") == read(folder / "spark.csv")
 
 
+@pytest.mark.parametrize("options", [[], SPARK])
+def test_bad_rows_that_the_file_and_the_matching_find_are_in_one_order(
+    folder: Path, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bow_tie = '"POLYGON((0 0,4 4,4 0,0 4,0 0))"'
+    rows = [f"{bow_tie},{n}" if n in (2, 7) else f"POINT(1 1),{n}" for n in range(20)]
+    rows[4] = "POINT(1 1),4o"
+    (folder / "events.csv").write_text("\n".join(["wkt,depth", *rows, ""]))
+    (folder / "zones.csv").write_text(ZONES.replace("broken\n", ""))
+    args = ["match", "zones.csv", "events.csv", *options]
+    assert main([*args, "--quarantine", "bad.csv"]) == 0
+    listed = (folder / "bad.csv").read_text().splitlines()[1:]
+    assert [line.split(",")[:2] for line in listed] == [["2", "4"], ["4", "6"], ["7", "9"]]
+    capsys.readouterr()
+    assert main(args) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("contrada: events.csv, line 4 (row 2), column 'geometry': ")
+
+
 def test_spark_refuses_a_bad_cell_with_its_line(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -74,7 +93,7 @@ def test_spark_refuses_a_bad_cell_with_its_line(
     assert main(["match", *args, *SPARK]) == 2
     said = capsys.readouterr().err.splitlines()[-1]
     place = "contrada: events.csv, line 5 (row 3), column 'depth': '4o' is not a number"
-    assert said == f"{place}; --quarantine FILE sets bad events aside"
+    assert said == f"{place}; --quarantine FILE lists bad events and goes on without them"
     assert not (folder / "p.csv").exists()
 
 

@@ -92,6 +92,27 @@ def test_spark_gives_the_same_pairs_for_every_format(
     assert keyed[0][0].startswith("11529215046068")
 
 
+def test_spark_takes_one_condition_and_relation_for_all_subscriptions(
+    tmp_path: Path, positions: geopandas.GeoDataFrame
+) -> None:
+    positions.to_parquet(tmp_path / "p.parquet")
+    shapes = shapely.to_wkb(shapely.box([0, 2, 4], [0] * 3, [5, 7, 9], [10] * 3))
+    wheres = ["speed <= 50", None, None]
+    table = pa.table({"id": ["a", "b", "c"], "where": wheres, "geometry": shapes})
+    pq.write_table(table, tmp_path / "zones.parquet")  # which Spark reads itself as it is
+    options = ["--where", "speed > 50", "--relation", "disjoint"]
+    found = match_both_ways(tmp_path, tmp_path / "zones.parquet", tmp_path / "p.parquet", *options)
+    zones = geopandas.GeoSeries.from_wkb(shapes).to_list()
+    slow, far = positions.speed <= 50, positions.geometry.disjoint
+    expected = [
+        [str(row), id_]
+        for id_, zone, is_wanted in zip("abc", zones, [slow, ~slow, ~slow], strict=True)
+        for row in positions.index[far(zone) & is_wanted]
+    ]
+    assert len(expected) > 10
+    assert found == sorted([["event", "subscription"], *expected])
+
+
 def test_spark_writes_figures_geometry_and_map(
     tmp_path: Path,
     zones: Path,
@@ -173,6 +194,7 @@ def test_spark_counts_the_matches_of_each_event(
         ([*SPARK, "--counts", "--map", "m.html"], "--map does not go with --counts"),
         ([*SPARK, "-o", "p.csv", "--keep", "sped"], "--keep sped: "),
         (["--keep", "speed"], "--keep speed goes with -o"),
+        (["--keep", "speed", "--map", "m.png"], "or with --map FILE.html, which shows it"),
         ([*SPARK, "--conf", "ui=false"], "--conf ui=false: must be spark.NAME=VALUE"),
         (["--evaluator", "area"], "--evaluator goes with --spark"),
         (["--conf", "spark.ui.enabled=false"], "--conf goes with --spark"),
@@ -269,7 +291,8 @@ def test_a_bad_event_on_spark_is_one_line_and_leaves_nothing(
     assert line.startswith(f"contrada: {events}, line 3 (row 1), column 'geometry': ")
     assert "self-intersection at (2, 2)" in line
     assert line.endswith(
-        "--repair mends what can be mended; --quarantine FILE sets bad events aside"
+        "--repair mends what can be mended; "
+        "--quarantine FILE lists bad events and goes on without them"
     )
     assert "quarantine=" not in line
     assert sorted(tmp_path.iterdir()) == before
@@ -280,7 +303,7 @@ def test_a_bad_event_on_spark_is_one_line_and_leaves_nothing(
     ("name", "place"),
     [
         ("lat.csv", "line 5 (row 2), column 'lat': 'ab' is not a number"),
-        ("null.csv", "line 3 (row 1), column 'id': the id is null"),
+        ("null.csv", "line 3 (row 1), column 'id': the id is missing"),
         ("bow.parquet", "row 1, column 'geometry': invalid Polygon"),
     ],
 )

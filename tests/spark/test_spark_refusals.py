@@ -41,7 +41,7 @@ FAULTS = {
     "bow tie": ("invalid", "column 'geometry'", "self-intersection at (2, 2)"),
     "infinite": ("non_finite", "column 'geometry'", "(1.0, inf) at vertex 1"),
     "cut": ("undecodable", "column 'geometry'", "20 bytes"),
-    None: ("null_id", "column 'id'", "the id is null"),
+    None: ("null_id", "column 'id'", "the id is missing"),
     "curve": ("curve", "column 'geometry'", "curves are not supported"),
     "deep": ("undecodable", "column 'geometry'", "(GEOMETRY_DEPTH_MAX)"),
     "deep areas": ("undecodable", "column 'geometry'", "270000 bytes"),
@@ -235,14 +235,17 @@ def test_a_constraint_on_a_column_that_no_event_has_is_warned_of_or_refused(
         contrada.spark.match(rich, zones, strict=True)
 
 
-def test_a_column_in_other_letters_than_it_should_be_is_warned_of(
+def test_a_column_in_other_letters_than_it_should_be_is_warned_of_or_refused(
     events: DataFrame, zone: DataFrame
 ) -> None:
     words = "subscriptions: the column 'Where' is ignored; it counts if it is called 'where'"
+    miscased = zone.selectExpr("*", "'wind > 9' AS Where")
     with pytest.warns(UserWarning, match=words) as heard:
-        contrada.spark.match(events, zone.selectExpr("*", "'wind > 9' AS Where"))
+        contrada.spark.match(events, miscased)
     (ours,) = (warning for warning in heard if warning.category is UserWarning)
     assert ours.filename == __file__
+    with pytest.raises(InvalidInput, match=words):
+        contrada.spark.match(events, miscased, strict=True)
 
 
 def test_constraints_on_columns_that_all_events_have_are_not_warned_of(

@@ -22,6 +22,11 @@ from contrada.pictures.plate import require_matplotlib
 _MENDED_MAX = 100_000
 
 
+def is_page(path: str | None) -> bool:
+    """Tell whether a map is a page, on which the pointer shows attributes."""
+    return path is not None and Path(path).suffix.lower() == ".html"
+
+
 def check_map_path(path: str) -> None:
     """Refuse a map that cannot be drawn or put there, before anything runs."""
     if Path(path).suffix.lower() not in {".html", ".png"}:
@@ -76,8 +81,10 @@ class MapSketch:
         summary: Mapping[str, int],
     ) -> None:
         """Draw the map; `summary` has the number of all `events`."""
-        is_page = Path(path).suffix.lower() == ".html"
-        events = reader.read(self._counts, summary["events"], self._mended, with_attributes=is_page)
+        with_attributes = is_page(path)
+        events = reader.read(
+            self._counts, summary["events"], self._mended, with_attributes=with_attributes
+        )
         layers = [
             layer_of(subscriptions, self._counts.subscriptions, self._kept),
             Layer(

@@ -22,6 +22,7 @@ from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows, read_rows
 from contrada.files.arrow_types import decoded_type, is_binary, is_text
 from contrada.files.output import find_writer
+from contrada.files.parquet import SUFFIXES as PARQUET_SUFFIXES
 from contrada.matcher.keeping import (
     Beside,
     EventKeeping,
@@ -95,7 +96,7 @@ def _check_columns(
 def _refuse_unwritable(name: str, kind: pa.DataType, output: str) -> None:
     """Refuse a type that a format cannot hold, by writing a null of it."""
     suffix = ".csv" if output == STDOUT else Path(output).suffix.lower()
-    is_parquet = suffix in {".parquet", ".geoparquet"}
+    is_parquet = suffix in PARQUET_SUFFIXES
     schema = pa.schema([pa.field("kept", kind)])
     try:
         if not is_parquet and _holds_duration(kind):

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from contrada.cli.drawing import MapSketch
+from contrada.cli.drawing import MapSketch, is_page
 from contrada.cli.drawn_events import EventReader
+from contrada.cli.filling import fill_rows
+from contrada.cli.inputs import name_layers, read_file
 from contrada.cli.keeping import Keeping, check_keep, read_wanted
 from contrada.cli.match_options import add_match_parser
 from contrada.cli.notes import note_outcome, note_unknown, note_unstated, refuse_mismatches
@@ -28,8 +30,7 @@ from contrada.cli.progress import bar, require_tqdm, saying
 from contrada.cli.report import RARE, Report
 from contrada.cli.terminal import show
 from contrada.errors import InvalidInput, Remedy
-from contrada.files import Rows, read_rows
-from contrada.files.reading import name_layer
+from contrada.files import Rows
 from contrada.matcher import Matcher
 from contrada.matcher.inside import freeze, plan_run
 from contrada.matcher.match_run import MatchedBatch, choose_id_column
@@ -47,7 +48,7 @@ def run(options: argparse.Namespace) -> None:
     if options.threads is not None and options.threads < 1:
         raise InvalidInput(f"--threads {options.threads}: must be at least 1")
     require_tqdm()
-    _name_layers(options)
+    name_layers(options)
     check_outputs(options)
     _check_together(options)
     if options.spark is not None:
@@ -63,17 +64,6 @@ def run(options: argparse.Namespace) -> None:
         show(report.as_json())
 
 
-def _name_layers(options: argparse.Namespace) -> None:
-    """Put the layers that were asked for into the names of the files."""
-    for file, option in (("events", "layer"), ("subscriptions", "subscriptions_layer")):
-        layer = getattr(options, option)
-        if layer is not None:
-            try:
-                setattr(options, file, name_layer(getattr(options, file), layer))
-            except InvalidInput as error:
-                raise error.within(f"--{option.replace('_', '-')} {layer}") from None
-
-
 def _check_together(options: argparse.Namespace) -> None:
     """Refuse options that mean nothing beside the others."""
     if options.spark is None:
@@ -85,8 +75,11 @@ def _check_together(options: argparse.Namespace) -> None:
             f"--threads {options.threads} does not go with --spark; "
             f"try --spark 'local[{options.threads}]'"
         )
-    if options.keep and options.output is None:
-        raise InvalidInput(f"--keep {options.keep[0]} goes with -o, which names the output")
+    if options.keep and options.output is None and not is_page(options.map):
+        raise InvalidInput(
+            f"--keep {options.keep[0]} goes with -o, which writes it beside the pairs, "
+            "or with --map FILE.html, which shows it"
+        )
     if options.counts and options.map is not None:
         raise InvalidInput("--map does not go with --counts, which finds no pairs to draw")
 
@@ -150,14 +143,14 @@ class SubscriptionFile:
 def open_subscriptions(options: argparse.Namespace) -> SubscriptionFile:
     """Open the file of subscriptions."""
     with saying(f"reading subscriptions from {options.subscriptions}"):
-        return SubscriptionFile(read_rows(options.subscriptions))
+        return SubscriptionFile(fill_rows(options, read_file(options, "subscriptions")))
 
 
 def load(options: argparse.Namespace, subscriptions: SubscriptionFile) -> tuple[Matcher, Rows]:
     """Open the events and read the subscriptions."""
     matcher = Matcher(options.engine)
     with saying(f"reading events from {options.events}"):
-        rows = read_rows(options.events)
+        rows = read_file(options, "events")
     if wants_geometry(options.output) and primary_geometry(rows) not in rows.schema.names:
         raise InvalidInput(
             f"{options.output}: {rows.name} has no geometry to write there; write .parquet instead"
@@ -202,6 +195,7 @@ def draw(
     title = f"{Path(options.events).stem} over {Path(options.subscriptions).stem}"
     frozen = freeze(matcher)
     read = {path for name in frozen.attributes for path in paths_of(name)}
+    first = read.union(read_wanted(options).events.values())
     id_column = choose_id_column(rows, options.event_id, Remedy.EVENT_ID)
     summary = {
         name: getattr(report, name.replace(" ", "_"))
@@ -209,7 +203,7 @@ def draw(
     }
     with saying(f"drawing {options.map}"):
         geometry = primary_geometry(rows)
-        reader = EventReader(rows, id_column, geometry, first=read, repair=options.repair)
+        reader = EventReader(rows, id_column, geometry, first=first, repair=options.repair)
         subscriptions = sorted(frozen, key=lambda subscription: subscription.id)
         sketch.draw(options.map, title, subscriptions, reader, summary)
 

@@ -1,19 +1,25 @@
 """The options of `contrada match`, and what `--help` says."""
 
 import argparse
+import textwrap
 from typing import Any
 
+from contrada.files.output import SUFFIXES as WRITTEN
+from contrada.files.reading import SUFFIXES
 from contrada.matching.engines import DEFAULT_ENGINE, ENGINE_LINES, ENGINES
 
 _DESCRIPTION = """\
 Match each event of a file against the subscriptions of another. Files are
 GeoParquet, GeoJSON, newline-delimited GeoJSON, CSV, or any vector format of
-GDAL, such as shapefiles, FlatGeobuf and GeoPackage. A subscription has an id,
-and a filter (CQL2), or a geometry with a relation (default: intersects), and
-perhaps where (a condition in CQL2), attribute and subscriber: a column each.
-CSV has WKT in a column geometry, wkt, geom or the_geom, or points in columns
-lon (lng, long, longitude) and lat (latitude), or x and y.
+GDAL, such as shapefiles, FlatGeobuf and GeoPackage, known by their suffix:
+{suffixes}
+A subscription has an id, and a filter (CQL2), or a geometry with a relation
+(default: intersects), and perhaps where (a condition in CQL2), attribute and
+subscriber: a column each. CSV has WKT in a column geometry, wkt, geom or
+the_geom, or points in columns lon (lng, long, longitude) and lat (latitude),
+or x and y.
 """
+_LISTS = " or ".join(suffix for suffix in WRITTEN if suffix != ".geoparquet")
 _EPILOG = """\
 engines:
 {engines}
@@ -24,7 +30,9 @@ examples:
   the pairs, with the magnitude of each quake and the name of its county
     contrada match counties.parquet quakes.csv -o pairs.csv \\
         --keep magnitude --keep subscription.name
-  dirty data: mend what can be mended, set the rest aside, draw the result
+  one condition for every county
+    contrada match counties.parquet quakes.csv --where 'magnitude > 6'
+  dirty data: mend what can be mended, list and leave out the rest, draw
     contrada match zones.geojson storms.gpkg -o pairs.geoparquet \\
         --repair --quarantine bad.csv --map map.html
   on Spark, on all cores of this machine
@@ -38,7 +46,7 @@ def add_match_parser(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "match",
         help="match events against subscriptions",
-        description=_DESCRIPTION,
+        description=_DESCRIPTION.format(suffixes=_describe_suffixes()),
         epilog=_EPILOG.format(engines=describe_engines()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -60,12 +68,17 @@ def add_match_parser(commands: Any) -> argparse.ArgumentParser:
     return parser
 
 
+def _describe_suffixes() -> str:
+    words = f"{', '.join(SUFFIXES)}, and what else GDAL reads."
+    return textwrap.fill(words, 76, break_on_hyphens=False)
+
+
 def _add_answer_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
         metavar="OUT",
-        help="where the pairs go: .parquet, .geoparquet (with the events' geometry), .csv, .jsonl, "
+        help=f"where the pairs go: {', '.join(WRITTEN)} (.geoparquet has the events' geometry), "
         "or - for CSV on stdout; a file that exists is replaced (default: nowhere, only figures "
         "are shown)",
     )
@@ -74,7 +87,8 @@ def _add_answer_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="COLUMN",
         help="write a column of the events beside the pairs, or as subscription.COLUMN one of the "
-        "subscriptions; may be given several times (default: none)",
+        "subscriptions, and show it on the page of --map; may be given several times "
+        "(default: none)",
     )
     parser.add_argument(
         "--map", metavar="FILE", help="draw the result: .html (offline) or .png (default: no map)"
@@ -100,10 +114,23 @@ def _add_input_options(parser: argparse.ArgumentParser) -> None:
         help="layer of SUBSCRIPTIONS (default: its only one)",
     )
     parser.add_argument(
+        "--where",
+        metavar="CONDITION",
+        help="a condition (CQL2) for each subscription with a geometry and no where of its own, "
+        "e.g. 'magnitude > 6' (default: none)",
+    )
+    parser.add_argument(
+        "--relation",
+        metavar="NAME",
+        help="the relation of each subscription with a geometry and no relation of its own, "
+        "e.g. within (default: intersects)",
+    )
+    parser.add_argument(
         "--strict",
         action="store_true",
         help="refuse constraints on columns that no event has, or that hold values of another type "
-        "than they are compared with (default: say so and go on)",
+        "than they are compared with, and columns of SUBSCRIPTIONS that would count in small "
+        "letters (default: say so and go on)",
     )
 
 
@@ -116,13 +143,13 @@ def _add_bad_row_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quarantine",
         metavar="FILE",
-        help="write bad event rows to .parquet, .csv or .jsonl and go on (default: refuse them)",
+        help=f"list bad events (row, line, id, reason) in {_LISTS}, and match the others; those "
+        "that --repair mends are not listed (default: refuse all)",
     )
     parser.add_argument(
         "--quarantine-subscriptions",
         metavar="FILE",
-        help="write bad subscription rows to .parquet, .csv or .jsonl and go on "
-        "(default: refuse them)",
+        help=f"list bad subscriptions in {_LISTS} likewise (default: refuse all)",
     )
 
 

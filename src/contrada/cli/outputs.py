@@ -13,6 +13,7 @@ import pyarrow as pa
 from contrada.cli.drawing import check_map_path
 from contrada.cli.overwriting import refuse_overwriting
 from contrada.cli.terminal import stdout_bytes, writing_stdout
+from contrada.errors import InvalidInput
 from contrada.files import Output, Rows, open_output
 from contrada.files.text_writer import CsvWriter
 from contrada.matching.subscribing import OnBad
@@ -35,15 +36,23 @@ def check_outputs(options: argparse.Namespace) -> None:
         path = getattr(options, name)
         if path is None or (name == "output" and path == STDOUT):
             continue
-        if name == "map":
-            check_map_path(path)
-        elif name.startswith("quarantine"):
-            open_output(path, BAD_ROWS)
-        else:
-            names = ["event", *([GEOMETRY] if wants_geometry(path) else [])]
-            _open_pairs_file(path, pa.schema([(name, pa.binary()) for name in names]), None, ())
-        outputs[f"--{name.replace('_', '-')}"] = path
+        option = f"--{name.replace('_', '-')}"
+        try:
+            _check_path(name, path)
+        except InvalidInput as error:  # which begins with the path
+            raise InvalidInput(f"{option} {error.message}", remedies=error.remedies) from None
+        outputs[option] = path
     refuse_overwriting((options.subscriptions, options.events), outputs)
+
+
+def _check_path(name: str, path: str) -> None:
+    if name == "map":
+        check_map_path(path)
+    elif name.startswith("quarantine"):
+        open_output(path, BAD_ROWS)
+    else:
+        names = ["event", *([GEOMETRY] if wants_geometry(path) else [])]
+        _open_pairs_file(path, pa.schema([(name, pa.binary()) for name in names]), None, ())
 
 
 def wants_geometry(path: str | None) -> bool:

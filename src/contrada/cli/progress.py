@@ -39,7 +39,7 @@ def bar(label: str, total: int | None, unit: str = "rows") -> "tqdm[Any]":
         unit_scale=True,
         delay=_MOMENT_S,
         mininterval=0.2 if sys.stderr.isatty() else 5,
-        leave=sys.stderr.isatty(),
+        leave=True,  # what is said next begins a line
         dynamic_ncols=True,
     )
 

@@ -1,11 +1,13 @@
 """`contrada match --spark`: the same command on Spark."""
 
 import argparse
+import heapq
 import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +81,7 @@ def match_on_spark(options: argparse.Namespace) -> Report:
         read,
         kept,
         quarantine=is_lenient,
+        refuse_before=run.refuse_bad_before,
     )
     rows = Source(
         subscriptions.rows,
@@ -87,8 +90,9 @@ def match_on_spark(options: argparse.Namespace) -> Report:
         Remedy.SUBSCRIPTION_ID,
         SUBSCRIPTION_COLUMNS,
         without=[] if options.quarantine_subscriptions is None else subscriptions.bad_rows(),
+        is_changed=options.where is not None or options.relation is not None,
     )
-    with our_errors(events), our_log():
+    with our_errors(run), our_log():
         say(f"starting Spark on {options.spark}")
         spark = start(options.spark, config, "starting Spark")
         with tempfile.TemporaryDirectory(prefix="contrada-", dir=shared_folder(spark)) as folder:
@@ -185,14 +189,14 @@ def _collect(
         crs = source.rows.crs or matcher.crs
         write = open_answer(stack, options.output, schema, crs, keeping.geometries)
         write_bad = open_bad_rows(stack, options.quarantine, source.rows)
-        write_bad(source.bad)
+        all_bad: list[pa.RecordBatch] = []
         for batch in _read_answer(matches, not keeping.is_slim):
             is_good = batch.column(schema.names[1]).is_valid()
             good, bad = batch.filter(is_good), batch.filter(pc.invert(is_good))
             for piece in _pieces(good, source, keeping, schema, options.repair):
                 write(piece)
             if options.quarantine is not None:
-                write_bad([_describe(row) for row in bad.to_pylist()])
+                all_bad.append(bad.select([ROW, "event", "error"]))
             if is_counted:
                 report.matches += pc.sum(good.column("n")).as_py() or 0
                 report.events_matched += pc.sum(pc.greater(good.column("n"), 0)).as_py() or 0
@@ -203,6 +207,8 @@ def _collect(
             counts.add(rows, ranks)
             if sketch is not None:
                 sketch.add_pairs(rows, ranks)
+        for described in _in_order(source.bad, all_bad):
+            write_bad(described)
         if not is_counted:
             report.events_matched = counts.events_matched
         report.subscriptions_matched = None if is_counted else counts.subscriptions_matched
@@ -241,6 +247,15 @@ def _as_distinct_wkb(array: pa.Array, repair: bool) -> pa.Array:
         return as_wkb(array, repair=repair)
     encoded = array.dictionary_encode()
     return as_wkb(encoded.dictionary, repair=repair).take(encoded.indices)
+
+
+def _in_order(told: list[BadRow], found: list[pa.RecordBatch]) -> Iterator[list[BadRow]]:
+    """Give the bad rows that the file told of and those that Spark found by row, in pieces."""
+    pieces = pa.Table.from_batches(found).sort_by(ROW).to_batches(_ANSWER_ROWS) if found else []
+    described = (_describe(row) for piece in pieces for row in piece.to_pylist())
+    in_order = heapq.merge(sorted(told), described)
+    while piece := list(islice(in_order, _ANSWER_ROWS)):
+        yield piece
 
 
 def _describe(row: dict[str, Any]) -> BadRow:

@@ -3,7 +3,7 @@
 A copy has only the columns that the run needs, in types that Spark has.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from contrada.deferred import compute as pc
 from contrada.deferred import parquet as pq
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows
+from contrada.files.parquet import SUFFIXES as PARQUET_SUFFIXES
 from contrada.matcher.match_run import choose_id_column
 from contrada.matching.ids import read_id_column
 from contrada.model.event import GEOMETRY
@@ -46,14 +47,19 @@ class Source:
         kept: Collection[str] = (),
         without: Collection[int] = (),
         quarantine: bool = False,
+        refuse_before: Callable[[int], object] = lambda _: None,
+        is_changed: bool = False,
     ) -> None:
         """Take the ids from a column, or else number the rows; leave out those in `without`.
 
-        `remedy` is the option that names the column of ids.
+        `remedy` is the option that names the column of ids. Before a bad row is refused,
+        `refuse_before` may refuse one that comes before it. `is_changed` says that the rows are
+        no longer as they are in the file.
         """
         self.id_column = choose_id_column(rows, id_column, remedy) or ROW
         self._without = frozenset(without)
-        self._quarantine = quarantine
+        self._quarantine, self._refuse_before = quarantine, refuse_before
+        self._is_changed = is_changed
         self._read = {self.id_column, *wanted}
         self.bad: list[BadRow] = []
         self._path = Path(path)
@@ -102,7 +108,9 @@ class Source:
 
     def _is_plain_parquet(self) -> bool:
         """Tell whether Spark reads the file itself just as we do."""
-        if self._path.suffix.lower() not in {".parquet", ".geoparquet"} or self._without:
+        if self._path.suffix.lower() not in PARQUET_SUFFIXES:
+            return False
+        if self._without or self._is_changed:
             return False
         if not self._path.is_file() or self._primary != GEOMETRY:
             return False
@@ -147,6 +155,7 @@ class Source:
         bad = [(row, rows[row]) for row in told if rows[row] not in self._without]
         for place, row in bad:
             if not self._quarantine:
+                self._refuse_before(row)
                 raise InvalidInput(
                     f"{self.rows.place(row)}, {told[place]}", remedies=[Remedy.QUARANTINE_EVENTS]
                 )

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from contrada.cli.progress import waiting
 from contrada.cli.terminal import VisibleFormatter
 from contrada.errors import ContradaError, InvalidInput
-from contrada.files import Rows
+from contrada.matcher.match_run import MatchRun
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,10 +72,11 @@ def shared_folder(spark: "SparkSession") -> str | None:
 
 
 @contextmanager
-def our_errors(events: Rows | None = None) -> Iterator[None]:
+def our_errors(run: MatchRun | None = None) -> Iterator[None]:
     """Turn the traceback of a Spark worker back into the one line that the user needs.
 
-    A bad event that is named by its row gets its place in the file of `events`.
+    A bad event that is named by its row gets its place in the file of `run`, unless another one
+    comes before it there: tasks fail in any order.
     """
     try:
         yield
@@ -83,14 +84,15 @@ def our_errors(events: Rows | None = None) -> Iterator[None]:
         found = _OUR_ERROR.findall(str(error))
         if not found or isinstance(error, ContradaError):
             raise
-        raise InvalidInput.read(_place(found[-1], events)) from None
+        raise InvalidInput.read(_place(found[-1], run)) from None
 
 
-def _place(message: str, events: Rows | None) -> str:
+def _place(message: str, run: MatchRun | None) -> str:
     row = _ROW_PLACE.match(message)
-    if row is None or events is None:
+    if row is None or run is None:
         return message
-    return f"{events.place(int(row[1]))}, {message[row.end() :]}"
+    run.refuse_bad_before(int(row[1]))
+    return f"{run.rows.place(int(row[1]))}, {message[row.end() :]}"
 
 
 @contextmanager

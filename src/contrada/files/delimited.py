@@ -199,9 +199,9 @@ def _make_plan(sheet: Sheet, columns: Mapping[str, ColumnTypes]) -> Plan:
 def _describe_share(share: NumberShare) -> str:
     first = brief(share.first_other)
     if share.others == 1:
-        return f"holds numbers, but {first} is not one and is read as null"
+        return f"holds numbers, but {first} is not one and is read as empty"
     some = f"{share.others:,} of {share.filled:,} values"
-    return f"holds numbers, but {some}, such as {first}, are not and are read as null"
+    return f"holds numbers, but {some}, such as {first}, are not and are read as empty"
 
 
 def _find_column(header: tuple[str, ...], known: tuple[str, ...]) -> str | None:

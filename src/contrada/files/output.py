@@ -19,6 +19,8 @@ from contrada.files.crs import spell_crs
 from contrada.files.parquet_writer import GeoParquetWriter, PlainParquetWriter
 from contrada.files.text_writer import CsvWriter, JsonLinesWriter
 
+SUFFIXES = (".parquet", ".geoparquet", ".csv", ".jsonl", ".ndjson")
+
 
 class Writer(Protocol):
     """A format, writing into an open file that it does not close."""
@@ -136,21 +138,19 @@ def find_writer(
 ) -> Callable[[IO[bytes]], Writer]:
     """Find the format of a suffix; give the function that makes a writer for a file."""
     geometries = [*([] if primary is None else [primary]), *others]
-    writers: dict[str, Callable[[IO[bytes]], Writer]] = {
-        ".parquet": lambda file: PlainParquetWriter(file, schema),
-        ".geoparquet": lambda file: GeoParquetWriter(
-            file, schema, primary or "", crs, name, others
-        ),
-        ".csv": lambda file: CsvWriter(file, schema, geometries, name),
-        ".jsonl": lambda file: JsonLinesWriter(file, geometries, name),
-        ".ndjson": lambda file: JsonLinesWriter(file, geometries, name),
-    }
     suffix = Path(name).suffix.lower()
-    if suffix not in writers:
-        raise InvalidInput(f"{name}: unknown suffix; known are: {', '.join(writers)}")
+    if suffix not in SUFFIXES:
+        raise InvalidInput(f"{name}: unknown suffix; known are: {', '.join(SUFFIXES)}")
     for geometry in geometries:
         if geometry not in schema.names:
             raise InvalidInput(f'{name}: no column "{geometry}" to take geometries from')
     if suffix == ".geoparquet" and primary is None:
         raise InvalidInput(f"{name}: GeoParquet needs a geometry column; write .parquet instead")
-    return writers[suffix]
+    match suffix:
+        case ".parquet":
+            return lambda file: PlainParquetWriter(file, schema)
+        case ".geoparquet":
+            return lambda file: GeoParquetWriter(file, schema, primary or "", crs, name, others)
+        case ".csv":
+            return lambda file: CsvWriter(file, schema, geometries, name)
+    return lambda file: JsonLinesWriter(file, geometries, name)

@@ -5,21 +5,31 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from contrada.errors import InvalidInput, MissingPackage
+from contrada.errors import InvalidInput, MissingPackage, Remedy
 from contrada.files import delimited, geojson, json_lines, parquet, snapshot, vector
 from contrada.files.arrow import read_table
 from contrada.files.parquet import is_part_name
 from contrada.files.rows import Rows
 from contrada.files.vector_formats import (
+    COMMON_SUFFIXES,
     FOLDER_SUFFIX,
     find_suffix,
     list_drivers,
     list_side_files,
 )
 
-__all__ = ["find_path", "is_part_of", "list_files", "name_layer", "read_rows"]
+__all__ = ["SUFFIXES", "find_path", "is_part_of", "list_files", "name_layer", "read_rows"]
 
 Reader = Callable[..., Rows]
+
+_READERS: dict[str, Reader] = {
+    **dict.fromkeys(parquet.SUFFIXES, parquet.read_parquet),
+    **dict.fromkeys(geojson.SUFFIXES, geojson.read_geojson),
+    **dict.fromkeys(json_lines.SUFFIXES, json_lines.read_json_lines),
+    **dict.fromkeys(delimited.SUFFIXES, delimited.read_delimited),
+    **dict.fromkeys(snapshot.SUFFIXES, snapshot.read_snapshot),
+}
+SUFFIXES = (*_READERS, *COMMON_SUFFIXES)  # of the files that are read; GDAL may know more
 
 
 def read_rows(
@@ -92,28 +102,19 @@ def _read_file(name: str, batch_rows: int, columns: Sequence[str] | None) -> Row
 def _find_reader(path: Path, name: str) -> Reader:
     if path.is_dir() and not _is_geodatabase(path):
         return parquet.read_parquet
-    readers = _readers()
-    for suffix, reader in readers.items():
+    for suffix, reader in _READERS.items():
         if path.name.lower().endswith(suffix):
             return reader
     if find_suffix(path) is not None:
         return vector.read_vector
-    known = ", ".join([*readers, *_vector_suffixes()])
-    raise InvalidInput(f"{name}: unknown suffix; known are: {known}")
+    if find_suffix(Path(name.partition("|")[0])) is not None:  # roads.gpkg|layer=main
+        raise InvalidInput(f"{name}: no such file", remedies=[Remedy.LAYER])
+    raise InvalidInput(f"{name}: unknown suffix; known are: {', '.join(SUFFIXES)}{_more()}")
 
 
-def _vector_suffixes() -> list[str]:
-    """List the suffixes that the installed GDAL reads; none where there is no GDAL."""
+def _more() -> str:
+    """Say how many more suffixes the installed GDAL reads."""
     with suppress(MissingPackage):
-        return [*list_drivers(), ".zip"]
-    return []
-
-
-def _readers() -> dict[str, Reader]:
-    return {
-        **dict.fromkeys(parquet.SUFFIXES, parquet.read_parquet),
-        **dict.fromkeys(geojson.SUFFIXES, geojson.read_geojson),
-        **dict.fromkeys(json_lines.SUFFIXES, json_lines.read_json_lines),
-        **dict.fromkeys(delimited.SUFFIXES, delimited.read_delimited),
-        **dict.fromkeys(snapshot.SUFFIXES, snapshot.read_snapshot),
-    }
+        more = len(list_drivers().keys() - set(SUFFIXES))
+        return f" and {more} more that GDAL reads" if more else ""
+    return ""

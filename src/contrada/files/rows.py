@@ -13,7 +13,9 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 
+from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput
+from contrada.files.arrow_types import decoded_type, is_text
 from contrada.showing import listed
 
 
@@ -62,9 +64,11 @@ class Rows:
         A row that is not whole is all null. A bad cell is null, and a fault of its row where its
         column is among those `read`.
         """
-        opened = self._open() if self._judge is None else self._judge(read)
-        batches = self._refuse_damage(_rechunk(opened, self.batch_rows))
+        batches = self._refuse_damage(_rechunk(self._opened(read), self.batch_rows))
         return (_split_faults(batch, len(self.schema)) for batch in batches)
+
+    def _opened(self, read: Collection[str]) -> Iterator[pa.RecordBatch]:
+        return self._open() if self._judge is None else self._judge(read)
 
     def warn_of_misfits(self, read: Collection[str]) -> None:
         """Warn of bad cells in columns that nobody reads, but that may be shown."""
@@ -93,6 +97,30 @@ class Rows:
     def whole(self) -> "Rows":
         """Give the same rows with all columns, whichever are asked for later."""
         return replace(self, _narrow=None)
+
+    def filled(self, defaults: Mapping[str, str]) -> "Rows":
+        """Give the same rows with a text wherever one of these columns is null or absent."""
+        if not defaults:
+            return self
+        schema = self.schema
+        for column in defaults:
+            place = schema.get_field_index(column)
+            kind = pa.null() if place < 0 else decoded_type(schema.field(place).type)
+            if not is_text(kind) and not pa.types.is_null(kind):
+                raise InvalidInput(f"{self.name}: column {column!r} holds {kind}, not text")
+            text = pa.field(column, pa.string())
+            schema = schema.append(text) if place < 0 else schema.set(place, text)
+
+        def narrow(columns: Sequence[str], attributes: Set[str]) -> "Rows":
+            own = self.narrowed([name for name in columns if name in self.schema.names], attributes)
+            return own.filled({name: text for name, text in defaults.items() if name in columns})
+
+        return replace(
+            self,
+            schema=schema,
+            _judge=lambda read: _fill(self._opened(read), schema, defaults),
+            _narrow=narrow,
+        )
 
     def line_finder(self) -> Callable[[int], int | None]:
         """Give a function that finds the line of a text file at which a row begins.
@@ -176,6 +204,20 @@ def _split_faults(batch: pa.RecordBatch, columns: int) -> tuple[pa.RecordBatch, 
     rows = np.flatnonzero(reasons.is_valid().to_numpy(zero_copy_only=False)).tolist()
     faults = {row: reasons[row].as_py() for row in rows}
     return batch.select(list(range(columns))), faults
+
+
+def _fill(
+    batches: Iterator[pa.RecordBatch], schema: pa.Schema, defaults: Mapping[str, str]
+) -> Iterator[pa.RecordBatch]:
+    """Put texts where columns are null or absent; a column of faults stays the last one."""
+    for batch in batches:
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        for name, text in defaults.items():
+            given = columns.get(name, pa.nulls(batch.num_rows))
+            columns[name] = pc.fill_null(given.cast(pa.string()), text)
+        faults = [field for field in batch.schema if field.name not in schema.names]
+        whole = pa.schema([*schema, *faults])
+        yield pa.RecordBatch.from_arrays([columns[name] for name in whole.names], schema=whole)
 
 
 def _rechunk(batches: Iterator[pa.RecordBatch], rows_max: int) -> Iterator[pa.RecordBatch]:

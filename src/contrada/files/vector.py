@@ -111,16 +111,19 @@ def _check_end(
 def _find_layer(layers: Any, name: str) -> str:
     """Find the layer that the name asks for, or the only one with geometries, or the only one."""
     known = [str(layer) for layer, _ in layers]
-    _, mark, asked = name.partition(LAYER_MARK)
+    bare, mark, asked = name.partition(LAYER_MARK)
     if mark:
         if asked not in known:
-            raise InvalidInput(f'{name}: no layer "{asked}"; there are: {listed(known)}')
+            raise InvalidInput(
+                f"{bare}: there is no layer {asked!r}; it has {listed(known)}",
+                remedies=[Remedy.LAYER],
+            )
         return asked
     spatial = [str(layer) for layer, geometry_type in layers if geometry_type is not None]
     candidates = spatial or known
     if len(candidates) != 1:
         raise InvalidInput(
-            f"{name}: one layer is expected, there are: {listed(candidates) or 'none'}",
+            f"{name}: one layer is expected; it has {listed(candidates) or 'none'}",
             remedies=[Remedy.LAYER] if candidates else (),
         )
     return candidates[0]

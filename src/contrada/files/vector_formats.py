@@ -29,6 +29,7 @@ _COMMON = {
     ".sqlite": ("SQLite",),
     ".dxf": ("DXF",),
 }
+COMMON_SUFFIXES = (*_COMMON, _ZIP)
 # Formats of ours, of rasters and spreadsheets, those that name other files or addresses to read,
 # and one that runs a program.
 _OTHER_DRIVERS = frozenset(
@@ -73,7 +74,7 @@ def import_pyogrio() -> Any:
 
 def find_suffix(path: Path) -> str | None:
     """Find the suffix of a vector format in a path; None where there is none."""
-    for suffix in (*_COMMON, _ZIP):
+    for suffix in COMMON_SUFFIXES:
         if path.name.lower().endswith(suffix):
             return suffix
     try:

@@ -3,7 +3,7 @@
 import math
 import os
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ from contrada.matching.engine import find_no_faults
 from contrada.matching.ids import id_type, read_id, read_id_column
 from contrada.matching.receiving import ReceivedEvents, find_remedies, receive
 from contrada.matching.segments import SubscriptionSet
-from contrada.matching.subscribing import NOTHING_TOLD, OnBad
+from contrada.matching.subscribing import OnBad
 from contrada.model.event import GEOMETRY, Event, paths_of, read_event
 from contrada.model.geometry import as_array
 from contrada.model.subscription import Id
@@ -159,17 +159,32 @@ class MatchRun:
         event = matched.events.ids.take(pa.array(matched.rows))
         return pa.RecordBatch.from_arrays([event, subscription], schema=self.schema)
 
-    def _match(self, batch: pa.RecordBatch, first_row: int, told: dict[int, str]) -> MatchedBatch:
-        matched = match_record_batch(
-            self.subscriptions,
+    def refuse_bad_before(self, row: int) -> None:
+        """Refuse the first bad event, if it comes before a row; nothing is matched."""
+        for batch, first_row, told in self._receive_all(1):
+            if first_row >= row:
+                return
+            events = self._receive(batch, first_row, told)
+            if events.bad and first_row + min(events.bad) < row:
+                self._refuse(events)
+
+    def _receive(
+        self, batch: pa.RecordBatch, first_row: int, told: dict[int, str]
+    ) -> ReceivedEvents:
+        return receive(
             batch,
             first_row,
+            geometry_attributes=self.subscriptions.geometry_attributes,
             geometry_columns=self.rows.geometry_columns,
             id_column=self._id_column,
             name=self.rows.name,
             repair=self.repair,
+            find_more_faults=self.subscriptions.find_event_faults,
             told=told,
         )
+
+    def _match(self, batch: pa.RecordBatch, first_row: int, told: dict[int, str]) -> MatchedBatch:
+        matched = match_received(self._receive(batch, first_row, told), self.subscriptions)
         if matched.events.bad and not self._quarantine:
             self._refuse(matched.events)
         return matched
@@ -205,32 +220,6 @@ def count_threads(threads: int | None) -> int:
     if not isinstance(threads, int) or threads < 1:
         raise InvalidInput(f"threads must be a number >= 1, not {brief(threads)}")
     return threads
-
-
-def match_record_batch(
-    subscriptions: SubscriptionSet,
-    batch: pa.RecordBatch,
-    first_row: int,
-    *,
-    geometry_columns: Sequence[str],
-    id_column: str | None,
-    name: str,
-    repair: bool,
-    told: Mapping[int, str] = NOTHING_TOLD,
-) -> MatchedBatch:
-    """Match the rows of one batch; bad rows match nothing."""
-    events = receive(
-        batch,
-        first_row,
-        geometry_attributes=subscriptions.geometry_attributes,
-        geometry_columns=geometry_columns,
-        id_column=id_column,
-        name=name,
-        repair=repair,
-        find_more_faults=subscriptions.find_event_faults,
-        told=told,
-    )
-    return match_received(events, subscriptions)
 
 
 def match_received(events: ReceivedEvents, subscriptions: SubscriptionSet) -> MatchedBatch:

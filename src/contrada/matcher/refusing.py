@@ -68,7 +68,7 @@ class RefusedRows:
         if not self._repeated:
             return [*self._remedies, Remedy.QUARANTINE_SUBSCRIPTIONS]
         if not self._can_be_numbered:  # perhaps another column tells rows apart
-            return [*self._remedies, Remedy.QUARANTINE_SUBSCRIPTIONS, Remedy.SUBSCRIPTION_ID]
+            return [*self._remedies, Remedy.SUBSCRIPTION_ID, Remedy.QUARANTINE_SUBSCRIPTIONS]
         # Rows that share what was taken for an id are parts of one thing: none should be lost.
         others = [Remedy.QUARANTINE_SUBSCRIPTIONS] if self.count > self._repeated else []
         return [*self._remedies, Remedy.ROW_NUMBERS, *others]

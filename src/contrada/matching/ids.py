@@ -20,9 +20,10 @@ def read_id(value: Any, place: str) -> Id:
         if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
             raise InvalidInput(f"{place}: the id {value!r} is not valid Unicode text")
         return value
+    if value is None:
+        raise InvalidInput(f"{place}: the id is missing")
     if isinstance(value, bool) or not isinstance(value, int):
-        kind = "null" if value is None else f"{brief(value)}"
-        raise InvalidInput(f"{place}: an id is a string or a 64-bit integer, not {kind}")
+        raise InvalidInput(f"{place}: an id is a string or a 64-bit integer, not {brief(value)}")
     if not -_INT_MAX <= value < _INT_MAX:
         shown = f"{value}" if value.bit_length() < 512 else f"of {value.bit_length()} bits"
         raise InvalidInput(f"{place}: the id {shown} does not fit 64 bits")

@@ -79,7 +79,7 @@ def receive(
             bad.setdefault(row, Fault(fault.code, message))
     ids = _read_ids(batch, columns, first_row, id_column, name)
     for row in np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False)).tolist():
-        bad.setdefault(row, Fault("null_id", f"column {id_column!r}: the id is null"))
+        bad.setdefault(row, Fault("null_id", f"column {id_column!r}: the id is missing"))
     events = EventBatch(columns, batch.num_rows, geometries)
     return ReceivedEvents(events, ids, first_row, bad, mended)
 

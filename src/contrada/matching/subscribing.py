@@ -234,7 +234,7 @@ class _RowReader:
     def _geometry(self, row: int) -> BaseGeometry:
         column = self._column
         if column is None:
-            raise InvalidInput("column 'filter': it is null, and the table has no geometries")
+            raise InvalidInput("column 'filter': it is missing, and the table has no geometries")
         if row in column.faults:
             assert self._array is not None
             fault, value = column.faults[row], self._array[row].as_py()
@@ -258,7 +258,7 @@ class _RowReader:
     def _missing(self, row: int) -> str:
         assert self._array is not None
         if not self._has_geometry(row):
-            return "the geometry is null, and there is no filter"
+            return "the geometry is missing, and there is no filter"
         raw = self._array[row].as_py()
         is_empty = isinstance(raw, bytes) or (isinstance(raw, str) and is_empty_wkt(raw))
         return "the geometry is empty" if is_empty else f"not a geometry{shown(raw)}"

@@ -89,14 +89,18 @@ def check_id(frame: "DataFrame", name: str, whose: str, remedy: Remedy) -> None:
         raise InvalidInput(error.message, remedies=[remedy]) from None
 
 
-def subscription_columns(subscriptions: "DataFrame", subscription_id: str) -> list[str]:
-    """List the columns of subscriptions that mean something here."""
+def subscription_columns(
+    subscriptions: "DataFrame", subscription_id: str, strict: bool
+) -> list[str]:
+    """List the columns of subscriptions that mean something here; say which nearly do."""
     names = subscriptions.columns
     if "filter" not in names and GEOMETRY not in names:
         raise InvalidInput(
             f"subscriptions need a column 'filter' or 'geometry'; they have {', '.join(names)}"
         )
     miscased = find_miscased(names)
+    if miscased is not None and strict:
+        raise InvalidInput(f"subscriptions: {miscased}")
     if miscased is not None:
         warnings.warn(f"subscriptions: {miscased}", stacklevel=5)
     wanted = [subscription_id, *(c for c in SUBSCRIPTION_COLUMNS if c in names)]

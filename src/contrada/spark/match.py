@@ -61,7 +61,8 @@ def match(
     with `subscription` null and `error` (code, message, place).
     `evaluator="area"` gives the approximate answer of the AHS model, which is that of a matcher
     with the engine "ahs". `repair` mends invalid geometries. A constraint on a column that the
-    events lack is warned of, or with `strict` refused.
+    events lack is warned of, or with `strict` refused, and so is a column of the subscriptions
+    that would count in small letters.
     """
     return plan_match(
         events,
@@ -107,7 +108,7 @@ def plan_match(
     given, events = events, identify(events, event_id)
     deciding = make_evaluator(evaluator, events.sparkSession)
     subscribed, has_whole_ids = stage_subscriptions(
-        subscriptions, subscription_id, repair, deciding
+        subscriptions, subscription_id, repair, deciding, strict
     )
     referenced = referenced_columns(events, subscribed.attributes, strict)
     columns = tuple(dict.fromkeys((event_id, *referenced, *kept, *([row] if row else []))))
@@ -135,11 +136,15 @@ def plan_match(
 
 
 def stage_subscriptions(
-    subscriptions: "DataFrame", subscription_id: str, repair: bool, evaluator: Evaluator = EXACT
+    subscriptions: "DataFrame",
+    subscription_id: str,
+    repair: bool,
+    evaluator: Evaluator = EXACT,
+    strict: bool = False,
 ) -> tuple[Subscribed, bool]:
     """Stage subscriptions; tell also whether their ids are integers."""
     check_id(subscriptions, subscription_id, "subscriptions", Remedy.SPARK_SUBSCRIPTION_ID)
-    wanted = subscription_columns(subscriptions, subscription_id)
+    wanted = subscription_columns(subscriptions, subscription_id, strict)
     subscribed = subscribe(
         with_wkb(subscriptions, wanted, "subscriptions"), wanted, subscription_id, repair, evaluator
     )

@@ -1,0 +1,40 @@
+"""The two files that `contrada match` reads, and the options that name a layer of each."""
+
+import argparse
+
+from contrada.errors import InvalidInput, Remedy
+from contrada.files import Rows, read_rows
+from contrada.files.reading import name_layer
+
+_LAYER_OPTIONS = {"events": "layer", "subscriptions": "subscriptions_layer"}
+
+
+def name_layers(options: argparse.Namespace) -> None:
+    """Put the layers that were asked for into the names of the files."""
+    for file, option in _LAYER_OPTIONS.items():
+        layer = getattr(options, option)
+        if layer is None:
+            continue
+        try:
+            setattr(options, file, name_layer(getattr(options, file), layer))
+        except InvalidInput as error:
+            raise _with_option(error, file).within(f"{_spell(option)} {layer}") from None
+
+
+def read_file(options: argparse.Namespace, file: str) -> Rows:
+    """Open the file of `events` or of `subscriptions`; of its layers speaks its own option."""
+    try:
+        return read_rows(getattr(options, file))
+    except InvalidInput as error:
+        raise _with_option(error, file) from None
+
+
+def _with_option(error: InvalidInput, file: str) -> InvalidInput:
+    if Remedy.LAYER not in error.remedies:
+        return error
+    option = _spell(_LAYER_OPTIONS[file])
+    return InvalidInput(f"{error.message}; {option} NAME names a layer of the {file}")
+
+
+def _spell(option: str) -> str:
+    return f"--{option.replace('_', '-')}"

@@ -1,0 +1,38 @@
+"""What is said while a command works, and where the first bad row of a Spark job is."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from contrada import Matcher
+from contrada.cli import progress
+from contrada.cli.spark_start import our_errors
+from contrada.errors import InvalidInput
+from contrada.files import read_rows
+from contrada.matcher.inside import plan_run
+
+BOW_TIE = "POLYGON((0 0,4 4,4 0,0 4,0 0))"
+
+
+def test_what_follows_a_bar_begins_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "_MOMENT_S", 0.0)
+    with progress.bar("matching", 2) as shown:
+        shown.update(2)
+    said = capsys.readouterr().err
+    assert "matching: 100%" in said
+    assert said.endswith("\n")
+
+
+def test_the_first_bad_row_is_named_whichever_task_fails_first(tmp_path: Path) -> None:
+    matcher = Matcher()
+    matcher.add("all", geometry="POLYGON((0 0,4 0,4 4,0 4,0 0))")
+    shapes = [BOW_TIE if row in (3, 8) else "POINT(1 1)" for row in range(10)]
+    run = plan_run(matcher, read_rows(pa.table({"geometry": shapes}), batch_rows=2))
+    for named, expected in ((8, 3), (3, 3), (1, 1)):
+        message = f"contrada.errors.InvalidInput: events, row {named}, column 'geometry': odd"
+        words = f"^table, row {expected}, column 'geometry': "
+        with pytest.raises(InvalidInput, match=words), our_errors(run):
+            raise RuntimeError(f"Traceback:\n{message}\n")
