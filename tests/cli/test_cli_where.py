@@ -81,8 +81,8 @@ def test_a_condition_or_relation_that_cannot_be_read_is_refused_by_its_option(
     write("z.csv")
     (line,) = refusal(capsys, "z.csv", "--where", "mag LIEK 1")
     assert line.startswith("contrada: --where: ")
-    (line,) = refusal(capsys, "z.csv", "--relation", "wihtin")
-    assert line.startswith("contrada: --relation: unknown relation 'wihtin'")
+    (line,) = refusal(capsys, "z.csv", "--relation", "inside-out")
+    assert line.startswith("contrada: --relation: unknown relation 'inside-out'")
 
 
 def test_a_condition_beside_a_filter_is_refused_as_it_is_in_a_column(
