@@ -7,7 +7,7 @@ an interrupt or SIGTERM leaves nothing half-written.
 import argparse
 import signal
 from collections.abc import Sequence
-from errno import EDQUOT, ENOSPC
+from errno import EDQUOT, EFBIG, ENOSPC
 from typing import Any
 
 from contrada import __version__
@@ -51,13 +51,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _is_for_user(fault: BaseException) -> bool:
-    is_full = isinstance(fault, OSError) and fault.errno in {ENOSPC, EDQUOT}
+    is_full = isinstance(fault, OSError) and fault.errno in {ENOSPC, EDQUOT, EFBIG}
     return is_full or isinstance(fault, ContradaError)
 
 
 def _describe(fault: BaseException) -> list[str]:
     if isinstance(fault, OSError) and not isinstance(fault, ContradaError):
-        return [f"{fault.filename or 'a file'} cannot be written: {fault.strerror}"]
+        return [f"{fault.filename or 'a file'}: cannot be written: {fault.strerror}"]
     return describe(fault) if isinstance(fault, InvalidInput) else [str(fault)]
 
 
