@@ -33,3 +33,15 @@ def test_nothing_slow_is_loaded_and_no_folder_made(program: str, tmp_path: Path)
     assert said.stdout.splitlines()[-1] == "loaded:"
     assert said.stderr == ""
     assert not list(tmp_path.iterdir())
+
+
+def test_a_command_does_not_load_the_others() -> None:
+    program = (
+        "import sys; from contrada.cli import main; main(['explain', 'a = 1']); "
+        "print('loaded:', *(n for n in ('demo', 'simulate', 'reproduce') "
+        "if f'contrada.cli.{n}' in sys.modules), 'contrada.simulation' in sys.modules)"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.splitlines()[-1] == "loaded: False"

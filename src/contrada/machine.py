@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from contrada.errors import InvalidInput
+
 
 def cache_folders(name: str = "") -> Iterator[Path]:
     """List the folders of a name that can be written to, best first; each is made if need be.
@@ -70,7 +72,15 @@ def write_whole(path: Path, content: bytes) -> None:
 
     A link stays, and what is no file (a pipe, a device) is written to as it is.
     """
-    path = path.resolve()
+    try:
+        _write_or_replace(path.resolve(), content)
+    except BrokenPipeError:
+        raise
+    except OSError as fault:
+        raise InvalidInput(f"{path}: cannot be written: {fault.strerror or fault}") from fault
+
+
+def _write_or_replace(path: Path, content: bytes) -> None:
     if path.exists() and not path.is_file():
         path.write_bytes(content)
         return
@@ -79,8 +89,5 @@ def write_whole(path: Path, content: bytes) -> None:
         with draft.open("xb") as file:
             file.write(content)
         draft.replace(path)
-    except OSError as fault:
-        fault.filename = str(path)  # the draft is nobody's but ours
-        raise
     finally:
         draft.unlink(missing_ok=True)

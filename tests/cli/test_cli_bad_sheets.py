@@ -75,7 +75,7 @@ def test_a_bad_cell_that_is_only_kept_is_null_with_one_warning(
 ) -> None:
     (folder / "events.csv").write_text(EVENTS.replace(",19.5", ",N/A"))
     args = ["zones.csv", "events.csv", "-o", "pairs.csv", "--keep", "mag", "--map", "map.html"]
-    said = "events.csv: column 'mag' holds numbers, but 'N/A' is not one and is read as empty"
+    said = "events.csv: column 'mag' holds numbers, but 'N/A' is not a number and is read as empty"
     with pytest.warns(UserWarning, match=said) as told:
         assert main(["match", *args]) == 0
     assert len(told) == 1

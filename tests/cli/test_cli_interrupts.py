@@ -1,6 +1,7 @@
-"""Ctrl-C ends every command with one word and 130, SIGTERM with 143; no Java stays behind."""
+"""Ctrl-C ends a command with one word and 130, SIGTERM and SIGHUP as such; no Java is left."""
 
 import argparse
+import ctypes
 import os
 import signal
 import subprocess
@@ -62,8 +63,7 @@ def test_every_command_says_that_it_was_interrupted(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    module = sys.modules[f"contrada.cli.{command}"]
-    monkeypatch.setattr(module, "run", interrupt_and(fault))
+    monkeypatch.setattr(f"contrada.cli.{command}.run", interrupt_and(fault))
     assert main([command, *MODULES[command]]) == 130
     said = capsys.readouterr()
     assert said.out == ""
@@ -71,26 +71,28 @@ def test_every_command_says_that_it_was_interrupted(
 
 
 @pytest.mark.parametrize("command", MODULES)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("fault", [None, RuntimeError("a job was cancelled")])
 def test_every_command_says_that_it_was_terminated(
     command: str,
+    number: signal.Signals,
     fault: Exception | None,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def run(_: argparse.Namespace) -> None:
         try:
-            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(number)
         finally:
             if fault is not None:
                 raise fault
 
-    monkeypatch.setattr(sys.modules[f"contrada.cli.{command}"], "run", run)
-    assert main([command, *MODULES[command]]) == 143
+    monkeypatch.setattr(f"contrada.cli.{command}.run", run)
+    assert main([command, *MODULES[command]]) == 128 + number
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err in ("contrada: terminated\n", "contrada: terminated; nothing was written\n")
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert signal.getsignal(number) is signal.SIG_DFL
 
 
 def test_whoever_ignores_a_signal_goes_on_ignoring_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,6 +139,26 @@ def test_while_a_java_starts_an_interrupt_waits_for_it(
     assert steps == ["java is there"]
     assert capsys.readouterr().err == "contrada: interrupted\n"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_that_a_callback_loses_comes_again(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    callback = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(number))
+    steps = []
+
+    def run(_: argparse.Namespace) -> None:
+        callback()  # as LLVM does when it has compiled something
+        steps.append("compiled")
+        time.sleep(60)  # the interrupt comes again meanwhile
+        steps.append("nobody interrupts")
+
+    monkeypatch.setattr("contrada.cli.explain.run", run)
+    assert main(["explain", "a"]) == 128 + number
+    assert steps == ["compiled"]
+    said = capsys.readouterr().err
+    assert said in ("contrada: interrupted\n", "contrada: terminated\n")
 
 
 def test_whoever_interrupts_twice_does_not_wait(

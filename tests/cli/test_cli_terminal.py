@@ -1,5 +1,6 @@
 """What the commands say: no control character of a stranger's, and the right one to blame."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -94,16 +95,24 @@ def test_a_full_stdout_is_blamed_on_stdout(folder: Path, arguments: list[str]) -
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("option", ["-o", "--quarantine", "--map"])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG, errno.EIO])
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [("-o", "out.csv"), ("--quarantine", "out.csv"), ("--map", "map.html"), ("--map", "map.png")],
+)
 def test_a_full_disk_is_blamed_on_the_file_that_was_written(
-    folder: Path, option: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    folder: Path,
+    option: str,
+    name: str,
+    number: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def is_full(self: Path, *_: object) -> None:
-        raise OSError(28, "No space left on device")
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(Path, "replace", is_full)
-    name = "map.html" if option == "--map" else "out.csv"
     assert main(["match", "zones.csv", "events.csv", option, name]) == 2
-    assert name in capsys.readouterr().err.splitlines()[-1]
+    assert f"{name}: cannot be written: " in capsys.readouterr().err.splitlines()[-1]
     assert not list(folder.glob("*.tmp"))
     assert not (folder / name).exists()

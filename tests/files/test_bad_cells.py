@@ -89,9 +89,18 @@ def test_a_bad_cell_in_the_last_of_many_batches_counts_as_one_in_the_first(tmp_p
         (["1"] * 18 + ["x", "y"], pa.string()),
         (["1"] * 30 + ["x", "007"], pa.string()),
         (["1"] * 30 + ["+5"], pa.string()),
-        (["1"] * 30 + ["x", "1e400"], pa.string()),
-        (["0.5"] * 30 + ["x", "9007199254740993"], pa.string()),
+        (["1"] * 30 + ["x", "1e400"], pa.int64()),
+        (["0.5"] * 30 + ["x", "9007199254740993"], pa.float64()),
+        (["0.5"] * 9 + ["9007199254740993"], pa.string()),
         (["9007199254740993"] * 30 + ["x"], pa.int64()),
+        (["9007199254740993"] * 30 + ["0.5"], pa.int64()),
+        (["9007199254740993"] * 30 + ["9223372036854775808"], pa.int64()),
+        (["1"] * 30 + ["99999999999999999999"], pa.float64()),
+        (["1"] * 9 + ["99999999999999999999"], pa.string()),
+        (["1"] + ["100000000000000000000"] * 30, pa.float64()),
+        (["99999999999999999999"] * 30, pa.string()),
+        (["1"] * 30 + ["1" * 400], pa.int64()),
+        (["1"] * 9 + ["1" * 400], pa.string()),
         (["true"] * 30 + ["x"], pa.string()),
         (["2024-05-01"] * 30 + ["x"], pa.string()),
         (["x"] * 30 + ["1"] * 20, pa.string()),
@@ -104,6 +113,39 @@ def test_more_than_nine_numbers_in_ten_make_a_column_of_numbers(
     assert type_of(tmp_path, cells[::-1]) == kind
 
 
+@pytest.mark.parametrize("large", ["9223372036854775808", "-9223372036854775809", "9" * 20])
+def test_an_integer_beyond_64_bits_makes_numbers_of_integers(tmp_path: Path, large: str) -> None:
+    rows = read_rows(save(tmp_path, ("depth", ["5"] * 30 + [large]), ("n", ["1"] * 31)))
+    assert values_of(rows, "depth") == [5.0] * 30 + [float(large)]
+    found = deep().match_many(save(tmp_path, ("depth", ["6"] * 30 + [large])))
+    assert isinstance(found, pa.Table)
+    assert found.num_rows == 30 + (float(large) > 5)
+
+
+@pytest.mark.parametrize(
+    ("others", "cell", "reason"),
+    [
+        ("5", "1e999", "1e999 is not an integer of 64 bits, as the others are"),
+        ("5", "1" * 400, f"{'1' * 39}… is not an integer of 64 bits, as the others are"),
+        ("5.5", "-1e999", "-1e999 is beyond all numbers of 64 bits"),
+        ("5.5", "1.8e308", "1.8e308 is beyond all numbers of 64 bits"),
+        ("5.5", "9007199254740993", "9007199254740993 is an integer beyond 2^53 among fractions"),
+        (
+            "9007199254740993",
+            "9223372036854775808",
+            "9223372036854775808 is not an integer of 64 bits, as the others are",
+        ),
+    ],
+)
+def test_a_number_that_the_type_of_its_column_does_not_hold_is_a_bad_cell(
+    tmp_path: Path, others: str, cell: str, reason: str
+) -> None:
+    path = save(tmp_path, ("depth", [*[others] * 11, cell, *[others] * 8]))
+    place = re.escape(f"x.csv, line 13 (row 11), column 'depth': {reason}; quarantine=True")
+    with pytest.raises(InvalidInput, match=place):
+        deep().match_many(path)
+
+
 def test_the_share_of_numbers_does_not_depend_on_the_order_of_cells() -> None:
     for first in (["x"] * 9, ["1"] * 50):
         column = ColumnTypes("v", 109)
@@ -112,7 +154,7 @@ def test_the_share_of_numbers_does_not_depend_on_the_order_of_cells() -> None:
         column.see(pa.array(["2"] * 50))
         assert column.best() == pa.int64()
         assert column.misfits is not None
-        assert (column.misfits.others, column.misfits.filled) == (9, 109)
+        assert "9 of 109 values are read as empty (the first: 'x' is" in column.misfits
 
 
 @pytest.mark.parametrize("column", ["id", "subscriber"])
@@ -146,7 +188,7 @@ def test_a_column_that_nobody_reads_is_not_judged(tmp_path: Path) -> None:
 
 def test_a_bad_cell_that_is_only_kept_is_null_with_a_warning(tmp_path: Path) -> None:
     path = save(tmp_path, ("depth", ["9"] * 20), ("other", [*NUMBERS, "N/A"]))
-    said = r"x\.csv: column 'other' holds numbers, but 'N/A' is not one and is read as empty"
+    said = r"x\.csv: column 'other' holds numbers, but 'N/A' is not a number and is read as empty"
     with pytest.warns(UserWarning, match=said) as told:
         found = deep().match_many(path, keep=["other"])
     assert len(told) == 1
@@ -160,7 +202,7 @@ def test_a_bad_cell_that_is_only_kept_is_null_with_a_warning(tmp_path: Path) -> 
 
 def test_a_warning_of_many_bad_cells_counts_them(tmp_path: Path) -> None:
     path = save(tmp_path, ("depth", ["9"] * 40), ("other", [*NUMBERS, *NUMBERS, "N/A", "?"]))
-    with pytest.warns(UserWarning, match="but 2 of 40 values, such as 'N/A', are not and are read"):
+    with pytest.warns(UserWarning, match="but 2 of 40 values are read as empty .the first: 'N/A'"):
         deep().match_many(path, keep=["other"])
 
 

@@ -1,5 +1,6 @@
 """Shapefiles and other vector formats of the installed GDAL, by their suffix."""
 
+import os
 import sys
 import zipfile
 from pathlib import Path
@@ -67,6 +68,51 @@ def test_subscriptions_and_events_may_be_of_any_format(tmp_path: Path, suffix: s
     )
     found = matcher.match_many(write(tmp_path / f"events{suffix}", points))
     assert found.to_pydict() == {"event": [0, 1], "subscription": [1, 2]}
+
+
+VFK = b'&HVERZE;"5.1"\r\n&BTEL;ID N30;CISLO N12.0\r\n&DTEL;1;5\r\n&K\r\n'
+GML = """<ogr:FeatureCollection xmlns:ogr="http://ogr.maptools.org/"
+ xmlns:gml="http://www.opengis.net/gml"><gml:featureMember><ogr:zone><ogr:shape><gml:Point>
+<gml:coordinates>1,2</gml:coordinates></gml:Point></ogr:shape><ogr:n>5</ogr:n></ogr:zone>
+</gml:featureMember></ogr:FeatureCollection>"""
+
+
+@pytest.mark.parametrize(
+    ("suffix", "column", "first", "second"),
+    [
+        (".gml", "n", GML.encode(), GML.replace(">5<", ">six<").encode()),
+        (".vfk", "CISLO", VFK, VFK.replace(b";5\r", b";6\r")),
+    ],
+)
+def test_nothing_is_written_beside_a_file_and_what_others_wrote_there_is_not_believed(
+    tmp_path: Path, suffix: str, column: str, first: bytes, second: bytes
+) -> None:
+    if suffix not in list_drivers():
+        pytest.skip(f"this GDAL does not read {suffix}")
+    path = tmp_path / f"zones{suffix}"
+    path.write_bytes(first)
+    assert column_of(read_rows(path), column) == [5]
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+    broken = tmp_path / f"broken{suffix}"
+    broken.write_text("<a></b></a>")
+    with pytest.raises(InvalidInput, match=f"cannot be read: '{broken}' not recognized"):
+        read_rows(broken)
+    broken.unlink()
+
+    pyogrio.read_info(path)
+    (beside,) = set(tmp_path.iterdir()) - {path}
+    path.write_bytes(second)
+    later_s = beside.stat().st_mtime + 60
+    os.utime(beside, (later_s, later_s))
+    assert column_of(read_rows(path), column) == ["six" if suffix == ".gml" else 6]
+
+
+def test_the_schema_beside_gml_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "zones.gml", FRAME.assign(code=["1", "2"]))
+    assert column_of(read_rows(path), "code") == ["1", "2"]
+    path.with_suffix(".xsd").unlink()
+    assert column_of(read_rows(path), "code") == [1, 2]
 
 
 def test_ids_of_kml_count_where_there_are_any(tmp_path: Path) -> None:

@@ -109,6 +109,20 @@ def test_an_array_of_one_element_is_an_array() -> None:
     assert truth_of("A_EQUALS(a, (null)) AND (p)", [1], p=True) is None
 
 
+@pytest.mark.parametrize("empty", ["()", "( )", "(())", "((((((\n))))))"])
+def test_an_array_may_be_empty(empty: str) -> None:
+    assert truth_of(f"A_CONTAINS(a, {empty})", [1]) is True
+    assert truth_of(f"A_EQUALS({empty}, a)", [1]) is False
+    assert truth_of(f"NOT A_CONTAINEDBY(a,{empty}) AND (((x > 1)))", [1], x=2) is True
+    assert truth_of(f"A_EQUALS(a, ({empty}, 1))", [1, []]) is True
+    assert to_text(read(f"A_OVERLAPS(a, {empty})")) == "A_OVERLAPS(a, ())"
+
+
+def test_a_null_is_judged_for_each_element_by_itself() -> None:
+    assert truth_of("A_CONTAINS(a, (3, 4))", [1, None]) is None
+    assert truth_of("NOT A_CONTAINS(a, (1, 3, 2.5))", [True, None, 1.0]) is None
+
+
 def test_an_array_may_hold_attributes_and_computed_values() -> None:
     assert truth_of("A_CONTAINS(a, (b, 2 * c))", [1, 6], b=1, c=3) is True
     assert truth_of("A_CONTAINS(a, (b, 2 * c))", [1, 7], b=1, c=3) is False

@@ -55,7 +55,6 @@ SYNTAX = [
     ('"a"1 = 1', 3, "syntax error"),
     ("'a' 'b'", 4, "syntax error"),
     ("a = \0", 4, "syntax error"),
-    ("a IN ()", 6, "syntax error"),
     ("a IS 5", 5, "syntax error"),
 ]
 
@@ -436,6 +435,11 @@ print("alive")
 )
 def test_a_list_without_a_value_is_refused(text: str, position: int) -> None:
     assert refusal(text) == f"no value before IN at character {position}"
+
+
+@pytest.mark.parametrize(("text", "position"), [("a IN ()", 5), ("x = 1 OR a NOT IN\n( )", 18)])
+def test_an_empty_list_of_values_is_refused(text: str, position: int) -> None:
+    assert refusal(text) == f"no value in the list of IN at character {position}"
 
 
 @pytest.mark.parametrize(("text", "position"), [("n = 1e5.", 7), ("n = 1.0.", 7), ("n = 1..", 6)])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
@@ -32,6 +34,7 @@ from matcher.test_engines_agree import (
 from strategies import geometries
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*which is never true")  # of other types
@@ -324,6 +327,16 @@ def test_a_predicate_is_saved_as_it_was_said_and_simplified_again(
     again = reopen(matcher, path)
     assert len(again.get(1).predicate.filters[0].constraints) == (1 if is_simplified else 2)
     assert again.get(1) == matcher.get(1)
+
+
+@pytest.mark.parametrize("duplicate", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_matcher_that_is_pickled_or_copied_says_what_to_do(
+    duplicate: Callable[[Matcher], object],
+) -> None:
+    matcher = Matcher()
+    matcher.add("a", "x > 1")
+    with pytest.raises(InvalidInput, match=r"save\(path\) writes it, and Matcher\.open\(path\)"):
+        duplicate(matcher)
 
 
 def test_only_the_living_are_saved_whatever_came_before(path: Path, tmp_path: Path) -> None:

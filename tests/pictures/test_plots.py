@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
+from contrada.errors import InvalidInput
 from contrada.pictures.plots import Panel, Scale, Series, draw_panels, make_figure
 
 ONE = Series("one", [10, 20], [5.0, 6.0])
@@ -70,6 +71,18 @@ def test_names_stand_at_their_places() -> None:
 def test_a_figure_is_saved_as_png(tmp_path: Path, count: int) -> None:
     draw_panels(tmp_path / "a.png", [Panel([ONE, TWO])] * count, title="t", y_label="ms")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_figure_that_cannot_be_written_is_not_there_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_full(self: Path, *_: object) -> None:
+        raise OSError(27, "File too large")
+
+    monkeypatch.setattr(Path, "replace", is_full)
+    with pytest.raises(InvalidInput, match=r"plot\.png: cannot be written: File too large"):
+        draw_panels(tmp_path / "plot.png", [Panel([])], title="", y_label="ms")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_figure_with_quoted_points_says_which_are_whose() -> None:

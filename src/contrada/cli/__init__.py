@@ -1,17 +1,18 @@
 """The command line: `contrada match`, `explain`, `demo`, `simulate` and `reproduce`.
 
 An error of the user's is one line on stderr, or where rows are bad one for each, and exit code 2;
-an interrupt or SIGTERM leaves nothing half-written.
+an interrupt, SIGTERM or SIGHUP leaves nothing half-written.
 """
 
 import argparse
 import signal
-from collections.abc import Sequence
-from errno import EDQUOT, ENOSPC
+import sys
+from collections.abc import Container, Sequence
+from errno import EDQUOT, EFBIG, ENOSPC
+from importlib import import_module
 from typing import Any
 
 from contrada import __version__
-from contrada.cli import demo, explain, match, reproduce, simulate
 from contrada.cli.interrupting import listening
 from contrada.cli.outputs import STDOUT
 from contrada.cli.remedies import describe
@@ -24,13 +25,15 @@ from contrada.cli.terminal import (
 )
 from contrada.errors import ContradaError, InvalidInput
 
+COMMANDS = ("match", "explain", "demo", "simulate", "reproduce")  # a module each
 EXIT_INVALID, EXIT_SIGNALLED = 2, 128
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; give its exit code."""
     replace_closed_streams()
-    options = make_parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    options = make_parser(words).parse_args(words)
     with listening() as interrupts, plain_warnings():
         try:
             code = options.run(options)
@@ -51,20 +54,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _is_for_user(fault: BaseException) -> bool:
-    is_full = isinstance(fault, OSError) and fault.errno in {ENOSPC, EDQUOT}
+    is_full = isinstance(fault, OSError) and fault.errno in {ENOSPC, EDQUOT, EFBIG}
     return is_full or isinstance(fault, ContradaError)
 
 
 def _describe(fault: BaseException) -> list[str]:
     if isinstance(fault, OSError) and not isinstance(fault, ContradaError):
-        return [f"{fault.filename or 'a file'} cannot be written: {fault.strerror}"]
+        return [f"{fault.filename or 'a file'}: cannot be written: {fault.strerror}"]
     return describe(fault) if isinstance(fault, InvalidInput) else [str(fault)]
 
 
 def _describe_interrupt(number: int, options: argparse.Namespace) -> str:
     """Promise that nothing was written only where rows do not leave before the end."""
     is_whole = getattr(options, "output", STDOUT) != STDOUT
-    what = "terminated" if number == signal.SIGTERM else "interrupted"
+    what = "interrupted" if number == signal.SIGINT else "terminated"
     return f"{what}; nothing was written" if is_whole else what
 
 
@@ -75,8 +78,11 @@ class _Parser(argparse.ArgumentParser):
         super()._print_message(visible(message), file)
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Describe all commands."""
+def make_parser(words: Container[str] = ()) -> argparse.ArgumentParser:
+    """Describe the commands among some words; all of them if none is there.
+
+    Of the others only the names are known, so that they need not be loaded.
+    """
     parser = _Parser(
         prog="contrada",
         description="Spatial publish/subscribe: who receives this event?",
@@ -84,6 +90,10 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"contrada {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (match, explain, demo, simulate, reproduce):
-        command.add_parser(commands)
+    asked = [command for command in COMMANDS if command in words] or COMMANDS
+    for command in COMMANDS:
+        if command in asked:
+            import_module(f"contrada.cli.{command}").add_parser(commands)
+        else:
+            commands.add_parser(command)
     return parser

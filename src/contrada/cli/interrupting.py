@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: a command told to stop says so and nothing else, whatever breaks meanwhile.
+"""Ctrl-C, SIGTERM and SIGHUP: a command told to stop says so and nothing else, whatever breaks.
 
 Libraries answer an interrupt in ways of their own: Spark's handler cancels the jobs, whose failure
 may come first, and Arrow gives an error of its own. So what counts is that the signal came, which
@@ -19,19 +19,21 @@ _RETRY_S = 0.2
 
 
 class Terminated(KeyboardInterrupt):
-    """Somebody sent SIGTERM, which ends a command as Ctrl-C does."""
+    """Somebody sent SIGTERM, or a terminal went away: it ends a command as Ctrl-C does."""
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    if number == signal.SIGTERM:
-        raise Terminated
-    signal.default_int_handler(number, frame)
+    if number == signal.SIGINT:
+        signal.default_int_handler(number, frame)
+    raise Terminated
 
 
 _DEFAULTS: dict[int, Callable[[int, FrameType | None], Any] | signal.Handlers] = {
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
 }
+if sys.platform != "win32":
+    _DEFAULTS[signal.SIGHUP] = signal.SIG_DFL
 
 
 class Interrupts:
@@ -67,10 +69,12 @@ def listening() -> Iterator[Interrupts]:
         taken = [n for n, default in _DEFAULTS.items() if signal.getsignal(n) is default]
         for number in taken:
             signal.signal(number, postponing)
+        sys.unraisablehook = postponing.hear_lost
         try:
             yield Interrupts(ours)
         finally:
             postponing.cancel()
+            sys.unraisablehook = postponing.tell_lost
             for number in taken:
                 if signal.getsignal(number) is postponing:
                     signal.signal(number, _DEFAULTS[number])
@@ -81,28 +85,42 @@ class _Postponing:
     """A handler that interrupts at once, but not while a Java starts: nobody would stop that one.
 
     Java ends with this process from the moment on at which both have met. Whoever interrupts twice
-    is not kept waiting.
+    is not kept waiting. Where an interrupt is raised in a callback that can raise nothing, such as
+    those of a compiler, it comes again, too.
     """
 
     def __init__(self) -> None:
         self._timer: threading.Timer | None = None
         self._is_due = False
+        self._number = 0
+        self.tell_lost = sys.unraisablehook
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Raise KeyboardInterrupt, or come again later."""
         is_first = self._timer is None or self._is_due
         if not (is_first and _is_launching(frame)):
             self.cancel()
+            self._number = number
             _interrupt(number, frame)
-        self._is_due = False
-        self._timer = threading.Timer(_RETRY_S, self._come_again, [number])
-        self._timer.daemon = True
-        self._timer.start()
+        self._wait(number)
+
+    def hear_lost(self, lost: Any) -> None:
+        """Come again where an interrupt is lost; tell of anything else as before."""
+        if issubclass(lost.exc_type, KeyboardInterrupt) and self._number:
+            self._wait(self._number)
+        else:
+            self.tell_lost(lost)
 
     def cancel(self) -> None:
         """Do not come again."""
         if self._timer is not None:
             self._timer.cancel()
+
+    def _wait(self, number: int) -> None:
+        self._is_due = False
+        self._timer = threading.Timer(_RETRY_S, self._come_again, [number])
+        self._timer.daemon = True
+        self._timer.start()
 
     def _come_again(self, number: int) -> None:
         self._is_due = True

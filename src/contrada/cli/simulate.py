@@ -177,23 +177,15 @@ def _write_files(
     """Write what was asked for, also of a run that failed: it shows how; name the files."""
     files = {}
     if options.dump is not None:
-        _write("--dump", Path(options.dump), outcome.dump())
+        write_whole(Path(options.dump), outcome.dump())
         files["dump"] = options.dump
     if recorder is not None:
         with waiting(f"drawing {options.animate}"):
             story = recorder.tell(outcome)
             content = render_story(story, Path(options.animate).suffix.lower())
-        _write("--animate", Path(options.animate), content)
+        write_whole(Path(options.animate), content)
         files["animate"] = options.animate
     return files
-
-
-def _write(option: str, path: Path, content: bytes) -> None:
-    """Write a file whole; where that fails, name the option that asked for it."""
-    try:
-        write_whole(path, content)
-    except OSError as fault:
-        raise InvalidInput(f"{option} {path}: cannot be written: {fault.strerror}") from fault
 
 
 class _Screen:

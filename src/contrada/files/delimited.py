@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from contrada.arrays import Floats
 from contrada.deferred import compute as pc
+from contrada.files.numerals import FLOATS, explain_misfit
 from contrada.files.rows import Rows, keep_columns, with_faults
 from contrada.files.sheet import RowTooLong, Sheet, open_sheet
 from contrada.files.sheet_scan import describe_ragged
-from contrada.files.text_types import ColumnTypes, NumberShare, convert, to_coordinates, to_numbers
+from contrada.files.text_types import ColumnTypes, convert, to_coordinates, to_numbers
 from contrada.model.geometry import tell_fault
 from contrada.showing import brief, brief_text
 
@@ -77,7 +78,8 @@ class Plan:
         for column in sorted(self.mixed.intersection(read)):
             texts = cells.column(column)
             for row in np.flatnonzero(_are_others(texts, self.column(column, cells))).tolist():
-                found.setdefault(row, _describe_misfit(column, texts[row].as_py()))
+                reason = explain_misfit(texts[row].as_py(), self.types[column])
+                found.setdefault(row, f"column {column!r}: {reason}")
         return found
 
 
@@ -170,11 +172,7 @@ def _expect_columns(sheet: Sheet) -> dict[str, ColumnTypes]:
 
 def _make_plan(sheet: Sheet, columns: Mapping[str, ColumnTypes]) -> Plan:
     types = {column: seen.best() for column, seen in columns.items()}
-    misfits = {
-        column: _describe_share(seen.misfits)
-        for column, seen in columns.items()
-        if seen.misfits is not None
-    }
+    misfits = {column: seen.misfits for column, seen in columns.items() if seen.misfits is not None}
     blank = frozenset(column for column, seen in columns.items() if seen.is_blank)
     wkt = _find_column(sheet.header, WKT_NAMES)
     if wkt is not None:
@@ -192,16 +190,8 @@ def _make_plan(sheet: Sheet, columns: Mapping[str, ColumnTypes]) -> Plan:
     ):
         return plan  # any sheet may have an x and a y of its own
     others = {column: what for column, what in misfits.items() if column not in impure}
-    floats = dict.fromkeys(impure, pa.float64())
+    floats = dict.fromkeys(impure, FLOATS)
     return Plan({**types, **floats}, None, (x, y), plan.mixed | impure, others, blank)
-
-
-def _describe_share(share: NumberShare) -> str:
-    first = brief(share.first_other)
-    if share.others == 1:
-        return f"holds numbers, but {first} is not one and is read as empty"
-    some = f"{share.others:,} of {share.filled:,} values"
-    return f"holds numbers, but {some}, such as {first}, are not and are read as empty"
 
 
 def _find_column(header: tuple[str, ...], known: tuple[str, ...]) -> str | None:
@@ -281,7 +271,8 @@ class _Axis:
         The partner has the other coordinates.
         """
         for row in np.flatnonzero(self._is_other).tolist():
-            yield row, _describe_misfit(self.column, self._cells[row].as_py())
+            reason = explain_misfit(self._cells[row].as_py(), FLOATS)
+            yield row, f"column {self.column!r}: {reason}"
         kind, most = _DEGREES.get(self.column.lower(), ("", math.inf))
         is_beyond = np.isfinite(self.values) & (np.abs(self.values) > most)
         for row in np.flatnonzero(is_beyond).tolist():
@@ -297,7 +288,3 @@ def _are_others(texts: pa.Array, values: pa.Array) -> NDArray[np.bool_]:
     """Tell which cells are neither empty nor numbers."""
     is_other: NDArray[np.bool_] = np.asarray(pc.and_(texts.is_valid(), values.is_null()), bool)
     return is_other
-
-
-def _describe_misfit(column: str, text: str) -> str:
-    return f"column {column!r}: {brief(text)} is not a number"

@@ -34,23 +34,23 @@ def read_vector(path: Path, name: str, *, batch_rows: int, columns: Sequence[str
     suffix = find_suffix(path)
     assert suffix is not None, "the reader was found by it"
     check_file(path, suffix, name)
-    source = gdal_path(path, suffix, name)
     try:
-        layer = _find_layer(pyogrio.list_layers(source), name)
-        info = pyogrio.read_info(source, layer=layer)
-        check_driver(info["driver"], suffix, name)
-        # Times come as text: GDAL's own timestamps drop the offset from UTC.
-        options = {
-            "layer": layer,
-            "batch_size": batch_rows,
-            "use_pyarrow": True,
-            "datetime_as_string": True,
-            "return_fids": info["fid_column"] == "id",
-        }
-        if _lacks_ids(pyogrio, source, info):
-            options["columns"] = [field for field in info["fields"] if field != "id"]
-        with pyogrio.open_arrow(source, **options) as (_, stream):
-            schema, times = _rename(stream.schema)
+        with gdal_path(path, suffix, name) as source:
+            layer = _find_layer(pyogrio.list_layers(source), name)
+            info = pyogrio.read_info(source, layer=layer)
+            check_driver(info["driver"], suffix, name)
+            # Times come as text: GDAL's own timestamps drop the offset from UTC.
+            options = {
+                "layer": layer,
+                "batch_size": batch_rows,
+                "use_pyarrow": True,
+                "datetime_as_string": True,
+                "return_fids": info["fid_column"] == "id",
+            }
+            if _lacks_ids(pyogrio, source, info):
+                options["columns"] = [field for field in info["fields"] if field != "id"]
+            with pyogrio.open_arrow(source, **options) as (_, stream):
+                schema, times = _rename(stream.schema)
     except (RuntimeError, IndexError, ValueError) as fault:
         if isinstance(fault, InvalidInput):
             raise
@@ -68,14 +68,15 @@ def read_vector(path: Path, name: str, *, batch_rows: int, columns: Sequence[str
     def deliver() -> Iterator[pa.RecordBatch]:
         row = 0
         try:
-            with pyogrio.open_arrow(source, **options) as (_, stream):
-                for batch in stream:
-                    yield _arrange(batch.rename_columns(schema.names), layout, times)
-                    row += batch.num_rows
+            with gdal_path(path, suffix, name) as source:
+                with pyogrio.open_arrow(source, **options) as (_, stream):
+                    for batch in stream:
+                        yield _arrange(batch.rename_columns(schema.names), layout, times)
+                        row += batch.num_rows
+                if row != announced:
+                    _check_end(pyogrio, source, layer, row, announced, name)
         except RuntimeError as fault:
             raise InvalidInput(f"{name}: cannot read on after row {row}: {fault}") from fault
-        if row != announced:
-            _check_end(pyogrio, source, layer, row, announced, name)
 
     return Rows(
         name,
@@ -97,12 +98,9 @@ def _check_end(
     more than what the file announces, which others may have written without counting anew; but
     GDAL takes a FlatGeobuf that is cut within its index for one without rows.
     """
-    try:
-        _, ids, *_ = pyogrio.raw.read(
-            source, layer=layer, columns=[], read_geometry=False, return_fids=True
-        )
-    except RuntimeError as fault:
-        raise InvalidInput(f"{name}: cannot read on after row {row}: {fault}") from fault
+    _, ids, *_ = pyogrio.raw.read(
+        source, layer=layer, columns=[], read_geometry=False, return_fids=True
+    )
     rows = max(len(ids), announced or 0) if source.lower().endswith(".fgb") else len(ids)
     if row < rows:
         raise InvalidInput(f"{name}: ends after {row} of {rows} rows")

@@ -3,9 +3,11 @@
 import re
 import struct
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from contrada.errors import InvalidInput, MissingPackage
@@ -51,8 +53,9 @@ _SIDE_SUFFIXES = {
     ".shp": (".shx", ".dbf", ".prj", ".cpg", ".qix", ".sbn", ".sbx"),
     ".tab": (".dat", ".map", ".id", ".ind"),
     ".mif": (".mid",),
-    ".gml": (".xsd", ".gfs"),
+    ".gml": (".xsd",),
 }
+_CACHED = frozenset({".gml", ".vfk"})  # GDAL keeps what it learns of such a file beside it
 _XML_SUFFIXES = frozenset(".gml .kml .gpx .jml .osm".split())
 _XML_ROOT = re.compile(rb"<([A-Za-z_][^\s>/]*)[^>]*>")
 _HEAD_BYTES = 4096
@@ -169,12 +172,32 @@ def check_driver(driver: str, suffix: str, name: str) -> None:
         raise InvalidInput(f"{name}: not a {kinds} file, but {driver}")
 
 
-def gdal_path(path: Path, suffix: str, name: str) -> str:
-    """Spell a path for GDAL; of a zip archive its one file of a known format, if there is one."""
-    if suffix != _ZIP:
-        if "!" in str(path):
-            raise InvalidInput(f'{name}: GDAL takes what follows the "!" for a file in an archive')
-        return str(path)
+@contextmanager
+def gdal_path(path: Path, suffix: str, name: str) -> Iterator[str]:
+    """Spell a path for GDAL, for as long as the context lasts.
+
+    Where GDAL would write beside a file, or believe what it has written there once, it reads the
+    file through a link in a folder that goes away again.
+    """
+    if suffix == _ZIP:
+        yield _find_in_archive(path, name)
+        return
+    if "!" in str(path):
+        raise InvalidInput(f'{name}: GDAL takes what follows the "!" for a file in an archive')
+    if suffix not in _CACHED:
+        yield str(path)
+        return
+    with TemporaryDirectory(prefix="contrada-") as folder:
+        for file in (path, *path.parent.glob("*.[xX][sS][dD]")):
+            (Path(folder) / file.name).symlink_to(file.resolve())
+        try:
+            yield str(Path(folder) / path.name)
+        except RuntimeError as fault:
+            raise RuntimeError(str(fault).replace(folder, str(path.parent))) from fault
+
+
+def _find_in_archive(path: Path, name: str) -> str:
+    """Spell the one file of a known format in a zip archive; the archive if there are several."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = [m for m in archive.namelist() if not m.startswith("__MACOSX/")]

@@ -1,8 +1,9 @@
 """Arrays compared as sets, in three-valued logic.
 
-A null or NaN is an unknown element: it may be any value. Elements of different types are not
-equal, arrays within arrays are compared as sets in turn, and what cannot be compared at all (an
-object, bytes) is equal to nothing.
+Whether a null or NaN equals another element is unknown, for each of them by itself: nobody asks
+which value would suit several at once. Elements of different types are not equal, arrays within
+arrays are compared as sets in turn, and what cannot be compared at all (an object, bytes) is equal
+to nothing.
 
 Every array becomes a set of keys and of the numbers of the arrays in it, and equal ones get the
 same number, so that most questions are those of sets. Only where unknown elements lie in arrays

@@ -18,7 +18,7 @@ from contrada.language.groups import FIRST, TextRun
 from contrada.language.literals import is_literal_node, read_end, read_literal
 from contrada.language.operators import FUNCTIONS, SIGNATURES
 from contrada.language.places import Place
-from contrada.language.tokens import Atom, check_length, mask
+from contrada.language.tokens import EMPTY_ARRAY, Atom, check_length, mask
 from contrada.limits import (
     NAME_LENGTH_MAX,
     PREDICATE_ATOMS_MAX,
@@ -174,6 +174,9 @@ def _unmask(tree: Any, atoms: tuple[Atom, ...], groups: list[Any]) -> Any:
             value = _without_zero(raw)
             if _is_group(value, "g"):
                 node[key] = groups[int(value["property"][1:]) - FIRST]
+                continue
+            if value == {"property": EMPTY_ARRAY}:
+                node[key] = []
                 continue
             if isinstance(value, list) and len(value) == 1 and _is_group(value[0], "h"):
                 group = groups[int(value[0]["property"][1:]) - FIRST]

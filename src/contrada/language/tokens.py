@@ -20,6 +20,7 @@ from contrada.limits import (
     PREDICATE_TOKENS_MAX,
 )
 
+EMPTY_ARRAY = "e0"  # the stand-in of `()`, which `cql2` does not take
 SIGN_AFTER_NOT = "0 + -"  # `cql2` takes no sign right after NOT; the 0 is taken out of its tree
 
 _RESERVED = frozenset("and or not like between in is null true false div".split())
@@ -27,6 +28,7 @@ _OPERATOR = re.compile(r"not|like|between|in|is|div|[^\w\s'(),]", re.IGNORECASE)
 _BEFORE_VALUES = frozenset(("", "(", ",", "and", "or", "not"))
 _ARRAY_CALLS = frozenset(name.lower() for name in ARRAY)
 _CALL = re.compile(r"\s*\(")
+_EMPTY = re.compile(r"\(\s*\)")
 _LITERAL = frozenset("date timestamp interval bbox".split())
 _MOMENTS = frozenset(("date", "timestamp"))
 _TOKEN = re.compile(
@@ -158,6 +160,11 @@ def mask(text: str) -> Masked:
     last = before = ""  # the last piece that is not white space, and the one before it
     while position < len(text):
         piece, end = _next(text, position, atoms)
+        empty = _EMPTY.match(text, position)
+        if empty is not None and (not last[:1].isalpha() or last in _RESERVED):
+            if last == "in":
+                raise InvalidInput(f"no value in the list of IN at character {position}")
+            piece, end = EMPTY_ARRAY, empty.end()
         nesting.add(piece, position)
         if len(pieces) == PREDICATE_TOKENS_MAX:
             what = f"{PREDICATE_TOKENS_MAX:,} words, signs and gaps (PREDICATE_TOKENS_MAX)"

@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self, overload
 
 import pyarrow as pa
 
@@ -122,6 +122,13 @@ class Matcher:
     def __repr__(self) -> str:
         crs = "" if self.crs is None else f" crs={brief(self.crs, 40)}"
         return f"<Matcher engine={self.engine!r} subscriptions={len(self)}{crs}>"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse to be pickled or copied: indexes, locks and threads stay where they are."""
+        raise InvalidInput(
+            "a Matcher cannot be pickled or copied; save(path) writes it, "
+            "and Matcher.open(path) reads it, in another process or in this one"
+        )
 
     def add(
         self,

@@ -12,9 +12,11 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from contrada.machine import write_whole
 from contrada.pictures.palette import LIGHT
 from contrada.pictures.plate import require_matplotlib
 
@@ -88,7 +90,9 @@ def draw_panels(
     figure = make_figure(
         panels, title=title, note=note, x_label=x_label, y_label=y_label, scale=scale
     )
-    figure.savefig(Path(path))
+    content = BytesIO()
+    figure.savefig(content, format=Path(path).suffix[1:])
+    write_whole(Path(path), content.getvalue())
 
 
 def make_figure(
