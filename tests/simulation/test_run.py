@@ -12,7 +12,7 @@ import pytest
 from contrada.errors import InvalidInput
 from contrada.overlay.messages import PeerId
 from contrada.simulation.outcome import BUILDING, EVENTS, FAULTS, HEALING, TROUBLE, Round
-from contrada.simulation.planning import Plan
+from contrada.simulation.planning import SimulationPlan
 from contrada.simulation.publishing import Published, score
 from contrada.simulation.recording import Recorder, find_peers_at_fault
 from contrada.simulation.run import RootOracle, simulate
@@ -20,12 +20,12 @@ from contrada.simulation.run import RootOracle, simulate
 if TYPE_CHECKING:
     from pathlib import Path
 
-SMALL = Plan(peers=24, events=12, plain=True)
+SMALL = SimulationPlan(peers=24, events=12, plain=True)
 
 
-def make(**changes: object) -> Plan:
-    fields = {name: getattr(SMALL, name) for name in Plan.__slots__}
-    return Plan(**{**fields, **changes})
+def make(**changes: object) -> SimulationPlan:
+    fields = {name: getattr(SMALL, name) for name in SimulationPlan.__slots__}
+    return SimulationPlan(**{**fields, **changes})
 
 
 @pytest.mark.parametrize("workload", ["uniform", "clustered", "containment"])
@@ -185,11 +185,11 @@ def test_a_plan_that_cannot_be_run_is_refused(changes: dict[str, object], words:
 @pytest.mark.parametrize(
     "plan",
     [
-        Plan(peers=20, events=10),
-        Plan(peers=20, events=10, seed=727, workload="clustered", crash=0.3),
+        SimulationPlan(peers=20, events=10),
+        SimulationPlan(peers=20, events=10, seed=727, workload="clustered", crash=0.3),
     ],
 )
-def test_children_do_not_move_for_ever(plan: Plan) -> None:
+def test_children_do_not_move_for_ever(plan: SimulationPlan) -> None:
     outcome = simulate(plan)
     assert outcome.problems == []
     settled = outcome.healed or outcome.built

@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException
 
 import contrada.spark
 from contrada.errors import InvalidInput
-from contrada.spark import counting
+from contrada.spark import match_counts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +25,7 @@ def points(spark: SparkSession) -> DataFrame:
 def test_an_answer_without_an_action_is_refused(
     points: DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(match_counts, "_PATIENCE_S", 0.2)
     with pytest.raises(InvalidInput, match="an action has run"):
         contrada.spark.counts(contrada.spark.match(points, points))
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from contrada.spark.covering import RowGroups
+    from contrada.spark.box_columns import RowGroups
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

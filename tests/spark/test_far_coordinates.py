@@ -20,9 +20,9 @@ from contrada.matching.grid import Grid
 from contrada.matching.lookup import LookupTable, Weights, make_lookup_table
 from contrada.model.geometry import as_array
 from contrada.spark.evaluators import EXACT
+from contrada.spark.partition_tasks import CellCountTask, prefixes_of
 from contrada.spark.partitioned import LEVEL, choose_universe
 from contrada.spark.routing import Router
-from contrada.spark.segments import CellCountTask, prefixes_of
 
 FAR = [1e-320, 1e-200, 1e-9, 1.0, 180.0, 1e7, 1e20, 1e98, 1e100, 1e150, 1e200, 1e300, 1.7e308]
 COORDINATES = [0.0, *FAR, *(-x for x in FAR)]

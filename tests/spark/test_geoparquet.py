@@ -16,7 +16,7 @@ import shapely
 import contrada.spark
 from contrada.errors import InvalidInput
 from contrada.files import is_same_crs, read_rows
-from contrada.spark.crs import refuse_two_systems, stated_crs
+from contrada.spark.crs_metadata import refuse_two_systems, stated_crs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,7 +23,7 @@ from contrada.model.subscription import Subscription
 from contrada.spark import answering, visiting, worker
 from contrada.spark.answering import TALLY, AnswerShape
 from contrada.spark.staging import StagedSet, fetch
-from contrada.spark.subscribing import write_part
+from contrada.spark.subscription_tasks import write_part
 from contrada.spark.versions import Versions
 from contrada.spark.worker import EventColumns, MatchTask
 

@@ -8,8 +8,8 @@ import pytest
 from contrada.errors import InvalidInput
 from contrada.matching.subscribing import PredicateReader
 from contrada.model.subscription import Subscription
-from contrada.spark.staging import Part, fetch
-from contrada.spark.subscribing import write_part
+from contrada.spark.staging import StagedPart, fetch
+from contrada.spark.subscription_tasks import write_part
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "contrada" / "snapshots"
 
 
-def stage(folder: Path, text: str = "wind > 3") -> tuple[str, Part]:
+def stage(folder: Path, text: str = "wind > 3") -> tuple[str, StagedPart]:
     uri = folder.as_uri()
     return uri, write_part(uri, [Subscription("a", PredicateReader().parse(text))])
 

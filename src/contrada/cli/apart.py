@@ -26,7 +26,7 @@ from contrada.model.geometry import as_array
 _EVENTS_MAX = 1_000_000  # that are looked at
 _X_MAX, _Y_MAX = 360, 90  # of degrees
 
-Box = NDArray[np.float64]  # west, south, east, north; NaN where there is nothing
+BoxOrNothing = NDArray[np.float64]  # west, south, east, north; NaN where there is nothing
 
 
 def describe_apart(subscriptions: SubscriptionSet, events: Rows, column: str) -> str | None:
@@ -64,7 +64,7 @@ def _list_shapes(expression: Expression, names: set[str]) -> Iterator[BaseGeomet
         yield from _list_shapes(child, names)
 
 
-def _box_of_events(events: Rows, column: str) -> Box:
+def _box_of_events(events: Rows, column: str) -> BoxOrNothing:
     box, count = np.full(4, np.nan), 0
     for batch, _ in events.narrowed([column]).judged():
         geometries = read_geometries(batch.column(column))
@@ -77,22 +77,22 @@ def _box_of_events(events: Rows, column: str) -> Box:
     return box
 
 
-def _join(boxes: Box) -> Box:
+def _join(boxes: BoxOrNothing) -> BoxOrNothing:
     """Give the box around boxes; those of nothing, which are NaN, do not count."""
     low = np.fmin.reduce(boxes[:, :2], initial=np.nan)
     return np.concatenate([low, np.fmax.reduce(boxes[:, 2:], initial=np.nan)])
 
 
-def _meet(a: Box, b: Box) -> bool:
+def _meet(a: BoxOrNothing, b: BoxOrNothing) -> bool:
     return bool((a[:2] <= b[2:]).all() and (b[:2] <= a[2:]).all())
 
 
-def _show(box: Box) -> str:
+def _show(box: BoxOrNothing) -> str:
     west, south, east, north = box.tolist()
     return f"x from {west:.8g} to {east:.8g} and y from {south:.8g} to {north:.8g}"
 
 
-def _guess(events: Box, subscriptions: Box) -> str:
+def _guess(events: BoxOrNothing, subscriptions: BoxOrNothing) -> str:
     if _meet(events[[1, 0, 3, 2]], subscriptions):
         return "; are x and y swapped in one of the files?"
     for turn in (360, -360):

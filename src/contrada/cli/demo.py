@@ -17,7 +17,7 @@ from contrada.cli.drawn_events import as_text, tell_apart
 from contrada.cli.match_options import add_conf
 from contrada.cli.pair_counts import PairCounts
 from contrada.cli.progress import require_tqdm, spark_jobs, waiting
-from contrada.cli.report import Report
+from contrada.cli.report import MatchReport
 from contrada.cli.spark_start import check_master, our_errors, our_log, read_conf, start
 from contrada.cli.terminal import say, show
 from contrada.deferred import compute as pc
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> None:
         show(report.as_json())
 
 
-def match(spark: "SparkSession", folder: Path) -> Report:
+def match(spark: "SparkSession", folder: Path) -> MatchReport:
     """Match the events in a folder on Spark, from GeoParquet to GeoParquet, and count them."""
     from pyspark.sql import functions
 
@@ -108,7 +108,7 @@ def match(spark: "SparkSession", folder: Path) -> Report:
         f"     events: {counts.events:,} came in, {counts.evaluated:,} were evaluated, "
         f"{counts.set_aside:,} set aside"
     )
-    return Report(events=counts.events, events_left_out=counts.set_aside, matches=matches)
+    return MatchReport(events=counts.events, events_left_out=counts.set_aside, matches=matches)
 
 
 def read_pairs(folder: Path, sites: pa.Table) -> tuple[NDArray[np.int64], PairCounts]:
@@ -165,7 +165,7 @@ def draw(
     events: pa.Table,
     pairs: NDArray[np.int64],
     counts: PairCounts,
-    report: Report,
+    report: MatchReport,
 ) -> None:
     """Draw sites, storms and vehicles, and what matched what."""
     is_storm = np.array(events["kind"].to_pylist()) == "storm"

@@ -11,7 +11,7 @@ from contrada.cli.drawing import MapSketch, is_page
 from contrada.cli.drawn_events import EventReader
 from contrada.cli.filling import fill_rows
 from contrada.cli.inputs import name_layers, read_file
-from contrada.cli.keeping import Keeping, check_keep, read_wanted
+from contrada.cli.keep_option import Keeping, check_keep, read_wanted
 from contrada.cli.match_options import add_match_parser
 from contrada.cli.notes import note_outcome, note_unknown, note_unstated, refuse_mismatches
 from contrada.cli.outputs import (
@@ -27,7 +27,7 @@ from contrada.cli.outputs import (
 )
 from contrada.cli.pair_counts import PairCounts
 from contrada.cli.progress import bar, require_tqdm, saying
-from contrada.cli.report import RARE, Report
+from contrada.cli.report import RARE, MatchReport
 from contrada.cli.terminal import show
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows
@@ -84,11 +84,11 @@ def _check_together(options: argparse.Namespace) -> None:
         raise InvalidInput("--map does not go with --counts, which finds no pairs to draw")
 
 
-def match_here(options: argparse.Namespace) -> Report:
+def match_here(options: argparse.Namespace) -> MatchReport:
     """Match in this process, batch by batch."""
     subscriptions = open_subscriptions(options)
     matcher, rows = load(options, subscriptions)
-    report = Report()
+    report = MatchReport()
     bad: list[BadRow] = []
     hear = hear_bad(bad)
     kept = read_wanted(options).events.values()
@@ -171,7 +171,7 @@ def load(options: argparse.Namespace, subscriptions: SubscriptionFile) -> tuple[
     return matcher, rows
 
 
-def fill(report: Report, matcher: Matcher, options: argparse.Namespace) -> None:
+def fill(report: MatchReport, matcher: Matcher, options: argparse.Namespace) -> None:
     """Take the figures that the matcher kept, and name the files."""
     stats = matcher.stats()
     report.subscriptions = stats["subscriptions"] + stats["subscriptions_left_out"]
@@ -188,7 +188,7 @@ def draw(
     sketch: MapSketch,
     matcher: Matcher,
     rows: Rows,
-    report: Report,
+    report: MatchReport,
     options: argparse.Namespace,
 ) -> None:
     """Draw the map of a run, named after its files."""
@@ -208,7 +208,7 @@ def draw(
         sketch.draw(options.map, title, subscriptions, reader, summary)
 
 
-def _count(report: Report, matched: MatchedBatch, counts: PairCounts) -> None:
+def _count(report: MatchReport, matched: MatchedBatch, counts: PairCounts) -> None:
     report.events += matched.events.batch.length
     report.matches += len(matched.rows)
     counts.add(matched.events.first_row + matched.rows, matched.ranks)

@@ -2,7 +2,7 @@
 
 from contrada.cli.apart import describe_apart
 from contrada.cli.outputs import primary_geometry
-from contrada.cli.report import Report
+from contrada.cli.report import MatchReport
 from contrada.cli.terminal import one_line, say
 from contrada.errors import InvalidInput
 from contrada.files import Rows
@@ -54,7 +54,7 @@ def refuse_mismatches(matcher: Matcher, rows: Rows) -> None:
         raise InvalidInput("; ".join(mismatches))
 
 
-def note_outcome(report: Report, matcher: Matcher, rows: Rows) -> None:
+def note_outcome(report: MatchReport, matcher: Matcher, rows: Rows) -> None:
     """Say why nothing matched, where the figures or the places of events and subscriptions tell."""
     for whose in ("subscriptions", "events"):
         count = getattr(report, whose)

@@ -7,7 +7,7 @@ RARE = ("mended", "left_out", "without_geometry")  # shown to people only where 
 
 
 @dataclass(slots=True)
-class Report:
+class MatchReport:
     """The figures of one run; None where nobody has counted.
 
     Subscriptions and events are all rows of their files; the figures that begin with their names

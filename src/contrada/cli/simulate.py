@@ -21,7 +21,7 @@ from contrada.overlay.splitting import SPLITS
 from contrada.pictures.overlay import SUFFIXES, render_story
 from contrada.pictures.plate import require_matplotlib
 from contrada.simulation.outcome import FAULTS, Outcome, Round
-from contrada.simulation.planning import JOINS, Plan
+from contrada.simulation.planning import JOINS, SimulationPlan
 from contrada.simulation.recording import Recorder
 from contrada.simulation.run import simulate
 from contrada.simulation.workloads import WORKLOADS
@@ -62,7 +62,7 @@ def add_parser(commands: Any) -> None:
         "let it heal, and publish events. Whether it is legal, and who should receive what, is "
         "checked from the outside. A round is the time in which every peer runs every check once.",
     )
-    defaults = Plan()
+    defaults = SimulationPlan()
     for name, (metavar, text) in _NUMBERS.items():
         value = getattr(defaults, name)
         _add(parser, name, f"{text} (default: {value:g})", type=type(value), metavar=metavar)
@@ -70,7 +70,9 @@ def add_parser(commands: Any) -> None:
         _add(parser, name, f"{text} (default: {getattr(defaults, name)})", choices=choices)
     _add(parser, "partition", "cut the network in two for the rounds of trouble", is_flag=True)
     _add(parser, "plain", "the paper's tree: no summaries, no deputies, nobody moves", is_flag=True)
-    parser.set_defaults(**{field.name: getattr(defaults, field.name) for field in fields(Plan)})
+    parser.set_defaults(
+        **{field.name: getattr(defaults, field.name) for field in fields(SimulationPlan)}
+    )
     parser.add_argument(
         "--dump", metavar="FILE", help="write states and events as JSON (default: nowhere)"
     )
@@ -118,10 +120,10 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_FAILED if outcome.problems else 0
 
 
-def describe_command(plan: Plan) -> str:
+def describe_command(plan: SimulationPlan) -> str:
     """Write the command that repeats a run: the seed, and what is not as by default."""
     words = ["contrada", "simulate"]
-    for field in fields(Plan):
+    for field in fields(SimulationPlan):
         value = getattr(plan, field.name)
         if value is True:
             words.append(_option(field.name))
@@ -130,10 +132,12 @@ def describe_command(plan: Plan) -> str:
     return shlex.join(words)
 
 
-def _check(options: argparse.Namespace) -> Plan:
+def _check(options: argparse.Namespace) -> SimulationPlan:
     """Refuse what cannot be run or written, before anything runs."""
     try:
-        plan = Plan(**{field.name: getattr(options, field.name) for field in fields(Plan)})
+        plan = SimulationPlan(
+            **{field.name: getattr(options, field.name) for field in fields(SimulationPlan)}
+        )
     except InvalidInput as error:
         raise InvalidInput(f"--{error}") from None
     if options.dump is not None:
@@ -144,7 +148,7 @@ def _check(options: argparse.Namespace) -> Plan:
     return plan
 
 
-def _check_picture(options: argparse.Namespace, plan: Plan) -> None:
+def _check_picture(options: argparse.Namespace, plan: SimulationPlan) -> None:
     """Refuse a picture that cannot be drawn or put there."""
     _check_file("--animate", options.animate)
     suffix = Path(options.animate).suffix.lower()

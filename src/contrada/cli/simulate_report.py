@@ -6,7 +6,7 @@ from typing import Any
 
 from contrada.simulation.outcome import Outcome, Settled
 
-Row = tuple[str, str, str]
+ReportRow = tuple[str, str, str]
 
 
 def as_table(outcome: Outcome, seconds: float, files: Mapping[str, str]) -> str:
@@ -18,10 +18,10 @@ def as_table(outcome: Outcome, seconds: float, files: Mapping[str, str]) -> str:
     return "\n".join([*lines, *(f"{name:<{names}}  {path}" for name, path in files.items())])
 
 
-def _describe_overlay(outcome: Outcome) -> list[Row]:
+def _describe_overlay(outcome: Outcome) -> list[ReportRow]:
     plan = outcome.plan
     kind = "the paper's tree, " if plan.plain else ""
-    rows: list[Row] = [
+    rows: list[ReportRow] = [
         ("peers alive", f"{len(outcome.states):,}", f"{plan.workload} filters, seed {plan.seed}"),
         ("left", f"{outcome.left:,}", "in good order"),
         ("crashed", f"{outcome.crashed:,}", ""),
@@ -42,7 +42,7 @@ def _describe_overlay(outcome: Outcome) -> list[Row]:
     return rows
 
 
-def _describe_events(outcome: Outcome) -> list[Row]:
+def _describe_events(outcome: Outcome) -> list[ReportRow]:
     if not outcome.events:
         return []
     found, shares = outcome.score, _measure(outcome)
@@ -65,7 +65,7 @@ def _describe_events(outcome: Outcome) -> list[Row]:
     return rows
 
 
-def _describe_rounds(name: str, settled: Settled | None) -> list[Row]:
+def _describe_rounds(name: str, settled: Settled | None) -> list[ReportRow]:
     if settled is None:
         return []
     legal, still = settled.legal_after, settled.still_after

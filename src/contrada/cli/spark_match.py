@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.cli.drawing import MapSketch
-from contrada.cli.keeping import Keeping, read_wanted
+from contrada.cli.keep_option import Keeping, read_wanted
 from contrada.cli.match import draw, fill, load, open_subscriptions
 from contrada.cli.notes import note_outcome
 from contrada.cli.outputs import (
@@ -26,7 +26,7 @@ from contrada.cli.outputs import (
 )
 from contrada.cli.pair_counts import PairCounts
 from contrada.cli.progress import spark_jobs
-from contrada.cli.report import Report
+from contrada.cli.report import MatchReport
 from contrada.cli.spark_source import ROW, Source, restore
 from contrada.cli.spark_start import (
     check_master,
@@ -60,7 +60,7 @@ _ANSWER_ROWS, _ANSWER_ROWS_IF_WIDE = 65_536, 1_024
 _N = pa.field("n", pa.int64())
 
 
-def match_on_spark(options: argparse.Namespace) -> Report:
+def match_on_spark(options: argparse.Namespace) -> MatchReport:
     """Match through `contrada.spark.match`; the answer goes to the same files as without Spark."""
     if options.engine != DEFAULT_ENGINE:
         raise InvalidInput(f"--engine {options.engine} does not go with --spark")
@@ -97,7 +97,7 @@ def match_on_spark(options: argparse.Namespace) -> Report:
         spark = start(options.spark, config, "starting Spark")
         with tempfile.TemporaryDirectory(prefix="contrada-", dir=shared_folder(spark)) as folder:
             counts = _run(spark, options, source, rows, Path(folder))
-            report = Report(
+            report = MatchReport(
                 events=counts.events + len(source.bad),
                 events_left_out=counts.set_aside + len(source.bad),
                 events_mended=counts.mended,
@@ -176,7 +176,7 @@ def _collect(
     matches: Path,
     run: MatchRun,
     keeping: Keeping,
-    report: Report,
+    report: MatchReport,
 ) -> None:
     """Write the answer of Spark to the files that were asked for, and count it."""
     counts = PairCounts(len(matcher))

@@ -81,7 +81,7 @@ class Source:
         """Give the rows as a DataFrame; `copy` is where a copy may go."""
         from pyspark.sql import functions
 
-        from contrada.spark.crs import column_of
+        from contrada.spark.crs_metadata import column_of
 
         if is_one_machine(spark) and self._is_plain_parquet():
             # Spark reads a path as a pattern, and not every name; a link has a plain one.
@@ -95,7 +95,7 @@ class Source:
 
     def _with_primary(self, frame: "DataFrame") -> "DataFrame":
         """Let Spark know which column is the geometry under its own name, too."""
-        from contrada.spark.crs import state_primary
+        from contrada.spark.crs_metadata import state_primary
 
         stated = next(iter(self.rows.geometry_columns), None)
         return state_primary(frame, stated) if stated in frame.columns else frame

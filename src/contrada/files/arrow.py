@@ -16,7 +16,7 @@ from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput
 from contrada.files.arrow_types import check_names, is_uuid, plain_type, validate
 from contrada.files.geoarrow import NATIVE_TYPES, encode_wkb
-from contrada.files.geometry_columns import GeometryColumn, find_geometry_columns
+from contrada.files.geometry_columns import GeometryField, find_geometry_columns
 from contrada.files.rows import Rows, keep_columns
 
 
@@ -25,7 +25,7 @@ class Layout:
     """How the columns of a source become columns of rows."""
 
     schema: pa.Schema
-    geometries: tuple[GeometryColumn, ...]
+    geometries: tuple[GeometryField, ...]
 
     @property
     def geometry_columns(self) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ _DEGREES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SheetPlan:
     """Where the columns of a sheet go: its types, and the column or columns of the geometry.
 
     `mixed` are the columns of numbers that hold other texts too; `misfits` says of them, but for
@@ -93,7 +93,9 @@ def read_delimited(
     return _make_rows(sheet, _make_plan(sheet, columns_seen), batch_rows, columns)
 
 
-def _make_rows(sheet: Sheet, plan: Plan, batch_rows: int, columns: Sequence[str] | None) -> Rows:
+def _make_rows(
+    sheet: Sheet, plan: SheetPlan, batch_rows: int, columns: Sequence[str] | None
+) -> Rows:
     full = plan.schema()
     schema = pa.schema([full.field(column) for column in keep_columns(full, columns, sheet.name)])
 
@@ -170,7 +172,7 @@ def _expect_columns(sheet: Sheet) -> dict[str, ColumnTypes]:
     return {column: ColumnTypes(column, sheet.count) for column in sheet.header}
 
 
-def _make_plan(sheet: Sheet, columns: Mapping[str, ColumnTypes]) -> Plan:
+def _make_plan(sheet: Sheet, columns: Mapping[str, ColumnTypes]) -> SheetPlan:
     types = {column: seen.best() for column, seen in columns.items()}
     misfits = {column: seen.misfits for column, seen in columns.items() if seen.misfits is not None}
     blank = frozenset(column for column, seen in columns.items() if seen.is_blank)
@@ -178,8 +180,8 @@ def _make_plan(sheet: Sheet, columns: Mapping[str, ColumnTypes]) -> Plan:
     if wkt is not None:
         types[wkt] = pa.string()
         misfits.pop(wkt, None)
-        return Plan(types, wkt, None, frozenset(misfits), misfits, blank)
-    plan = Plan(types, None, None, frozenset(misfits), misfits, blank)
+        return SheetPlan(types, wkt, None, frozenset(misfits), misfits, blank)
+    plan = SheetPlan(types, None, None, frozenset(misfits), misfits, blank)
     x = _find_column(sheet.header, X_NAMES)
     y = _find_column(sheet.header, Y_NAMES)
     if x is None or y is None:
@@ -191,7 +193,7 @@ def _make_plan(sheet: Sheet, columns: Mapping[str, ColumnTypes]) -> Plan:
         return plan  # any sheet may have an x and a y of its own
     others = {column: what for column, what in misfits.items() if column not in impure}
     floats = dict.fromkeys(impure, FLOATS)
-    return Plan({**types, **floats}, None, (x, y), plan.mixed | impure, others, blank)
+    return SheetPlan({**types, **floats}, None, (x, y), plan.mixed | impure, others, blank)
 
 
 def _find_column(header: tuple[str, ...], known: tuple[str, ...]) -> str | None:

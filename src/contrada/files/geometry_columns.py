@@ -22,7 +22,7 @@ EXTENSION_METADATA = b"ARROW:extension:metadata"
 
 
 @dataclass(frozen=True, slots=True)
-class GeometryColumn:
+class GeometryField:
     """How one column holds geometries; `crs` is None where it is not stated."""
 
     name: str
@@ -32,7 +32,7 @@ class GeometryColumn:
 
 def find_geometry_columns(
     schema: pa.Schema, kept: Sequence[str], name: str, primary: str | None = None
-) -> list[GeometryColumn]:
+) -> list[GeometryField]:
     """Find those of the columns `kept` that hold geometries, the primary one first."""
     geo = geoparquet_metadata(schema, name)
     stated = geo.get("columns", {})
@@ -64,17 +64,17 @@ def geoparquet_metadata(schema: pa.Schema, name: str) -> dict[str, Any]:
     raise InvalidInput(f'{name}: its "geo" metadata is not GeoParquet\'s: {text[:80]!r}')
 
 
-def _from_geoparquet(field: pa.Field, stated: dict[str, Any], name: str) -> GeometryColumn | None:
+def _from_geoparquet(field: pa.Field, stated: dict[str, Any], name: str) -> GeometryField | None:
     if field.name not in stated:
         return None
     column = stated[field.name]
     encoding = _encoding(field, str(column.get("encoding", "WKB")), name)
-    return GeometryColumn(
+    return GeometryField(
         field.name, encoding, spell_crs(column.get("crs", LONGITUDE_LATITUDE), name)
     )
 
 
-def _from_extension(field: pa.Field, name: str) -> GeometryColumn | None:
+def _from_extension(field: pa.Field, name: str) -> GeometryField | None:
     label, metadata = _extension(field)
     family, _, encoding = label.partition(".")
     if family not in ("geoarrow", "ogc") or not encoding:
@@ -87,7 +87,7 @@ def _from_extension(field: pa.Field, name: str) -> GeometryColumn | None:
             f'{name}: column "{field.name}" has extension metadata that is not a JSON object: '
             f"{metadata[:80]!r}"
         ) from fault
-    return GeometryColumn(field.name, _encoding(field, encoding, name), spell_crs(crs, name))
+    return GeometryField(field.name, _encoding(field, encoding, name), spell_crs(crs, name))
 
 
 def _extension(field: pa.Field) -> tuple[str, bytes]:
@@ -100,13 +100,13 @@ def _extension(field: pa.Field) -> tuple[str, bytes]:
     )
 
 
-def _from_name(field: pa.Field) -> list[GeometryColumn]:
+def _from_name(field: pa.Field) -> list[GeometryField]:
     kind = storage_type(field.type)
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     if is_binary(kind):
-        return [GeometryColumn(field.name, "wkb", None)]
-    return [GeometryColumn(field.name, "wkt", None)] if is_text(kind) else []
+        return [GeometryField(field.name, "wkb", None)]
+    return [GeometryField(field.name, "wkt", None)] if is_text(kind) else []
 
 
 def _encoding(field: pa.Field, stated: str, name: str) -> Encoding:
@@ -130,7 +130,7 @@ def _encoding(field: pa.Field, stated: str, name: str) -> Encoding:
     return encoding
 
 
-def _refuse_two_systems(columns: list[GeometryColumn], name: str) -> None:
+def _refuse_two_systems(columns: list[GeometryField], name: str) -> None:
     """Refuse two coordinate systems: geometries of one source meet in one plane."""
     stated = [(column.name, column.crs) for column in columns if column.crs is not None]
     for column, crs in stated[1:]:

@@ -69,7 +69,7 @@ class ColumnCount:
 
 
 @dataclass(slots=True)
-class Kind:
+class ColumnKind:
     """What a column of a source has held so far: nothing but null, or values of some kinds.
 
     `counts` are the values and `rows` the first row of each kind. `members` are the kinds inside
@@ -83,8 +83,8 @@ class Kind:
     counts: dict[str, int] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
     numbers: Numbers = field(default_factory=Numbers)
-    members: "dict[str, Kind]" = field(default_factory=dict)
-    element: "Kind | None" = None
+    members: "dict[str, ColumnKind]" = field(default_factory=dict)
+    element: "ColumnKind | None" = None
     total: ColumnCount | None = None
     values: int = 0  # inside mappings
 
@@ -160,7 +160,7 @@ class Kind:
                 raise InvalidInput(f"{misfit.rpartition(';')[0]}; give it one kind")
             warnings.warn(misfit, stacklevel=2)
 
-    def narrowed(self, attributes: Set[str]) -> "Kind":
+    def narrowed(self, attributes: Set[str]) -> "ColumnKind":
         """Give the kind with those members alone of which some attribute speaks."""
         if self.name != "mapping" or self.column in attributes:
             return self
@@ -212,7 +212,7 @@ class Kind:
                 return json.dumps(value, ensure_ascii=False)
         return value
 
-    def _inside(self, step: str, row: int) -> "Kind":
+    def _inside(self, step: str, row: int) -> "ColumnKind":
         if self.depth == JSON_DEPTH_MAX:
             raise InvalidInput(
                 f'{self.source}: column "{brief_text(self.column)}" in row {row} is nested '
@@ -221,7 +221,7 @@ class Kind:
         column = f"{self.column}{step}"
         if self.total is not None:
             self.total.add(column, row)
-        return Kind(self.source, column, self.depth + 1, total=self.total)
+        return ColumnKind(self.source, column, self.depth + 1, total=self.total)
 
     def _refuse_sparse(self, row: int) -> None:
         """Refuse a list of objects that would have far more cells as a table than values."""

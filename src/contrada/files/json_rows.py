@@ -18,7 +18,7 @@ from contrada.files.geojson_wkb import encode_geojson, is_geometry
 from contrada.files.json_kinds import (
     GEOMETRY,
     ColumnCount,
-    Kind,
+    ColumnKind,
     is_sparse,
     refuse_surrogates,
 )
@@ -48,7 +48,7 @@ class Survey:
     """What a first reading found: the kind of every column, and the number of rows."""
 
     name: str
-    kinds: dict[str, Kind] = field(default_factory=dict)
+    kinds: dict[str, ColumnKind] = field(default_factory=dict)
     has_features: bool = False
     has_feature_ids: bool = False
     count: int = 0
@@ -63,21 +63,21 @@ class Survey:
             if column not in self.kinds:
                 refuse_surrogates(self.name, column, self.count)
                 self.total.add(column, self.count)
-                self.kinds[column] = Kind(self.name, column, total=self.total)
+                self.kinds[column] = ColumnKind(self.name, column, total=self.total)
             is_meant = row.is_feature and column == GEOMETRY
             self.kinds[column].see(value, self.count, GEOMETRY if is_meant else None)
         self.has_features |= row.is_feature
         self.has_feature_ids |= row.has_feature_id
         self.count += 1
 
-    def columns(self) -> dict[str, Kind]:
+    def columns(self) -> dict[str, ColumnKind]:
         """Give the columns in order: a Feature's id first, the geometry last."""
         columns = dict(self.kinds)
         if self.has_feature_ids:
             columns = {"id": columns["id"]} | columns
         geometry = columns.pop(GEOMETRY, None)
         if geometry is None and (self.has_features or not columns):
-            geometry = Kind(self.name, GEOMETRY)
+            geometry = ColumnKind(self.name, GEOMETRY)
         if geometry is not None:
             if geometry.name == "null":
                 geometry.counts[GEOMETRY] = 0
@@ -108,7 +108,7 @@ def read_json_rows(
         kind.check()
     crs = find_crs(survey)
 
-    def select(kinds: dict[str, Kind]) -> Rows:
+    def select(kinds: dict[str, ColumnKind]) -> Rows:
         schema = _schema(kinds)
         shapes = [column for column, kind in kinds.items() if kind.name == GEOMETRY]
         impure = {column for column, kind in kinds.items() if any(kind.misfits())}
@@ -143,11 +143,11 @@ def read_json_rows(
     return select(kinds)
 
 
-def _schema(kinds: dict[str, Kind]) -> pa.Schema:
+def _schema(kinds: dict[str, ColumnKind]) -> pa.Schema:
     return pa.schema([pa.field(column, kind.arrow_type()) for column, kind in kinds.items()])
 
 
-def _refuse_sparse(survey: Survey, kinds: dict[str, Kind], width: int) -> None:
+def _refuse_sparse(survey: Survey, kinds: dict[str, ColumnKind], width: int) -> None:
     """Refuse to read columns that would be nearly all null, and far more than the file holds."""
     cells = survey.count * width
     values = sum(kind.value_count for kind in kinds.values())
@@ -205,7 +205,7 @@ def _gather(
 def _to_batch(
     rows: list[JsonRow],
     schema: pa.Schema,
-    kinds: dict[str, Kind],
+    kinds: dict[str, ColumnKind],
     impure: Set[str],
     start: int,
 ) -> pa.RecordBatch:
@@ -218,7 +218,7 @@ def _to_batch(
 
 
 def _to_array(
-    values: list[Any], target: pa.DataType, kind: Kind, start: int, *, is_pure: bool
+    values: list[Any], target: pa.DataType, kind: ColumnKind, start: int, *, is_pure: bool
 ) -> pa.Array:
     """Make a column; Arrow leaves it to us to turn integers into floats where there are some."""
     if is_pure or kind.name == GEOMETRY:

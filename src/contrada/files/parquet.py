@@ -20,7 +20,7 @@ NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TablePart:
     """One file of a table, and the values that its folders state for all of its rows."""
 
     path: Path
@@ -47,7 +47,7 @@ class _Table:
     """What the footers of all parts say; they are read once."""
 
     name: str
-    parts: list[Part]
+    parts: list[TablePart]
     partition: pa.Schema
     schema: pa.Schema
     count: int
@@ -71,10 +71,12 @@ def _read_columns(table: _Table, columns: Sequence[str] | None) -> Rows:
     return Rows(*facts, table.batch_rows, read_parts, narrow)
 
 
-def _find_parts(path: Path, name: str) -> list[Part]:
+def _find_parts(path: Path, name: str) -> list[TablePart]:
     if not path.is_dir():
-        return [Part(path, {})]
-    parts = [Part(file, _partition_values(file.relative_to(path))) for file in list_parts(path)]
+        return [TablePart(path, {})]
+    parts = [
+        TablePart(file, _partition_values(file.relative_to(path))) for file in list_parts(path)
+    ]
     if not parts:
         raise InvalidInput(f"{name}: the folder has no .parquet file")
     return parts
@@ -102,7 +104,7 @@ def _partition_values(inside: Path) -> dict[str, str | None]:
     return values
 
 
-def _partition_schema(parts: list[Part], name: str) -> pa.Schema:
+def _partition_schema(parts: list[TablePart], name: str) -> pa.Schema:
     """Find the columns that folder names state: 64-bit integers if all are, otherwise text."""
     keys = list(parts[0].partition)
     for part in parts:
@@ -125,7 +127,7 @@ def _are_integers(texts: pa.Array) -> bool:
         return False
 
 
-def _read_footers(parts: list[Part], name: str) -> tuple[pa.Schema, int]:
+def _read_footers(parts: list[TablePart], name: str) -> tuple[pa.Schema, int]:
     """Read the common schema, and the number of rows of all parts."""
     schema: pa.Schema | None = None
     count = 0
@@ -153,7 +155,7 @@ def _read_footers(parts: list[Part], name: str) -> tuple[pa.Schema, int]:
 
 
 def _check_geometries(
-    own: pa.Schema, first: pa.Schema, part: Part, parts: list[Part], name: str
+    own: pa.Schema, first: pa.Schema, part: TablePart, parts: list[TablePart], name: str
 ) -> None:
     """Refuse a part whose geometries are in another coordinate system, or other columns."""
     if own.metadata == first.metadata:
@@ -176,7 +178,7 @@ def _check_geometries(
         )
 
 
-def _place(part: Part, parts: list[Part], name: str) -> str:
+def _place(part: TablePart, parts: list[TablePart], name: str) -> str:
     return name if len(parts) == 1 else f"{name}: {part.path.name}"
 
 
@@ -189,7 +191,7 @@ def _columns(schema: pa.Schema) -> list[str]:
     return [f"{field.name}: {field.type}" for field in schema]
 
 
-def _read_part(part: Part, wanted: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+def _read_part(part: TablePart, wanted: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(part.path, pre_buffer=False) as file:  # it would keep all it has read
         rows = file.metadata.num_rows
         if wanted:
@@ -198,7 +200,9 @@ def _read_part(part: Part, wanted: list[str], batch_rows: int) -> Iterator[pa.Re
             yield pa.RecordBatch.from_struct_array(pa.nulls(rows, pa.struct([])))
 
 
-def _with_partition(batch: pa.RecordBatch, part: Part, stated: list[pa.Field]) -> pa.RecordBatch:
+def _with_partition(
+    batch: pa.RecordBatch, part: TablePart, stated: list[pa.Field]
+) -> pa.RecordBatch:
     for field in stated:
         value = pa.scalar(part.partition[field.name], pa.string()).cast(field.type)
         batch = batch.append_column(field, pa.repeat(value, batch.num_rows))

@@ -42,7 +42,7 @@ _CHECKSUM = struct.Struct("<I")
 HEADER_BYTES = _FIELDS.size + _CHECKSUM.size
 _SETTINGS = b"contrada"
 
-Place = str | os.PathLike[str]
+AnyPath = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Snapshot:
             raise InvalidInput(f"{self.name}: is not an Arrow table: {fault}") from fault
 
 
-def _spell(path: Place) -> str:
+def _spell(path: AnyPath) -> str:
     """Give a path as text; what no file can be called is refused."""
     try:
         name = os.fsdecode(path)
@@ -81,7 +81,7 @@ def _spell(path: Place) -> str:
 
 
 def write_snapshot(
-    path: Place, schema: pa.Schema, settings: Mapping[str, Any], batches: Iterable[pa.RecordBatch]
+    path: AnyPath, schema: pa.Schema, settings: Mapping[str, Any], batches: Iterable[pa.RecordBatch]
 ) -> None:
     """Write rows and settings as a snapshot, whole or not at all."""
     name = _spell(path)
@@ -97,7 +97,7 @@ def write_snapshot(
             output.write(batch)
 
 
-def open_snapshot(path: Place) -> Snapshot:
+def open_snapshot(path: AnyPath) -> Snapshot:
     """Open a snapshot; one that is damaged, cut off or of another format is refused."""
     name = _spell(path)
     try:
@@ -119,7 +119,7 @@ def open_snapshot(path: Place) -> Snapshot:
     return Snapshot(name, header.digest.hex(), reader.schema, settings, count, content)
 
 
-def read_digest(path: Place) -> str:
+def read_digest(path: AnyPath) -> str:
     """Give the digest that a snapshot states of itself, from its first 64 bytes alone."""
     name = os.fsdecode(path)
     try:

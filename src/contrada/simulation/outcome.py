@@ -6,7 +6,7 @@ from contrada.overlay.boxes import Box
 from contrada.overlay.messages import PeerId
 from contrada.simulation.checker import PeerView
 from contrada.simulation.dump import write_dump
-from contrada.simulation.planning import Plan
+from contrada.simulation.planning import SimulationPlan
 from contrada.simulation.publishing import Published, Score
 from contrada.simulation.simulator import Simulator
 
@@ -44,7 +44,7 @@ class Outcome:
     `overflown` those that were lost to full inboxes.
     """
 
-    plan: Plan
+    plan: SimulationPlan
     problems: list[str] = field(default_factory=list)
     filters: dict[PeerId, Box] = field(default_factory=dict)
     states: dict[PeerId, PeerView] = field(default_factory=dict)

@@ -17,7 +17,7 @@ JOINS = ("any", "root")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SimulationPlan:
     """One run: how many peers, which faults, which network, which tree.
 
     `leave` is a share of all peers that depart in good order, `crash` of those that remain,

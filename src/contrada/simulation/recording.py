@@ -12,7 +12,7 @@ from contrada.overlay.boxes import Box
 from contrada.overlay.messages import PeerId
 from contrada.simulation.checker import PeerView
 from contrada.simulation.outcome import EVENTS, FAULTS, Outcome, Round
-from contrada.simulation.planning import Plan
+from contrada.simulation.planning import SimulationPlan
 from contrada.simulation.publishing import Published
 from contrada.simulation.simulator import Simulator
 
@@ -44,7 +44,7 @@ class Story:
     events: list[Published]
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> SimulationPlan:
         """Give what was to be done."""
         return self.outcome.plan
 

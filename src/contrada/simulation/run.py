@@ -23,7 +23,7 @@ from contrada.simulation.outcome import (
     Round,
     Settled,
 )
-from contrada.simulation.planning import Plan
+from contrada.simulation.planning import SimulationPlan
 from contrada.simulation.publishing import Score, count_event_messages, publish, score
 from contrada.simulation.simulator import Simulator
 from contrada.simulation.workloads import Workload
@@ -35,13 +35,13 @@ _ARRIVALS_MIN = 4
 _FAULTS_SHOWN = 8
 
 
-def simulate(plan: Plan, on_round: Callable[[Round], object] = lambda _: None) -> Outcome:
+def simulate(plan: SimulationPlan, on_round: Callable[[Round], object] = lambda _: None) -> Outcome:
     """Run a plan to its end, or until the overlay fails to become legal."""
     return _Run(plan, on_round).run()
 
 
 class _Run:
-    def __init__(self, plan: Plan, on_round: Callable[[Round], object]) -> None:
+    def __init__(self, plan: SimulationPlan, on_round: Callable[[Round], object]) -> None:
         self._plan, self._on_round = plan, on_round
         self._rng = np.random.default_rng(plan.seed)
         self._workload = Workload(plan.workload, self._rng)

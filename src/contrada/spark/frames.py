@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from contrada.errors import InvalidInput, Remedy
 from contrada.matching.subscribing import SUBSCRIPTION_COLUMNS, find_miscased
 from contrada.model.event import GEOMETRY, paths_of
-from contrada.spark.crs import column_of, state_crs, stated_crs
+from contrada.spark.crs_metadata import column_of, state_crs, stated_crs
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

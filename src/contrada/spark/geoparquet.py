@@ -20,12 +20,12 @@ from contrada.errors import InvalidInput
 from contrada.files.crs import is_same_crs
 from contrada.files.geoarrow import NATIVE_TYPES
 from contrada.files.geometry_columns import (
-    GeometryColumn,
+    GeometryField,
     find_geometry_columns,
     geoparquet_metadata,
 )
 from contrada.model.event import GEOMETRY
-from contrada.spark.covering import (
+from contrada.spark.box_columns import (
     Covering,
     RowGroups,
     add_up,
@@ -34,7 +34,7 @@ from contrada.spark.covering import (
     meets,
     state_row_groups,
 )
-from contrada.spark.crs import column_of, state_crs, state_primary
+from contrada.spark.crs_metadata import column_of, state_crs, state_primary
 from contrada.spark.uris import open_uri
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Footer:
     """
 
     uri: str
-    columns: tuple[GeometryColumn, ...]
+    columns: tuple[GeometryField, ...]
     covering: Covering | None
     row_groups: RowGroups | None
 

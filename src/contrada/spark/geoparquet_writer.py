@@ -16,7 +16,7 @@ from contrada.errors import InvalidInput
 from contrada.files.crs import is_same_crs, spell_crs
 from contrada.files.parquet_writer import GeoParquetWriter
 from contrada.model.event import GEOMETRY
-from contrada.spark.crs import stated_crs
+from contrada.spark.crs_metadata import stated_crs
 from contrada.spark.drafts import DraftFolder
 from contrada.spark.frames import with_wkb
 from contrada.spark.uris import as_uri

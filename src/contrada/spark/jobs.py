@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from contrada.spark.answering import AnswerShape
-from contrada.spark.areas import AreaTask, AreaVisit, DetermineTask, partial_schema
-from contrada.spark.counting import observed
+from contrada.spark.area_tasks import AreaTask, AreaVisit, DetermineTask, partial_schema
+from contrada.spark.match_counts import observed
 from contrada.spark.partitioned import Partitions, partition
 from contrada.spark.routing import ROUTE, TURN, RouteTask
-from contrada.spark.subscribing import Subscribed
+from contrada.spark.subscription_tasks import Subscribed
 from contrada.spark.versions import Versions
 from contrada.spark.visiting import PartitionTask, Visit
 from contrada.spark.worker import OPEN_BYTES_MAX, EventColumns, MatchTask
@@ -22,23 +22,23 @@ BROADCAST_BYTES_MAX = OPEN_BYTES_MAX
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ChosenPlan:
     """Which plan to take, and why."""
 
     name: str
     reason: str
 
 
-def choose_plan(wanted: str, subscribed: Subscribed) -> Plan:
+def choose_plan(wanted: str, subscribed: Subscribed) -> ChosenPlan:
     """Choose a plan: the one asked for, else by the size of the set, which every worker holds."""
     if wanted != "auto":
-        return Plan(wanted, "it was asked for")
+        return ChosenPlan(wanted, "it was asked for")
     size, limit = subscribed.staged.size_bytes, BROADCAST_BYTES_MAX
     is_small = size <= limit
     reason = (
         f"the subscriptions are {size:,} bytes, {'at most' if is_small else 'more than'} {limit:,}"
     )
-    return Plan("broadcast" if is_small else "partitioned", reason)
+    return ChosenPlan("broadcast" if is_small else "partitioned", reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Job:
     shape: AnswerShape
     event_type: "DataType"
     kept: "Sequence[StructField]"
-    plan: Plan
+    plan: ChosenPlan
 
     def run(self) -> "DataFrame":
         """Match the events, when something is asked of the answer."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from contrada.errors import InvalidInput, NotBuilt, Remedy
 from contrada.showing import brief, listed
 from contrada.spark.answering import AnswerShape
-from contrada.spark.crs import refuse_two_systems, stated_primary
+from contrada.spark.crs_metadata import refuse_two_systems, stated_primary
 from contrada.spark.evaluators import EXACT, Evaluator, make_evaluator
 from contrada.spark.frames import (
     check_id,
@@ -24,7 +24,7 @@ from contrada.spark.frames import (
     with_wkb,
 )
 from contrada.spark.jobs import Job, choose_plan
-from contrada.spark.subscribing import Subscribed, subscribe
+from contrada.spark.subscription_tasks import Subscribed, subscribe
 from contrada.spark.worker import EventColumns
 
 if TYPE_CHECKING:

@@ -18,9 +18,15 @@ from contrada.matching.grid import LONGITUDE_LATITUDE
 from contrada.matching.lookup import LookupTable, loads, make_lookup_table, weigh
 from contrada.matching.universe import SIDE_MIN
 from contrada.spark.answering import AnswerShape
-from contrada.spark.segments import FAR, AssignTask, CellCountTask, EventCountTask, SegmentTask
-from contrada.spark.staging import Part, StagedSet
-from contrada.spark.subscribing import Subscribed
+from contrada.spark.partition_tasks import (
+    FAR,
+    AssignTask,
+    CellCountTask,
+    EventCountTask,
+    SegmentTask,
+)
+from contrada.spark.staging import StagedPart, StagedSet
+from contrada.spark.subscription_tasks import Subscribed
 from contrada.spark.worker import EventColumns
 
 if TYPE_CHECKING:
@@ -73,7 +79,7 @@ def partition(
     staged = {
         row["partition"]: StagedSet(
             subscribed.staged.uri,
-            (Part(row["digest"], row["count"], row["size_bytes"]),),
+            (StagedPart(row["digest"], row["count"], row["size_bytes"]),),
             subscribed.staged.evaluator,
         )
         for row in written

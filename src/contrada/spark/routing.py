@@ -18,7 +18,7 @@ from contrada.matching.columns import GeometryColumn
 from contrada.matching.lookup import LookupTable, PrefixLists, make_prefix_lists
 from contrada.matching.receiving import ReceivedEvents
 from contrada.spark.answering import ROWS_MAX
-from contrada.spark.segments import bound, boxes_of, meet
+from contrada.spark.partition_tasks import bound, boxes_of, meet
 from contrada.spark.versions import Versions
 from contrada.spark.worker import EventColumns
 from contrada.threads import once

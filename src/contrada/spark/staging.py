@@ -22,8 +22,8 @@ from contrada.errors import InvalidInput
 from contrada.files.snapshot import SUFFIXES, Snapshot, open_snapshot, read_digest
 from contrada.machine import locked, temporary_folder
 from contrada.spark.evaluators import EXACT, Evaluator
-from contrada.spark.machine import cache_folder, prune
 from contrada.spark.uris import open_uri
+from contrada.spark.worker_cache import cache_folder, prune
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +34,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StagedPart:
     """Some subscriptions of a set, as a snapshot."""
 
     digest: str
@@ -52,7 +52,7 @@ class StagedSet:
     """Parts at a URI that together are one set of subscriptions, and what decides them."""
 
     uri: str
-    parts: tuple[Part, ...]
+    parts: tuple[StagedPart, ...]
     evaluator: Evaluator = EXACT
 
     @property
@@ -96,9 +96,9 @@ def _temporary_folder() -> str:
     return temporary_folder("staging").as_uri()
 
 
-def put(uri: str, path: Path, count: int) -> Part:
+def put(uri: str, path: Path, count: int) -> StagedPart:
     """Copy a snapshot to a URI, whole or not at all."""
-    part = Part(read_digest(path), count, path.stat().st_size)
+    part = StagedPart(read_digest(path), count, path.stat().st_size)
     filesystem, folder = open_uri(uri)
     target, draft = f"{folder}/{part.file_name}", f"{folder}/.{uuid.uuid4().hex}.tmp"
     try:
@@ -115,7 +115,7 @@ def put(uri: str, path: Path, count: int) -> Part:
     return part
 
 
-def fetch(uri: str, part: Part) -> Snapshot:
+def fetch(uri: str, part: StagedPart) -> Snapshot:
     """Open a part from this machine's copy, which is made if there is none or a damaged one."""
     folder = cache_folder("snapshots")
     path = folder / part.file_name
@@ -137,7 +137,7 @@ def fetch(uri: str, part: Part) -> Snapshot:
     return snapshot
 
 
-def _copy_here(uri: str, part: Part, path: Path) -> None:
+def _copy_here(uri: str, part: StagedPart, path: Path) -> None:
     filesystem, folder = open_uri(uri)
     draft = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:

@@ -12,16 +12,16 @@ from contrada.matching.lookup import LookupTable, PrefixLists
 from contrada.matching.receiving import ReceivedEvents
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.writing import with_mended
-from contrada.spark.answering import ROWS_MAX, AnswerShape, Tally
+from contrada.spark.answering import ROWS_MAX, AnswerShape, TaskTally
+from contrada.spark.partition_tasks import prefixes_of
 from contrada.spark.routing import ROUTE, Router, draw_lots
-from contrada.spark.segments import prefixes_of
 from contrada.spark.staging import StagedSet
 from contrada.spark.versions import Versions
 from contrada.spark.worker import EventColumns, open_set
 
 _LISTS_MAX = 16  # of prefixes that a worker keeps
 
-Found = tuple[MatchedBatch, SubscriptionSet]
+MatchedSet = tuple[MatchedBatch, SubscriptionSet]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class PartitionTask:
         rows_max = ROWS_MAX
         if self.residual is not None:
             rows_max = min(rows_max, count_rows_at_once(open_set(self.residual)))
-        done = Tally()
+        done = TaskTally()
         schema: pa.Schema | None = None
         for large in batches:
             for first in range(0, large.num_rows, rows_max):
@@ -60,7 +60,7 @@ class Visit:
     """One batch of events in its partition; `done` counts those that are at home here."""
 
     def __init__(
-        self, task: PartitionTask, router: Router, batch: pa.RecordBatch, done: Tally
+        self, task: PartitionTask, router: Router, batch: pa.RecordBatch, done: TaskTally
     ) -> None:
         self.task, self.router, self._done = task, router, done
         names = [*ROUTE, *task.events.names]
@@ -85,7 +85,7 @@ class Visit:
         kinds = [pa.field("event", events.ids.type), *batch.schema]
         self.kept_schema = pa.schema({field.name: field for field in kinds}.values())
         staged = task.segments[self.partition]
-        matched: list[Found] = []
+        matched: list[MatchedSet] = []
         if staged is not None:
             matched, partial = self.match_segment(batch, events, staged)
             yield from partial
@@ -100,7 +100,7 @@ class Visit:
 
     def match_segment(
         self, batch: pa.RecordBatch, events: ReceivedEvents, staged: StagedSet
-    ) -> tuple[list[Found], Iterator[pa.RecordBatch]]:
+    ) -> tuple[list[MatchedSet], Iterator[pa.RecordBatch]]:
         """Match a segment; keep the pairs of which this partition is the owner.
 
         Answers may also be partial; these are all whole.
@@ -127,7 +127,7 @@ class Visit:
         self,
         batch: pa.RecordBatch,
         events: ReceivedEvents,
-        matched: list[Found],
+        matched: list[MatchedSet],
     ) -> Iterator[pa.RecordBatch]:
         shape = self.task.shape
         if not shape.wants_counts:

@@ -17,7 +17,7 @@ from contrada.matching.receiving import ReceivedEvents, find_remedies, receive
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.writing import with_mended
 from contrada.model.geometry import Fault
-from contrada.spark.answering import ROWS_MAX, AnswerShape, Tally
+from contrada.spark.answering import ROWS_MAX, AnswerShape, TaskTally
 from contrada.spark.evaluators import EXACT, Evaluator
 from contrada.spark.frames import FILE
 from contrada.spark.staging import StagedSet
@@ -96,7 +96,7 @@ class MatchTask:
         self.versions.check()
         subscriptions = open_set(self.staged)
         names = self.shape.name(subscriptions)
-        done = Tally()
+        done = TaskTally()
         schema: pa.Schema | None = None
         for batch in cut(batches, self.events.names, subscriptions):
             events = self.events.receive(batch)

@@ -19,10 +19,10 @@ from contrada.arrays import Integers, Positions
 from contrada.matcher.match_run import MatchedBatch
 from contrada.matching.receiving import ReceivedEvents
 from contrada.matching.shares import NUMBERS, AreaShare, PartialMatrices, add_up, decide
-from contrada.spark.answering import ROWS_MAX, AnswerShape, Names
+from contrada.spark.answering import ROWS_MAX, AnswerNames, AnswerShape
 from contrada.spark.routing import TURN, draw_lots
 from contrada.spark.staging import StagedSet
-from contrada.spark.visiting import Found, PartitionTask, Visit
+from contrada.spark.visiting import MatchedSet, PartitionTask, Visit
 from contrada.spark.worker import open_set
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class AreaVisit(Visit):
 
     def match_segment(
         self, batch: pa.RecordBatch, events: ReceivedEvents, staged: StagedSet
-    ) -> tuple[list[Found], Iterator[pa.RecordBatch]]:
+    ) -> tuple[list[MatchedSet], Iterator[pa.RecordBatch]]:
         """Find nothing whole; give the partial matrices of prefixes that this partition has."""
         lots = draw_lots(events.ids)
 
@@ -71,7 +71,11 @@ class AreaVisit(Visit):
         return [], self._write_partly(batch, events, found, names)
 
     def _write_partly(
-        self, batch: pa.RecordBatch, events: ReceivedEvents, found: PartialMatrices, names: Names
+        self,
+        batch: pa.RecordBatch,
+        events: ReceivedEvents,
+        found: PartialMatrices,
+        names: AnswerNames,
     ) -> Iterator[pa.RecordBatch]:
         shape, first = self.task.shape, 0
         matched = MatchedBatch(events, found.rows, found.positions)
@@ -96,7 +100,7 @@ class AreaVisit(Visit):
 
 
 def _name_only(
-    batch: pa.RecordBatch, matched: MatchedBatch, names: Names, shape: AnswerShape
+    batch: pa.RecordBatch, matched: MatchedBatch, names: AnswerNames, shape: AnswerShape
 ) -> Iterator[pa.RecordBatch]:
     """Give rows that say which event and subscription it is, and count nothing."""
     for piece in shape.pieces(batch, matched):

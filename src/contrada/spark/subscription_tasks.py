@@ -25,7 +25,7 @@ from contrada.matching.subscribing import SubscriptionRows, read_subscriptions
 from contrada.model.geometry import as_array
 from contrada.model.subscription import Id, Subscription
 from contrada.spark.evaluators import Evaluator
-from contrada.spark.staging import Part, StagedSet, fetch, put, staging_uri
+from contrada.spark.staging import StagedPart, StagedSet, fetch, put, staging_uri
 from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class StageTask:
         return True
 
 
-def write_part(uri: str, subscriptions: Sequence[Subscription]) -> Part:
+def write_part(uri: str, subscriptions: Sequence[Subscription]) -> StagedPart:
     """Write subscriptions as one part of a staged set."""
     settings = MatcherSettings(DEFAULT_ENGINE, {}, simplify=True, crs=None, filters_max=FILTERS_MAX)
     with tempfile.TemporaryDirectory(prefix="contrada-part-") as folder:
@@ -159,7 +159,7 @@ def subscribe(
     parts = [line for line in lines if line["digest"] is not None]
     staged = StagedSet(
         task.uri,
-        tuple(Part(line["digest"], line["count"], line["size_bytes"]) for line in parts),
+        tuple(StagedPart(line["digest"], line["count"], line["size_bytes"]) for line in parts),
         evaluator,
     )
     rows = sum(line["rows"] or 0 for line in lines)
@@ -230,7 +230,7 @@ class _IdTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                for rows in fetch(self.uri, Part(**row)).batches():
+                for rows in fetch(self.uri, StagedPart(**row)).batches():
                     ids = [repr(id_) for id_ in rows.column("id").to_pylist()]
                     yield pa.RecordBatch.from_pydict({"id": pa.array(ids, pa.string())})
 

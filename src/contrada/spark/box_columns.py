@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contrada.arrays import Box
-from contrada.spark.crs import column_of
+from contrada.spark.crs_metadata import column_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

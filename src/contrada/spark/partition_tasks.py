@@ -21,7 +21,7 @@ from contrada.matching.universe import SIDE_MAX
 from contrada.model.geometry import as_array
 from contrada.model.subscription import Subscription
 from contrada.spark.evaluators import Evaluator
-from contrada.spark.staging import Part, fetch, put
+from contrada.spark.staging import StagedPart, fetch, put
 from contrada.spark.worker import EventColumns
 
 FAR = SIDE_MAX / 4  # whatever lies beyond counts as there
@@ -153,7 +153,7 @@ class SegmentTask:
                 rows = rows.set_column(at, name, rows[name].cast(pa.int64()))
         return rows
 
-    def _write(self, rows: pa.Table) -> Part:
+    def _write(self, rows: pa.Table) -> StagedPart:
         with tempfile.TemporaryDirectory(prefix="contrada-segment-") as folder:
             path = Path(folder) / "segment"
             write_snapshot(path, rows.schema, {}, rows.to_batches(_ROWS_MAX))
@@ -228,7 +228,7 @@ def meet(boxes: NDArray[np.float64], universe: Box) -> NDArray[np.bool_]:
 def _snapshots(uri: str, batches: Iterator[pa.RecordBatch]) -> Iterator[Snapshot]:
     for batch in batches:
         for row in batch.to_pylist():
-            yield fetch(uri, Part(**row))
+            yield fetch(uri, StagedPart(**row))
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:
