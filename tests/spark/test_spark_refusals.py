@@ -174,10 +174,10 @@ def test_subscriptions_need_a_filter_or_a_geometry(
         (("b", "wind LIEK 3", None, None), ["'filter'", '"LIEK"', "character 5", "'wind LIEK 3'"]),
         (("b", "wind > 3", POINT, None), ["'filter'", "geometry as well"]),
         (("b", None, BOW_TIE, None), ["'geometry'", "self-intersection at (2, 2)", "0x0103"]),
-        (("b", None, None, None), ["'geometry'", "null"]),
+        (("b", None, None, None), ["'geometry'", "missing"]),
         (("b", None, POINT[:-1], None), ["'geometry'", "20 bytes"]),
         (("b", None, POINT, "near"), ["'relation'", "'near'"]),
-        ((None, None, POINT, None), ["'id'", "null"]),
+        ((None, None, POINT, None), ["'id'", "missing"]),
     ],
 )
 def test_a_bad_subscription_is_refused_by_id_and_value_before_events_are_looked_at(

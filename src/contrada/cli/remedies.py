@@ -17,7 +17,7 @@ ON_THE_COMMAND_LINE: Mapping[Remedy, str | None] = {
     Remedy.REPLACE: None,
     Remedy.EVENT_ID: _EVENT_ID,
     Remedy.SUBSCRIPTION_ID: _SUBSCRIPTION_ID,
-    Remedy.ROW_NUMBERS: "leave out --id to number the rows, and --keep subscription.COLUMN to have "
+    Remedy.ROW_NUMBERS: "--id left out numbers the rows, and --keep subscription.COLUMN writes "
     "that column beside the pairs",
     Remedy.SPARK_EVENT_ID: _EVENT_ID,
     Remedy.SPARK_SUBSCRIPTION_ID: _SUBSCRIPTION_ID,
