@@ -1,4 +1,4 @@
-"""Explanations, the relation of two regions, and reference systems."""
+"""Explanations, the relation of two regions, and coordinate systems."""
 
 from __future__ import annotations
 
@@ -416,7 +416,7 @@ def test_relate_refuses_what_is_no_region(value: Any, message: str) -> None:
         contrada.relate(SQUARE, value)
 
 
-# Reference systems
+# Coordinate systems
 
 
 def frame(crs: str | None) -> geopandas.GeoDataFrame:

@@ -351,13 +351,13 @@ def test_a_bad_geometry_of_another_attribute_is_bad_only_where_a_constraint_read
     spark: SparkSession, zone: DataFrame
 ) -> None:
     events = spark.createDataFrame(
-        [(1, bytearray(POINT), bytearray(BOW_TIE))], "id int, geometry binary, area binary"
+        [(1, bytearray(POINT), bytearray(BOW_TIE))], "id int, geometry binary, `site: area` binary"
     )
     reads_it = spark.createDataFrame(
-        [("a", "S_INTERSECTS(area, POINT(1 1)) OR TRUE")], "id string, filter string"
+        [("a", 'S_INTERSECTS("site: area", POINT(1 1)) OR TRUE')], "id string, filter string"
     )
     (row,) = contrada.spark.match(events, reads_it, quarantine=True).collect()
-    assert (row.subscription, row.error.place) == (None, "column 'area'")
+    assert (row.subscription, row.error.place) == (None, "column 'site: area'")
     (row,) = contrada.spark.match(events, zone, quarantine=True).collect()
     assert (row.subscription, row.error) == ("all", None)
 

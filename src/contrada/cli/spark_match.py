@@ -157,7 +157,7 @@ def _run(
 def _plan_run(matcher: Matcher, events: Rows, options: argparse.Namespace) -> MatchRun:
     """Plan a run in this process, which is as strict as Spark's, and does not start.
 
-    It refuses events whose id or reference system will not do.
+    It refuses events whose id or coordinate system will not do.
     """
     kept = read_wanted(options).events.values()
     return plan_run(matcher, events, options.event_id, options.repair, kept=kept)

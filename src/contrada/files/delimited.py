@@ -251,9 +251,10 @@ def _to_points(cells: pa.RecordBatch, x_column: str, y_column: str) -> pa.Array:
     x, y = _Axis(x_column, cells.column(x_column)), _Axis(y_column, cells.column(y_column))
     encoded = np.array(shapely.to_wkb(shapely.points(x.values, y.values)), dtype=object)
     is_missing = x.is_missing | y.is_missing
-    for row, reason in [*y.find_faults(x), *x.find_faults(y)]:
-        encoded[row] = tell_fault(reason)
-        is_missing[row] = False
+    for axis, other in ((y, x), (x, y)):
+        for row, reason in axis.find_faults(other):
+            encoded[row] = tell_fault(axis.column, reason)
+            is_missing[row] = False
     return pa.array(encoded, pa.binary(), mask=is_missing)
 
 
@@ -274,7 +275,7 @@ class _Axis:
         """
         for row in np.flatnonzero(self._is_other).tolist():
             reason = explain_misfit(self._cells[row].as_py(), FLOATS)
-            yield row, f"column {self.column!r}: {reason}"
+            yield row, reason
         kind, most = _DEGREES.get(self.column.lower(), ("", math.inf))
         is_beyond = np.isfinite(self.values) & (np.abs(self.values) > most)
         for row in np.flatnonzero(is_beyond).tolist():
@@ -283,7 +284,7 @@ class _Axis:
             own, other = self.values[row], partner.values[row]
             if abs(own) <= LONGITUDE_MAX and abs(other) <= LATITUDE_MAX:
                 hint = f"swapped with {partner.column!r}?"
-            yield row, f"column {self.column!r}: {shown} is not a {kind} ({hint})"
+            yield row, f"{shown} is not a {kind} ({hint})"
 
 
 def _are_others(texts: pa.Array, values: pa.Array) -> NDArray[np.bool_]:

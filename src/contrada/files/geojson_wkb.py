@@ -73,7 +73,7 @@ def _encode_text(text: str, column: str) -> bytes | None:
 
 
 def _tell(message: str, value: Any, column: str) -> bytes:
-    return tell_fault(f"column {column!r}: {message} (value {brief(value)})")
+    return tell_fault(column, f"{message} (value {brief(value)})")
 
 
 def _reason(value: Any, error: Exception) -> str:

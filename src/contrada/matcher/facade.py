@@ -77,7 +77,7 @@ class Matcher:
     ) -> None:
         """Make an empty matcher.
 
-        `crs` is the reference system of all coordinates; None takes it from the first table that
+        `crs` is the coordinate system of all coordinates; None takes it from the first table that
         states one. A predicate of more than `filters_max` filters in normal form is refused.
         `simplify` takes out of predicates what changes no answer. Other options are the engine's
         own; those of `crtree` are `evaluator` ("exact" or "discrete"), `split` ("quadratic" or
@@ -102,7 +102,7 @@ class Matcher:
 
     @property
     def crs(self) -> str | None:
-        """Name the reference system of all coordinates; None while no table has stated one."""
+        """Name the coordinate system of all coordinates; None while no table has stated one."""
         return self._state.crs
 
     @property
@@ -465,7 +465,7 @@ class Matcher:
         return None
 
     def _adopt_crs(self, crs: str | None, name: str) -> None:
-        """Take the reference system of the first table that states one."""
+        """Take the coordinate system of the first table that states one."""
         self._check_crs(crs, name)
         if crs is None or self.crs is not None:
             return  # there is nothing to write, so nothing to wait for
@@ -474,14 +474,14 @@ class Matcher:
             self._state = self._stating(crs, name)
 
     def _stating(self, crs: str | None, name: str) -> _State:
-        """Give the state in which a table has stated its reference system, if it is the first."""
+        """Give the state in which a table has stated its coordinate system, if it is the first."""
         state = self._state
         if crs is None or state.crs is not None:
             return state
         return state._replace(crs=crs, stated_by=_MATCHER if name == "table" else name)
 
     def _check_crs(self, crs: str | None, name: str) -> None:
-        """Refuse a table in another reference system than the one that was stated before."""
+        """Refuse a table in another coordinate system than the one that was stated before."""
         _, own, who = self._state
         if crs is not None and own is not None and not is_same_crs(crs, own):
             raise InvalidInput(f"{name} is in {crs:.60}, {who} in {own:.60}; reproject one of them")

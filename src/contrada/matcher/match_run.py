@@ -193,7 +193,7 @@ class MatchRun:
         """Refuse the first bad row of a batch."""
         row = min(events.bad)
         fault, place = events.bad[row], self.rows.place(events.first_row + row)
-        raise InvalidInput(f"{place}, {fault.message}", remedies=find_remedies(fault))
+        raise InvalidInput(f"{place}, {fault}", remedies=find_remedies(fault))
 
     def _finish(self, matched: MatchedBatch) -> MatchedBatch:
         """Count a batch and report its bad rows, in the order of the rows."""
@@ -207,7 +207,7 @@ class MatchRun:
         )
         if self._on_bad is not None:
             reasons = {row: f"mended: {fault.message}" for row, fault in mended.items()}
-            reasons |= {row: fault.message for row, fault in events.bad.items()}
+            reasons |= {row: str(fault) for row, fault in events.bad.items()}
             for row in sorted(reasons):
                 self._on_bad(events.first_row + row, events.ids[row].as_py(), reasons[row])
         return matched

@@ -18,7 +18,7 @@ from contrada.matching.columns import (
 )
 from contrada.matching.engine import FindFaults, find_no_faults
 from contrada.matching.ids import read_id_column
-from contrada.matching.subscribing import NOTHING_TOLD, describe_fault
+from contrada.matching.subscribing import NOTHING_TOLD, place_fault
 from contrada.model.event import GEOMETRY
 from contrada.model.geometry import BAD_CELL, Fault
 
@@ -75,11 +75,10 @@ def receive(
         mended |= column.mended
         column.set_aside(find_more_faults(column.shapes))
         for row, fault in column.faults.items():
-            message = describe_fault(fault, attribute, _one(values, row))
-            bad.setdefault(row, Fault(fault.code, message))
+            bad.setdefault(row, place_fault(fault, attribute, _one(values, row)))
     ids = _read_ids(batch, columns, first_row, id_column, name)
     for row in np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False)).tolist():
-        bad.setdefault(row, Fault("null_id", f"column {id_column!r}: the id is missing"))
+        bad.setdefault(row, Fault("null_id", "the id is missing", f"column {id_column!r}"))
     events = EventBatch(columns, batch.num_rows, geometries)
     return ReceivedEvents(events, ids, first_row, bad, mended)
 

@@ -189,7 +189,7 @@ class _RowReader:
                 return f"{column.mended[row].message}; mending leaves no area", False
             return f"mended: {column.mended[row].message}", True
         if row in column.faults:
-            return column.faults[row].message, False
+            return str(column.faults[row]), False
         if not self._is_known[row]:
             return self._missing(row), False
         return None, False
@@ -239,7 +239,7 @@ class _RowReader:
             assert self._array is not None
             fault, value = column.faults[row], self._array[row].as_py()
             raise InvalidInput(
-                describe_fault(fault, self._geometry_column, value),
+                str(place_fault(fault, self._geometry_column, value)),
                 remedies=[Remedy.REPAIR] if fault.code == "invalid" else (),
             )
         geometry = column.one(row)
@@ -309,11 +309,11 @@ def find_miscased(columns: Iterable[str]) -> str | None:
     return f"the columns {shown} are ignored; they count if they are called {spelt}"
 
 
-def describe_fault(fault: Fault, column: str, value: Any) -> str:
-    """Say in which column a bad geometry is, what is wrong with it, and its value."""
+def place_fault(fault: Fault, column: str, value: Any) -> Fault:
+    """The same fault with its column and value, unless its file has said them."""
     if fault.code == BAD_CELL:
-        return fault.message
-    return f"column {column!r}: {fault.message}{shown(value)}"
+        return fault
+    return Fault(fault.code, f"{fault.message}{shown(value)}", f"column {column!r}")
 
 
 def read_attribute(value: Any, place: str) -> str:

@@ -59,24 +59,26 @@ _AREA_TYPES = np.isin(np.arange(-1, 8), (3, 6))
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong with a value: a stable code, and a sentence that shows the place."""
+    """What is wrong with a value: a stable code, what to say of it, and where it stands."""
 
     code: str
     message: str
+    place: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}" if self.place else self.message
 
 
-def tell_fault(message: str) -> bytes:
-    """Write, in place of WKB, why there is no geometry: who reads a file knows which cell is bad.
-
-    The message names the column itself.
-    """
-    return _TOLD + message.encode()
+def tell_fault(column: str, message: str) -> bytes:
+    """Write, in place of WKB, why there is no geometry; a reader of a file knows the bad cell."""
+    return _TOLD + f"column {column!r}\0{message}".encode()
 
 
 def _read_told(value: Any) -> Fault | None:
     if not (isinstance(value, bytes) and value.startswith(_TOLD)):
         return None
-    return Fault(BAD_CELL, value.removeprefix(_TOLD).decode(errors="replace"))
+    place, _, message = value.removeprefix(_TOLD).decode(errors="replace").partition("\0")
+    return Fault(BAD_CELL, message, place)
 
 
 def looks_like_wkt(text: str) -> bool:

@@ -216,8 +216,5 @@ def _errors(faults: list[Fault] | None, length: int) -> pa.Array:
     kind = pa.struct([pa.field(name, pa.string()) for name in _ERROR_FIELDS])
     if faults is None:
         return pa.nulls(length, kind)
-    rows = []
-    for fault in faults:
-        place, _, message = fault.message.partition(": ")
-        rows.append({"code": fault.code, "message": message, "place": place})
+    rows = [{"code": f.code, "message": f.message, "place": f.place} for f in faults]
     return pa.array(rows, kind)

@@ -5,7 +5,7 @@ Only importable names travel to a worker by reference, so this module must not n
 
 import gc
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,6 @@ from contrada.matcher.saving import load_subscriptions
 from contrada.matching.receiving import ReceivedEvents, find_remedies, receive
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.writing import with_mended
-from contrada.model.geometry import Fault
 from contrada.spark.answering import ROWS_MAX, AnswerShape, TaskTally
 from contrada.spark.evaluators import EXACT, Evaluator
 from contrada.spark.frames import FILE
@@ -74,10 +73,10 @@ class EventColumns:
         fault = events.bad[first]
         if self.row is not None:
             place = row_place(batch.column(self.row)[first].as_py())
-            raise InvalidInput(f"{place}{fault.message}", remedies=find_remedies(fault))
+            raise InvalidInput(f"{place}{fault}", remedies=find_remedies(fault))
         can_mend = fault.code == "invalid"
         raise InvalidInput(
-            f"event {events.ids[first].as_py()!r}, {fault.message}",
+            f"event {events.ids[first].as_py()!r}, {fault}",
             remedies=[*([Remedy.REPAIR] if can_mend else []), *remedies],
         )
 
@@ -157,7 +156,7 @@ def name_files(batch: pa.RecordBatch, events: ReceivedEvents) -> None:
     for row, fault in events.bad.items():
         file = files[row].as_py()
         if file is not None:
-            events.bad[row] = Fault(fault.code, f"in {file}, {fault.message}")
+            events.bad[row] = replace(fault, place=f"in {file}, {fault.place}")
 
 
 def row_place(row: int) -> str:
