@@ -29,6 +29,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.xdist_group("spark"),
     pytest.mark.filterwarnings("ignore:constraints read"),  # of columns that a table may lack
+    pytest.mark.filterwarnings("ignore:.*which is never true"),  # of other types
 ]
 
 SUBSCRIPTIONS = 120

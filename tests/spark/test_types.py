@@ -21,7 +21,11 @@ from contrada.errors import InvalidInput, Remedy
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.filterwarnings("ignore:.*which is never true"),  # of other types
+]
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "spark.md"
 WKB = "X'0101000000000000000000F03F000000000000F03F'"  # POINT(1 1)
