@@ -76,12 +76,12 @@ def test_a_coordinate_that_is_no_number_gives_a_geometry_that_cannot_be_decoded(
     assert shapely.from_wkb(good) == shapely.Point(1, 2)
     assert shapely.from_wkb(trimmed) == shapely.Point(5, 6.5)
     assert missing is None
-    for bad, reason in (
-        (north, "column 'lat': 'north' is not a number"),
-        (east, "column 'lat': 'east' is not a number"),
-        (beyond, "column 'lon': 1e400 is beyond all numbers of 64 bits"),
+    for bad, column, reason in (
+        (north, "lat", "'north' is not a number"),
+        (east, "lat", "'east' is not a number"),
+        (beyond, "lon", "1e400 is beyond all numbers of 64 bits"),
     ):
-        assert read_geometry(bad) == Fault(BAD_CELL, reason)
+        assert read_geometry(bad) == Fault(BAD_CELL, reason, f"column {column!r}")
         with pytest.raises(shapely.errors.GEOSException):
             shapely.from_wkb(bad)
 
@@ -96,7 +96,7 @@ def test_x_and_y_that_are_mostly_numbers_are_coordinates(tmp_path: Path) -> None
     rows = read_rows(save(tmp_path, "x,y\n1,2\nred,1\n3,4\n"))
     assert rows.geometry_columns == ("geometry",)
     bad = read_geometry(column_of(rows, "geometry")[1])
-    assert bad == Fault(BAD_CELL, "column 'x': 'red' is not a number")
+    assert bad == Fault(BAD_CELL, "'red' is not a number", "column 'x'")
     assert column_of(rows, "x") == [1, None, 3]
 
 

@@ -351,7 +351,8 @@ def test_a_geometry_of_no_shape_says_what_is_wrong_with_it(
     (bad,) = column_of(read_rows(save(tmp_path, feature({}, geometry))), "geometry")
     fault = read_geometry(bad)
     assert isinstance(fault, Fault)
-    assert fault.message.startswith("column 'geometry': cannot read the GeoJSON geometry: ")
+    assert fault.place == "column 'geometry'"
+    assert fault.message.startswith("cannot read the GeoJSON geometry: ")
     assert f"{reason} (value " in fault.message
 
 
