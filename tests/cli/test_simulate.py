@@ -1,5 +1,6 @@
 """`contrada simulate`: the dump, checked by itself; refusals; failures that can be replayed."""
 
+import errno
 import json
 import os
 import shlex
@@ -242,3 +243,22 @@ def test_a_dump_goes_where_a_link_points_to_and_a_pipe_stays_one(tmp_path: Path)
         assert os.read(reader, 10**6) == target.read_bytes()
     finally:
         os.close(reader)
+
+
+@pytest.mark.parametrize(("option", "name"), [("--dump", "dump.json"), ("--animate", "tree.html")])
+def test_a_file_that_cannot_be_written_is_named_with_its_option(
+    option: str,
+    name: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def is_full(self: Path, *_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "replace", is_full)
+    path = tmp_path / name
+    assert main([*SMALL, option, str(path)]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == f"contrada: {option} {path}: cannot be written: No space left on device"
+    assert list(tmp_path.iterdir()) == []

@@ -181,15 +181,23 @@ def _write_files(
     """Write what was asked for, also of a run that failed: it shows how; name the files."""
     files = {}
     if options.dump is not None:
-        write_whole(Path(options.dump), outcome.dump())
+        _write("--dump", Path(options.dump), outcome.dump())
         files["dump"] = options.dump
     if recorder is not None:
         with waiting(f"drawing {options.animate}"):
             story = recorder.tell(outcome)
             content = render_story(story, Path(options.animate).suffix.lower())
-        write_whole(Path(options.animate), content)
+        _write("--animate", Path(options.animate), content)
         files["animate"] = options.animate
     return files
+
+
+def _write(option: str, path: Path, content: bytes) -> None:
+    """Write a file whole; where that fails, name the option that asked for it."""
+    try:
+        write_whole(path, content)
+    except InvalidInput as error:  # which begins with the path
+        raise InvalidInput(f"{option} {error.message}") from error
 
 
 class _Screen:

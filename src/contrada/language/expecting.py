@@ -46,8 +46,6 @@ def expected_kinds(expression: Expression) -> Iterator[tuple[str, Kinds, Express
     match expression:
         case Comparison(_, Attribute(name), Literal(value)):
             yield name, _comparable(value), expression
-        case Comparison(_, Literal(value), Attribute(name)):
-            yield name, _comparable(value), expression
         case In(Attribute(name), literals):
             yield name, _comparable_with_some(literals), expression
         case Between(Attribute(name), low, high):

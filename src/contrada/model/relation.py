@@ -87,12 +87,12 @@ class SpatialRelation:
     name: str
     family: Family
     patterns: Patterns
-    operator: str = ""
+    operator: str
     """What CQL2 calls it."""
+    converse: str
+    """The relation of b to a that holds where this one holds of a to b."""
     predicate: str | None = None
     """Shapely's function that decides it, if there is one."""
-    converse: str = ""
-    """The relation of b to a that holds where this one holds of a to b."""
     complement: str | None = None
     """The relation that holds where this one does not, if that has a name."""
     meeting: bool | None = None
@@ -201,7 +201,7 @@ def pattern_relation(pattern: str) -> SpatialRelation:
 def find_relation(name: "str | Relation") -> SpatialRelation:
     """Find a relation by name: a member of `Relation`, an OGC or `eh…` name, or a pattern."""
     if isinstance(name, Relation):
-        return _OF_REGIONS[name]
+        return RELATIONS[EGENHOFER_NAMES[name]]
     if not isinstance(name, str):
         raise InvalidInput(f"unknown relation {brief(name)}; known: {', '.join(RELATIONS)}")
     found = _BY_LOWER_NAME.get(name.lower())
@@ -320,5 +320,4 @@ BY_OPERATOR: Mapping[str, SpatialRelation] = {row.operator: row for row in _ROWS
 EGENHOFER_NAMES: Mapping[Relation, str] = {
     row.area_rule: row.name for row in _ROWS if isinstance(row.area_rule, Relation)
 }
-_OF_REGIONS = {base: RELATIONS[name] for base, name in EGENHOFER_NAMES.items()}
 _BY_LOWER_NAME = {name.lower(): relation for name, relation in RELATIONS.items()}
