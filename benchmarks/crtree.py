@@ -29,7 +29,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 import contrada
-from contrada.matching.crtree import SPLITS, CRTree, box_needs, may_hold_apart
+from contrada.matching.indexes.cr_tree import SPLITS, CRTree, box_needs, may_hold_apart
 from contrada.model.geometry import as_array
 from contrada.model.relation import find_relation
 from contrada.model.subscription import Id

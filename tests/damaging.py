@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import shapely
 
 from contrada import Matcher
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Unavailable
 from contrada.files import read_rows
 from contrada.files.snapshot import HEADER_BYTES
 
@@ -181,6 +181,6 @@ def _use(path: Path, matcher: Matcher) -> None:
     for way in ways:
         try:
             way()
-        except InvalidInput as fault:
+        except (InvalidInput, Unavailable) as fault:  # the latter: it asks for too much memory
             reason = str(fault)
             assert path.name in reason

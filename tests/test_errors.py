@@ -1,12 +1,28 @@
 """Messages stay short and printable, whatever a stranger's values have put into them."""
 
+import errno
+import os
 import pickle
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from contrada import Matcher
 from contrada.cli.remedies import ON_THE_COMMAND_LINE
-from contrada.errors import IN_PYTHON, BadRows, InvalidInput, Remedy, UnknownSubscription
+from contrada.errors import (
+    IN_PYTHON,
+    BadRows,
+    ContradaError,
+    InvalidInput,
+    MissingPackage,
+    Remedy,
+    Unavailable,
+    UnknownSubscription,
+    blame,
+)
+from contrada.files import read_rows
+from contrada.machine import write_whole
 from contrada.showing import brief, brief_text, listed
 
 
@@ -71,3 +87,66 @@ def test_bad_rows_stay_as_they_are_through_pickle() -> None:
 def test_a_place_goes_before_the_message_and_the_remedies_stay() -> None:
     error = InvalidInput("bad", remedies=[Remedy.REPAIR]).within("row 1")
     assert str(error) == f"row 1: bad; {IN_PYTHON[Remedy.REPAIR]}"
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (FileNotFoundError(errno.ENOENT, "no such file"), InvalidInput),
+        (IsADirectoryError(errno.EISDIR, "a folder"), InvalidInput),
+        (OSError(errno.ENAMETOOLONG, "too long"), InvalidInput),
+        (OSError("not a gzipped file"), InvalidInput),
+        (pa.ArrowInvalid("damaged"), InvalidInput),
+        (PermissionError(errno.EACCES, "denied"), Unavailable),
+        (OSError(errno.ENOSPC, "full"), Unavailable),
+        (OSError(errno.EROFS, "read-only"), Unavailable),
+        (OSError(errno.EIO, "broken"), Unavailable),
+        (OSError(errno.EMFILE, "too many open files"), Unavailable),
+        (pa.ArrowMemoryError("malloc failed"), Unavailable),
+    ],
+)
+def test_a_wrong_path_and_damage_are_of_the_input_and_all_else_of_the_machine(
+    fault: BaseException, kind: type[ContradaError]
+) -> None:
+    error = blame(fault, "x.csv: cannot be read")
+    assert type(error) is kind
+    assert str(pickle.loads(pickle.dumps(error))) == "x.csv: cannot be read"
+
+
+def test_what_the_machine_lacks_is_not_invalid_input() -> None:
+    assert issubclass(MissingPackage, Unavailable)
+    assert not issubclass(Unavailable, InvalidInput)
+    assert not issubclass(InvalidInput, Unavailable)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.geojson", "x.ndjson", "x.parquet", "x.contrada"])
+def test_a_file_that_may_not_be_read_is_of_the_machine_and_one_that_is_not_there_of_the_input(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / name
+    with pytest.raises(InvalidInput, match=f"{name}: no such file"):
+        read_rows(path)
+    path.write_bytes(b"")
+
+    def deny(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "open", deny)
+    monkeypatch.setattr("contrada.files.parquet.pq.ParquetFile", deny)
+    with pytest.raises(Unavailable, match=rf"{name}: cannot be read: .*Permission denied"):
+        read_rows(path)
+
+
+def test_a_file_is_not_written_for_reasons_of_the_path_or_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InvalidInput, match="cannot be written: No such file"):
+        write_whole(tmp_path / "nowhere" / "x", b"")
+
+    def is_full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "replace", is_full)
+    with pytest.raises(Unavailable, match="x: cannot be written: No space left"):
+        write_whole(tmp_path / "x", b"")
+    assert list(tmp_path.iterdir()) == []

@@ -92,7 +92,7 @@ def test_the_property_of_a_class_says_what_it_is() -> None:
 
 FORKED = """
 import os, signal, sys, threading
-import contrada.matching.strtree as strtree
+import contrada.matching.strtree.index as strtree
 from contrada import Matcher
 
 matcher = Matcher()

@@ -4,7 +4,7 @@ Subscribers register predicates over attributes and geometry; each event reaches
 subscription that it satisfies, exactly.
 """
 
-from contrada.errors import ContradaError, InvalidInput
+from contrada.errors import ContradaError, InvalidInput, Unavailable
 from contrada.matcher import Matcher, explain, relate
 from contrada.model.relation import Relation
 from contrada.model.subscription import Subscription
@@ -16,6 +16,7 @@ __all__ = [
     "Matcher",
     "Relation",
     "Subscription",
+    "Unavailable",
     "explain",
     "relate",
 ]

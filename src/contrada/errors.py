@@ -3,6 +3,7 @@
 Only what a caller can act on is an error here; a broken invariant of our own is an assert.
 """
 
+import errno
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, Self
@@ -10,13 +11,28 @@ from typing import Any, Self
 _LENGTH_MAX, _TAIL = 4_000, 1_000  # characters of a message, and those after the gap
 _GAP = " … "
 BAD_ROWS_SHOWN_MAX = 20
+_WRONG_PATHS = {
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+    errno.EINVAL,
+}
 
 
 class ContradaError(Exception):
     """The root of all errors that Contrada raises on purpose.
 
-    A message that a stranger's values have made very long loses its middle, and one with half a
-    surrogate pair, which no terminal or log could take, has it escaped.
+    A message that a stranger's values have made very long loses its middle, and half a surrogate
+    pair, which no terminal or log could take, is escaped.
+
+    >>> try:
+    ...     contrada.Matcher.open("missing.contrada")
+    ... except contrada.ContradaError as error:
+    ...     print(error)
+    missing.contrada: cannot be read: No such file or directory
     """
 
     def __init__(self, *args: Any) -> None:
@@ -44,22 +60,26 @@ IN_PYTHON: Mapping[Remedy, str] = {
     Remedy.REPAIR: "repair=True mends what can be mended",
     Remedy.QUARANTINE_EVENTS: "quarantine=True leaves bad events out",
     Remedy.QUARANTINE_SUBSCRIPTIONS: "quarantine=True leaves bad subscriptions out",
-    Remedy.RETURN_BAD_EVENTS: "quarantine=True gives every bad event, with its file",
+    Remedy.RETURN_BAD_EVENTS: "quarantine=True returns every bad event, with its file",
     Remedy.REPLACE: "replace=True replaces",
     Remedy.EVENT_ID: "id=… names the column of event ids",
     Remedy.SUBSCRIPTION_ID: "id=… names the column of subscription ids",
     Remedy.ROW_NUMBERS: "without id=… the rows are numbered",
     Remedy.SPARK_EVENT_ID: "event_id=… names the column of ids",
     Remedy.SPARK_SUBSCRIPTION_ID: "subscription_id=… names the column of ids",
-    Remedy.LAYER: "a layer is asked for as FILE|layername=NAME",
+    Remedy.LAYER: "FILE|layername=NAME names a layer",
 }
 
 
 class InvalidInput(ContradaError, ValueError):
     """The input must change. The message names the place and shows the value.
 
-    `remedies` are the options that would help. As a text the error names them as Python code does;
-    another place takes `message` and has words of its own.
+    It is also a `ValueError`. `remedies` are the options that would help. As a text the error names
+    them as Python code does; the command line takes `message` and has words of its own.
+
+    >>> contrada.Matcher().add("gale", "wind >")
+    Traceback (most recent call last):
+    contrada.errors.InvalidInput: subscription 'gale': the predicate ends too early, at character 6
     """
 
     def __init__(self, *args: Any, remedies: Sequence[Remedy] = ()) -> None:
@@ -69,14 +89,14 @@ class InvalidInput(ContradaError, ValueError):
 
     @property
     def message(self) -> str:
-        """Say what is wrong, without a word about remedies."""
+        """What is wrong, without the remedies."""
         return str(self.args[0]) if self.args else ""
 
     def __str__(self) -> str:
         return "; ".join([self.message, *(IN_PYTHON[remedy] for remedy in self.remedies)])
 
     def within(self, place: str) -> "InvalidInput":
-        """Give the same error with a place before its message."""
+        """Return the same error with a place before its message."""
         return InvalidInput(f"{place}: {self.message}", remedies=self.remedies)
 
     @classmethod
@@ -95,7 +115,7 @@ class BadRows(InvalidInput):
     def __init__(
         self, summary: str, rows: Sequence[str], count: int, remedies: Sequence[Remedy] = ()
     ) -> None:
-        """Take some of `count` bad rows, of which the first are shown."""
+        """Take some of `count` bad rows; the first of them are shown."""
         shown = tuple(_tame(row) for row in rows[:BAD_ROWS_SHOWN_MAX])
         super().__init__(summary, shown, count, remedies=remedies)
 
@@ -116,7 +136,7 @@ class UnknownSubscription(InvalidInput, KeyError):
     """An id that the matcher does not have."""
 
     def __str__(self) -> str:
-        """Give the message itself; KeyError would quote it."""
+        """Return the message itself; KeyError would quote it."""
         return str(self.args[0])
 
 
@@ -124,7 +144,20 @@ class NotBuilt(InvalidInput):
     """A value that names something which this version does not have yet."""
 
 
-class MissingPackage(ContradaError, ImportError):
+class Unavailable(ContradaError):
+    """The machine must change, or a service that it needs: the same input may do there or later.
+
+    A disk is full, a folder may not be written to, a program is missing, a server does not answer.
+    In contrast to `InvalidInput` it says nothing against what was asked.
+
+    >>> issubclass(contrada.Unavailable, contrada.ContradaError)
+    True
+    >>> issubclass(contrada.Unavailable, contrada.InvalidInput)
+    False
+    """
+
+
+class MissingPackage(Unavailable, ImportError):
     """An optional package must be installed; the message says how."""
 
 
@@ -133,7 +166,22 @@ class RowsLost(ContradaError):
 
 
 class PeerError(ContradaError):
-    """What a peer has sent, or would have to send, is no message: drop it, or the link."""
+    """What a peer has sent, or would have to send, is not a message: drop it, or the link."""
+
+
+def blame(fault: BaseException, message: str) -> InvalidInput | Unavailable:
+    """Make an error of what the system or a library says, by who must act on it."""
+    return Unavailable(message) if is_of_machine(fault) else InvalidInput(message)
+
+
+def is_of_machine(fault: BaseException) -> bool:
+    """Whether the machine is to blame, not a path that is wrong or content that is damaged.
+
+    Of damaged content libraries speak in an OSError without a number.
+    """
+    if isinstance(fault, OSError):
+        return fault.errno is not None and fault.errno not in _WRONG_PATHS
+    return isinstance(fault, MemoryError)
 
 
 def _tame(message: str) -> str:

@@ -7,10 +7,11 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import IO
 
-from contrada.errors import InvalidInput
+from contrada.errors import Unavailable, blame
 
 
 def cache_folders(name: str = "") -> Iterator[Path]:
@@ -59,25 +60,32 @@ def temporary_folder(purpose: str) -> Path:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Let one process of a machine in at a time; on Windows, which has no such locks, any."""
-    with path.open("w") as file:
-        if sys.platform != "win32":
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX)
+    with ExitStack() as stack:
+        try:
+            _lock(stack.enter_context(path.open("w")))
+        except OSError as fault:
+            raise Unavailable(f"{path}: cannot be locked: {fault.strerror or fault}") from fault
         yield
+
+
+def _lock(file: IO[str]) -> None:
+    if sys.platform != "win32":
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write beside the target, then rename: a reader sees the old file or the new one.
 
-    A link stays, and what is no file (a pipe, a device) is written to as it is.
+    A link stays, and what is not a file (a pipe, a device) is written to as it is.
     """
     try:
         _write_or_replace(path.resolve(), content)
     except BrokenPipeError:
         raise
     except OSError as fault:
-        raise InvalidInput(f"{path}: cannot be written: {fault.strerror or fault}") from fault
+        raise blame(fault, f"{path}: cannot be written: {fault.strerror or fault}") from fault
 
 
 def _write_or_replace(path: Path, content: bytes) -> None:

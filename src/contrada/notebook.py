@@ -63,7 +63,7 @@ def code(cql2: str) -> str:
 
 
 def truth(value: bool | None) -> str:
-    """Write one of the three values, with a mark that needs no colour to be told from others."""
+    """Write one of the three values, with a mark that is distinct without colour."""
     mark, word = {True: ("✓", "true"), False: ("✗", "false"), None: ("?", "unknown")}[value]
     return f"{mark}&nbsp;{word}"
 

@@ -23,9 +23,12 @@ def brief(value: Any, length: int = 80) -> str:
 
 
 def brief_text(value: object, length: int = 40) -> str:
-    """Show the text of a value, cut to a length; one that is nested too deep for it has none."""
+    """Show the text of a value, cut to a length; one that is nested too deep for it has none.
+
+    Half a surrogate pair is escaped: no terminal could show it.
+    """
     try:
-        return cut(str(value), length)
+        return cut(str(value).encode(errors="backslashreplace").decode(), length)
     except Exception:
         return brief(value, length)
 
@@ -38,5 +41,5 @@ def listed(names: Iterable[str]) -> str:
 
 
 def cut(text: str, length: int) -> str:
-    """Give a text of a length at most; an ellipsis stands for what is cut off."""
+    """Shorten a text to a length; an ellipsis stands for what is cut off."""
     return text if len(text) <= length else f"{text[: length - 1]}…"

@@ -233,3 +233,26 @@ def test_a_message_of_several_lines_is_shown_on_one(
     assert "line 3 (row 1), id 'b', column 'where'" in refusal(
         capsys, folder, "bad.csv", "events.csv"
     )
+
+
+def test_too_little_memory_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lack(*_: object) -> None:
+        raise pa.ArrowMemoryError("malloc of size 9 failed")
+
+    monkeypatch.setattr("contrada.cli.match.check_outputs", lack)
+    said = refusal(capsys, folder, "zones.csv", "events.csv")
+    assert said == "contrada: there is not enough memory: malloc of size 9 failed"
+
+
+@pytest.mark.parametrize("option", ["-o", "--quarantine", "--map"])
+def test_a_folder_that_may_not_be_written_to_is_named_with_its_option(
+    option: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda *_: False)
+    name = "new.html" if option == "--map" else "new.csv"
+    said = refusal(capsys, folder, "zones.csv", "events.csv", option, name)
+    spelt = {"-o": "--output"}.get(option, option)
+    assert said.startswith(f"contrada: {spelt} {name}: the folder ")
+    assert said.endswith("cannot be written to")

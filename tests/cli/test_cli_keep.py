@@ -169,7 +169,7 @@ def test_an_events_column_named_like_one_of_the_subscriptions_is_pointed_to(
 
 def test_keep_without_an_output_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["match", "a.csv", "b.csv", "--keep", "mag"]) == 2
-    assert "--keep mag goes with -o" in capsys.readouterr().err
+    assert "--keep mag needs -o" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("output", ["out.csv", "out.jsonl", "-"])

@@ -1,5 +1,7 @@
 """What is said while a command works, and where the first bad row of a Spark job is."""
 
+import sys
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,9 +10,11 @@ import pytest
 from contrada import Matcher
 from contrada.cli import progress
 from contrada.cli.spark_start import our_errors
-from contrada.errors import InvalidInput
+from contrada.cli.terminal import unbroken_stderr
+from contrada.errors import InvalidInput, MissingPackage, RowsLost, Unavailable
 from contrada.files import read_rows
 from contrada.matcher.inside import plan_run
+from unread import unread_streams
 
 BOW_TIE = "POLYGON((0 0,4 4,4 0,0 4,0 0))"
 
@@ -26,6 +30,20 @@ def test_what_follows_a_bar_begins_a_line(
     assert said.endswith("\n")
 
 
+def test_a_bar_that_nobody_sees_keeps_no_other_one_from_being_shown() -> None:
+    def wait() -> None:
+        with progress.waiting("starting"), progress.saying("starting"):
+            pass
+
+    with unread_streams(), unbroken_stderr():
+        waiters = [threading.Thread(target=wait, daemon=True) for _ in range(2)]
+        for waiter in waiters:
+            waiter.start()
+            waiter.join(60)  # tqdm's lock is held for ever by a thread that failed with it
+            assert not waiter.is_alive()
+        assert sys.stderr.write("more") == 4
+
+
 def test_the_first_bad_row_is_named_whichever_task_fails_first(tmp_path: Path) -> None:
     matcher = Matcher()
     matcher.add("all", geometry="POLYGON((0 0,4 0,4 4,0 4,0 0))")
@@ -36,3 +54,9 @@ def test_the_first_bad_row_is_named_whichever_task_fails_first(tmp_path: Path) -
         words = f"^table, row {expected}, column 'geometry': "
         with pytest.raises(InvalidInput, match=words), our_errors(run):
             raise RuntimeError(f"Traceback:\n{message}\n")
+
+
+def test_what_a_worker_lacks_is_not_taken_for_invalid_input() -> None:
+    for kind in (Unavailable, MissingPackage, RowsLost):
+        with pytest.raises(kind, match=r"^staging: full$"), our_errors():
+            raise RuntimeError(f"Traceback:\ncontrada.errors.{kind.__name__}: staging: full\n")

@@ -76,7 +76,7 @@ def test_a_shapefile_without_a_system_is_noted_once(
     frame = geopandas.GeoDataFrame({"n": [1]}, geometry=[shapely.Point(1, 1)], crs=2154)
     frame.to_file(folder / "e.shp")
     (folder / "e.prj").unlink()
-    words = "there is no e.prj .*; it is taken to be that of the other file$"
+    words = "there is no e.prj .*; that of the other file is assumed$"
     with pytest.warns(UserWarning, match=words) as heard:
         assert notes(capsys, "zones-2154.parquet", "e.shp") == []
     assert len(heard) == 1

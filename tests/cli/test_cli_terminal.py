@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from contrada.cli import main
-from contrada.cli.terminal import one_line, plain_warnings, visible
+from contrada.cli.terminal import one_line, plain_warnings, show, visible
+from unread import unread_streams
 
 ESCAPE = "\x1b]0;owned\x07\x1b[31m"
 ZONES = 'id,wkt,where\na,"POLYGON((0 0,4 0,4 4,0 4,0 0))",speed > 1\n'
@@ -73,6 +74,34 @@ def test_a_warning_is_one_line_without_escape_sequences(
     with plain_warnings():
         line = warnings.formatwarning(f"column {ESCAPE}\nmixed", UserWarning, "json_rows.py", 7)
     assert line == "note: column \\x1b]0;owned\\x07\\x1b[31m mixed\n"
+
+
+def test_a_command_whose_words_nobody_reads_writes_its_files(folder: Path) -> None:
+    with unread_streams():
+        code = main(["match", "zones.csv", "events.csv", "-o", "out.csv"])  # which has a note
+    assert (code, (folder / "out.csv").read_text()) == (0, "event,subscription\n")
+
+
+def test_a_failure_is_one_whether_or_not_anybody_reads_of_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        show("a table")
+        raise BrokenPipeError  # of a socket, say
+
+    with unread_streams():
+        assert main(["match", "zones.csv", "no-such.csv"]) == 2
+        monkeypatch.setattr("contrada.cli.explain.run", fail)
+        with pytest.raises(BrokenPipeError):
+            main(["explain", "a = 1"])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_stderr_takes_no_result_away(folder: Path) -> None:
+    args = [*COMMAND, "match", "zones.csv", "events.csv", "-o", "out.csv"]
+    with Path("/dev/full").open("wb") as full:
+        subprocess.run(args, stderr=full, stdout=subprocess.PIPE, check=True)
+    assert (folder / "out.csv").exists()
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")

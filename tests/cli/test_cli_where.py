@@ -90,7 +90,7 @@ def test_a_condition_beside_a_filter_is_refused_as_it_is_in_a_column(
 ) -> None:
     (folder / "z.csv").write_text("id,filter\na,mag > 6\n")
     (line,) = refusal(capsys, "z.csv", "--where", "mag > 6.6")
-    assert "column 'where': 'mag > 6.6' goes with a geometry, and this row has a filter" in line
+    assert "column 'where': 'mag > 6.6' needs a geometry, but this row has a filter" in line
 
 
 def test_a_condition_cannot_stand_beside_others_that_are_not_text(

@@ -3,15 +3,18 @@
 import datetime as dt
 import json
 import uuid
+from pathlib import Path
 from typing import Any
 
 import geopandas
 import numpy as np
 import pandas
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import shapely
 
+from contrada import Matcher
 from contrada.errors import InvalidInput
 from contrada.files import Rows, read_rows
 
@@ -177,6 +180,51 @@ def test_native_geoarrow_that_geos_will_not_build_is_left_to_whoever_decodes_it(
             shapely.from_wkb(broken)
         assert missing is None
         assert shapely.to_wkt(shapely.from_wkb(good), trim=True) == expected
+
+
+def state_edges(edges: str, **more: Any) -> pa.Table:
+    """A table of one line as WKB, whose metadata state how its vertices are joined."""
+    column = {"encoding": "WKB", "edges": edges, **more}
+    geo = {"primary_column": "geometry", "columns": {"geometry": column}}
+    line = shapely.to_wkb(shapely.LineString([(0, 0), (90, 60)]))
+    return pa.table({"geometry": [line]}).replace_schema_metadata({"geo": json.dumps(geo)})
+
+
+def test_edges_along_a_globe_are_warned_of_once(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(state_edges("spherical", geometry_types=["LineString"]), path)
+    matcher = Matcher()
+    matcher.add("a", geometry="POINT(45 30)")
+    with pytest.warns(UserWarning, match=r'"geometry" has "spherical" edges') as caught:
+        assert matcher.match_many(path).num_rows == 1, "a straight line meets it"
+    assert len(caught) == 1
+    field = pa.field(
+        "shape",
+        pa.binary(),
+        metadata={
+            "ARROW:extension:name": "geoarrow.wkb",
+            "ARROW:extension:metadata": '{"edges": "karney"}',
+        },
+    )
+    with pytest.warns(UserWarning, match='"shape" has "karney" edges'):
+        read_rows(pa.table([[b""]], schema=pa.schema([field])))
+
+
+def test_edges_are_not_warned_of_where_they_are_straight_or_there_are_none() -> None:
+    read_rows(state_edges("planar"))  # warnings are errors
+    read_rows(state_edges("spherical", geometry_types=["Point", "MultiPoint Z"]))
+
+
+def test_a_part_with_edges_along_a_globe_is_warned_of(tmp_path: Path) -> None:
+    for name, edges in (("a.parquet", "planar"), ("b.parquet", "spherical")):
+        pq.write_table(state_edges(edges), tmp_path / name)
+    with pytest.warns(UserWarning, match=r'b\.parquet: column "geometry" has "spherical" edges'):
+        read_rows(tmp_path)
+
+
+def test_wkt_that_is_said_to_be_in_a_column_of_bytes_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r'said to have .* "WKT" but is of type binary'):
+        read_rows(state_edges("planar", encoding="WKT"))
 
 
 def test_an_unknown_encoding_is_refused() -> None:

@@ -125,15 +125,15 @@ def test_an_integer_beyond_64_bits_makes_numbers_of_integers(tmp_path: Path, lar
 @pytest.mark.parametrize(
     ("others", "cell", "reason"),
     [
-        ("5", "1e999", "1e999 is not an integer of 64 bits, as the others are"),
-        ("5", "1" * 400, f"{'1' * 39}… is not an integer of 64 bits, as the others are"),
-        ("5.5", "-1e999", "-1e999 is beyond all numbers of 64 bits"),
-        ("5.5", "1.8e308", "1.8e308 is beyond all numbers of 64 bits"),
+        ("5", "1e999", "1e999 is not a 64-bit integer, as the others are"),
+        ("5", "1" * 400, f"{'1' * 39}… is not a 64-bit integer, as the others are"),
+        ("5.5", "-1e999", "-1e999 is beyond all 64-bit numbers"),
+        ("5.5", "1.8e308", "1.8e308 is beyond all 64-bit numbers"),
         ("5.5", "9007199254740993", "9007199254740993 is an integer beyond 2^53 among fractions"),
         (
             "9007199254740993",
             "9223372036854775808",
-            "9223372036854775808 is not an integer of 64 bits, as the others are",
+            "9223372036854775808 is not a 64-bit integer, as the others are",
         ),
     ],
 )

@@ -13,6 +13,7 @@ from contrada.errors import InvalidInput
 from contrada.files import read_rows
 
 POINTS = pa.array([shapely.Point(1, 2).wkb])
+TWO_POINTS = pa.array([shapely.Point(1, 2).wkb, shapely.Point(3, 4).wkb])
 
 
 def nested(depth: int) -> str:
@@ -120,6 +121,37 @@ def test_text_that_is_not_utf_8_is_refused_with_its_row(tmp_path: Path) -> None:
     for source in (table, tmp_path / "x.parquet"):
         with pytest.raises(InvalidInput, match=r"cannot read on after row 0: .*UTF8"):
             list(read_rows(source).batches())
+
+
+def lying_stream(array: pa.Array) -> bytes:
+    """A stream whose last offset, of the values or of their dictionary, lies beyond the values."""
+    sink = pa.BufferOutputStream()
+    table = pa.table({"geometry": array})
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    values = array.dictionary if pa.types.is_dictionary(array.type) else array
+    raw: bytes = sink.getvalue().to_pybytes()
+    offsets: bytes = values.buffers()[1].to_pybytes()
+    assert raw.count(offsets[:12]) == 1
+    return raw.replace(offsets[:12], offsets[:8] + (2**30).to_bytes(4, "little"))
+
+
+@pytest.mark.parametrize("array", [TWO_POINTS, TWO_POINTS.dictionary_encode()])
+@pytest.mark.parametrize("kind", ["reader", "table", "batch", "struct", "chunked"])
+def test_offsets_that_lead_beyond_the_values_are_refused(array: pa.Array, kind: str) -> None:
+    reader = pa.ipc.open_stream(lying_stream(array))
+    source: Any = reader
+    if kind != "reader":
+        batch = reader.read_next_batch()
+        struct = batch.to_struct_array()
+        source = {
+            "table": pa.Table.from_batches([batch]),
+            "batch": batch,
+            "struct": struct,
+            "chunked": pa.chunked_array([struct]),
+        }[kind]
+    with pytest.raises(InvalidInput, match=r"table: .*[Oo]ffset"):
+        list(read_rows(source).batches())
 
 
 def test_a_type_that_is_nested_without_end_is_refused() -> None:

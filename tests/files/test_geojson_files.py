@@ -97,7 +97,7 @@ def test_a_crs_of_the_old_style_is_taken(tmp_path: Path, crs: Any, expected: str
     "crs", [{"type": "link", "properties": {"href": "x"}}, 3, {"type": "name"}]
 )
 def test_a_crs_without_a_name_is_refused(tmp_path: Path, crs: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"x\.geojson: a crs that does not give a name"):
+    with pytest.raises(InvalidInput, match=r"x\.geojson: a crs without a name"):
         read_rows(save(tmp_path, crs=crs))
 
 

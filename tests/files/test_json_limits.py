@@ -168,8 +168,8 @@ def test_a_list_of_objects_with_ever_new_names_is_refused(tmp_path: Path) -> Non
     with pytest.raises(InvalidInput) as caught:
         read_rows(path)
     assert str(caught.value).endswith(
-        'the objects of the list "a" in row 0 have too different names: more than 1,000,000 cells '
-        "as a table (LIST_CELLS_MAX), for 1,001 values"
+        'the objects of the list "a" in row 0 differ too much in their names: more than 1,000,000 '
+        "cells as a table (LIST_CELLS_MAX), for 1,001 values"
     )
     path.write_text(json.dumps({"a": [{f"k{i % 50}": 1} for i in range(30_000)]}))
     assert read_rows(path).count == 1

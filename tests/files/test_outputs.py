@@ -19,7 +19,7 @@ import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Unavailable
 from contrada.files import open_output, read_rows
 
 SUFFIXES = [".parquet", ".geoparquet", ".csv", ".jsonl", ".ndjson"]
@@ -348,7 +348,7 @@ def test_a_full_disk_leaves_the_old_file(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", no_space)
-    with pytest.raises(InvalidInput, match=r"cannot be written: .*No space left"):
+    with pytest.raises(Unavailable, match=r"cannot be written: .*No space left"):
         write(path, rows_of(1), geometry_column="geometry")
     assert path.read_text() == "the old file"
 
@@ -370,7 +370,9 @@ def test_an_output_has_the_permissions_of_an_ordinary_file(folder: Path) -> None
 
 
 def test_an_unknown_suffix_is_refused_before_anything_is_written(folder: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"pairs\.xlsx: unknown suffix; known are: \.parquet, "):
+    with pytest.raises(
+        InvalidInput, match=r"pairs\.xlsx: unknown suffix; known suffixes: \.parquet, "
+    ):
         open_output(folder / "pairs.xlsx", SCHEMA)
     assert list(folder.iterdir()) == []
 
@@ -390,7 +392,7 @@ def test_a_folder_that_cannot_be_written_to_is_refused_at_open(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    with pytest.raises(InvalidInput, match="cannot be written to"):
+    with pytest.raises(Unavailable, match="cannot be written to"):
         open_output(folder / "pairs.csv", SCHEMA)
 
 

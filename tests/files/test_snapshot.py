@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import shapely
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Unavailable
 from contrada.files import read_rows
 from contrada.files.snapshot import (
     FORMAT,
@@ -246,7 +246,7 @@ def test_a_disk_that_is_full_leaves_the_old_file_and_nothing_else(
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_max, before[1]))
     try:
-        with pytest.raises(InvalidInput, match=r"fences\.contrada: cannot be written: .*too large"):
+        with pytest.raises(Unavailable, match=r"fences\.contrada: cannot be written: .*too large"):
             write_snapshot(path, SCHEMA, SETTINGS, [rows_of(*range(20_000))] * 2)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -264,7 +264,7 @@ def test_a_failure_at_the_very_end_leaves_the_old_file(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", no_space)
-        with pytest.raises(InvalidInput, match="No space left"):
+        with pytest.raises(Unavailable, match="No space left"):
             write_snapshot(path, SCHEMA, SETTINGS, [rows_of(9)])
     assert path.read_bytes() == old
 

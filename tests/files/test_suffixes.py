@@ -62,8 +62,7 @@ def test_what_is_listed_is_written(suffix: str, tmp_path: Path) -> None:
 
 
 def test_an_unknown_suffix_is_met_with_the_common_ones_and_a_number() -> None:
-    words = (
-        rf"x\.doc: unknown suffix; known are: {', '.join(SUFFIXES)} and \d+ more that GDAL reads$"
-    )
+    known = ", ".join(SUFFIXES)
+    words = rf"x\.doc: unknown suffix; known suffixes: {known} and \d+ more that GDAL reads$"
     with pytest.raises(InvalidInput, match=words):
         read_rows("x.doc")

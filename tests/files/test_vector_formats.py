@@ -95,7 +95,7 @@ def test_nothing_is_written_beside_a_file_and_what_others_wrote_there_is_not_bel
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
     broken = tmp_path / f"broken{suffix}"
-    broken.write_text("<a></b></a>")
+    broken.write_text("<a></a>")
     with pytest.raises(InvalidInput, match=f"cannot be read: '{broken}' not recognized"):
         read_rows(broken)
     broken.unlink()
@@ -211,19 +211,164 @@ def test_a_shapefile_with_a_part_that_is_cut_is_refused(tmp_path: Path, part: st
             list(read_rows(path).batches())
 
 
+MANY = geopandas.GeoDataFrame(
+    {"n": np.arange(500, dtype=np.int32)},
+    geometry=[shapely.box(n, 0, n + 1, 1) for n in range(500)],
+    crs=4326,
+)
+
+
+@pytest.mark.parametrize("part", [".mif", ".mid"])
+def test_a_mapinfo_file_with_a_part_that_is_cut_between_rows_is_refused(
+    tmp_path: Path, part: str
+) -> None:
+    path = write(tmp_path / "x.mif", MANY)
+    lines = path.with_suffix(part).read_bytes().splitlines(keepends=True)
+    starts = [n for n, line in enumerate(lines) if line.startswith((b"Region", b"300"))]
+    path.with_suffix(part).write_bytes(b"".join(lines[: starts[len(starts) // 2]]))
+    with pytest.raises(InvalidInput, match=r"x\.mif"):
+        list(read_rows(path).batches())
+
+
+def test_a_geodatabase_whose_places_of_rows_are_cut_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.gdb", MANY)
+    places = max(path.glob("*.gdbtablx"), key=lambda file: file.stat().st_size)
+    places.write_bytes(places.read_bytes()[:3000])
+    with pytest.raises(InvalidInput, match=rf"x\.gdb: {places.name} is cut off after 3,000 of "):
+        read_rows(path)
+
+
 @pytest.mark.parametrize("share", [0.2, 0.9])
 @pytest.mark.parametrize("suffix", [".shp", ".kml", ".gml", ".shz", ".sqlite"])
 def test_a_file_that_is_cut_is_refused(tmp_path: Path, suffix: str, share: float) -> None:
-    frame = geopandas.GeoDataFrame(
-        {"n": np.arange(500, dtype=np.int32)},
-        geometry=[shapely.box(n, 0, n + 1, 1) for n in range(500)],
-        crs=4326,
-    )
-    path = write(tmp_path / f"x{suffix}", frame)
+    path = write(tmp_path / f"x{suffix}", MANY)
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * share)])
     with pytest.raises(InvalidInput, match=rf"x\{suffix}"):
         list(read_rows(path).batches())
+
+
+HEAD = """<ogr:FeatureCollection xmlns:ogr="http://ogr.maptools.org/"
+ xmlns:gml="http://www.opengis.net/gml">"""
+PLACE = "<gml:Point><gml:pos>1 2</gml:pos></gml:Point>"
+ENTITIES = '<!DOCTYPE x [<!ENTITY a "{}"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
+DEEP = "<gml:MultiGeometry><gml:geometryMember>"
+
+
+def feature(geometry: str, n: str = "5") -> str:
+    """A feature of GML."""
+    return (
+        f"<gml:featureMember><ogr:zone><ogr:shape>{geometry}</ogr:shape><ogr:n>{n}</ogr:n>"
+        "</ogr:zone></gml:featureMember>"
+    )
+
+
+def nested(geometry: str, levels: int) -> str:
+    """A geometry within so many collections."""
+    back = "</gml:geometryMember></gml:MultiGeometry>"
+    return DEEP * levels + geometry + back * levels
+
+
+@pytest.mark.parametrize(
+    ("before", "features", "words"),
+    [
+        ("", feature(PLACE) + "<a>\n</b>" + feature(PLACE), "line 3: mismatched tag"),
+        ("", feature(PLACE) + "\x01" + feature(PLACE), "not well-formed"),
+        ("", feature(PLACE) + feature(nested(PLACE, 29)), r"deeper than 63 \(XML_DEPTH_MAX\)"),
+        ("", feature(PLACE) + feature(nested(PLACE, 9000)), r"deeper than 63 \(XML_DEPTH_MAX\)"),
+        (ENTITIES.format("x" * 100), feature(PLACE, "&b;"), "it declares an entity, 'a'"),
+        ('<?xml version="1.0" encoding="GBK"?>', feature(PLACE), "its encoding cannot be read"),
+    ],
+    ids=["tags", "characters", "deep", "deeper", "entities", "encoding"],
+)
+@pytest.mark.parametrize("suffix", [".gml", ".zip"])
+def test_xml_of_which_gdal_reads_a_part_is_refused(
+    tmp_path: Path, suffix: str, before: str, features: str, words: str
+) -> None:
+    content = f"{before}{HEAD}{features}</ogr:FeatureCollection>"
+    path = tmp_path / f"x{suffix}"
+    if suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("x.gml", content)
+    else:
+        path.write_text(content)
+    with pytest.raises(InvalidInput, match=rf"x\{suffix}: .*{words}"):
+        list(read_rows(path).batches())
+
+
+def test_xml_as_deep_as_gdal_reads_it_is_read_in_its_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "x.gml"
+    features = feature(PLACE) + feature(nested(PLACE, 28), "é")
+    for encoding in ("UTF-8", "ISO-8859-1"):
+        head = f'<?xml version="1.0" encoding="{encoding}"?>{HEAD}'
+        path.write_text(f"{head}{features}</ogr:FeatureCollection>", encoding=encoding)
+        assert column_of(read_rows(path), "n") == ["5", "é"]
+
+
+@pytest.mark.filterwarnings("ignore:Unrecognized geometry type")  # of GDAL
+def test_a_layer_may_mix_geometries_with_and_without_z(tmp_path: Path) -> None:
+    line = (
+        '<gml:LineString srsDimension="3"><gml:posList>0 0 5 1 1 5</gml:posList></gml:LineString>'
+    )
+    path = tmp_path / "x.gml"
+    path.write_text(f"{HEAD}{feature(PLACE)}{feature(line)}</ogr:FeatureCollection>")
+    matcher = Matcher()
+    matcher.add("a", geometry="POLYGON((0 0,3 0,3 3,0 3,0 0))")
+    assert matcher.match_many(path).column("event").to_pylist() == [0, 1]
+
+
+def test_a_geometry_type_that_is_not_read_is_refused_with_advice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object) -> None:
+        raise pyogrio.errors.GeometryError("Geometry type is not supported: 15")
+
+    monkeypatch.setattr(pyogrio, "list_layers", refuse)
+    with pytest.raises(InvalidInput, match=r"x\.gpkg: .* type 15, .*: ogr2ogr -nlt"):
+        read_rows(write(tmp_path / "x.gpkg"))
+
+
+KML = '<kml xmlns="http://www.opengis.net/kml/2.2">{}</kml>'
+PLACEMARK = "<Placemark><Point><coordinates>1,2</coordinates></Point></Placemark>"
+
+
+@pytest.mark.parametrize(
+    ("inside", "words"),
+    [
+        (f"<Document>{PLACEMARK}</Document>" * 2, "its root has 2 elements, Document, "),
+        (f"{PLACEMARK}<Folder>{PLACEMARK}</Folder>", "2 elements, Placemark, Folder, "),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".kml", ".kmz"])
+def test_kml_of_which_gdal_reads_the_last_element_is_refused(
+    tmp_path: Path, suffix: str, inside: str, words: str
+) -> None:
+    path = tmp_path / f"x{suffix}"
+    if suffix == ".kmz":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("doc.kml", KML.format(inside))
+    else:
+        path.write_text(KML.format(inside))
+    with pytest.raises(InvalidInput, match=rf"x\{suffix}: .*{words}"):
+        read_rows(path)
+
+
+def test_a_network_link_control_is_no_place_of_kml(tmp_path: Path) -> None:
+    (tmp_path / "x.kml").write_text(KML.format(f"<NetworkLinkControl/>{PLACEMARK}"))
+    assert read_rows(tmp_path / "x.kml").count == 1
+
+
+def test_a_geometry_that_gdal_cannot_give_is_a_bad_row(tmp_path: Path) -> None:
+    ring = "<LinearRing><coordinates>0,0 1,0 1,1 0,0</coordinates></LinearRing>"
+    places = f"{PLACEMARK}<Placemark>{ring}</Placemark>"
+    (tmp_path / "x.kml").write_text(KML.format(f"<Document>{places}</Document>"))
+    matcher = Matcher()
+    matcher.add("a", geometry="POINT(1 2)")
+    words = r"x\.kml, row 1, column 'geometry': GDAL cannot give this geometry as WKB; a LinearRing"
+    with pytest.raises(InvalidInput, match=words):
+        matcher.match_many(tmp_path / "x.kml")
+    found = matcher.match_many(tmp_path / "x.kml", quarantine=True)
+    assert found.column("event").to_pylist() == [0]
 
 
 def test_an_unknown_suffix_is_refused_with_those_that_are_known(tmp_path: Path) -> None:

@@ -90,7 +90,9 @@ def calculate_numbers(operator: str, a: Number, b: Number) -> Any:
         case "%":
             if isinstance(a, int) and isinstance(b, int):
                 return a - b * math.trunc(Fraction(a, b))
-            return math.fmod(a, b)
+            if math.isinf(a) or math.isinf(b):
+                return math.fmod(a, b)
+            return float(Fraction(a) - Fraction(b) * math.trunc(Fraction(a) / Fraction(b)))
         case "^":
             if isinstance(a, int) and isinstance(b, int) and abs(a) > 1 and b > 1024:
                 raise OverflowError("beyond all doubles")  # which Python would reckon out

@@ -170,7 +170,10 @@ class Maker:
         if operator == "^":
             return {"op": "^", "args": [self.attribute("number"), self.pick((0, 1, 2, 3, -1, 0.5))]}
         if operator in ("div", "%"):
-            return {"op": operator, "args": [self.value("number"), self.pick((1, 2, -3, 0.5, 0))]}
+            return {
+                "op": operator,
+                "args": [self.value("number"), self.pick((1, 2, -3, 0.5, 0.1, 0))],
+            }
         return {"op": operator, "args": [self.value("number"), self.value("number")]}
 
     def moment(self) -> Node:

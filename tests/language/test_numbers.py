@@ -1,6 +1,7 @@
 """Numbers: exact 64-bit integers, decimals, NumPy's scalars, arithmetic and what has no result."""
 
 import json
+import math
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -152,6 +153,12 @@ def test_integers_stay_exact(text: str, result: int) -> None:
         ("7.5 DIV 2", 3),
         ("-7.5 DIV 2", -3),
         ("-7.5 % 2", -1.5),
+        ("1 DIV 0.1", 9),
+        ("-1 DIV 0.1", -9),
+        ("1 % 0.1", math.fmod(1, 0.1)),
+        ("1e300 DIV 0.1", math.trunc(Fraction(1e300) / Fraction(0.1))),
+        (f"{BIG} DIV 2.0", BIG // 2),
+        (f"{BIG} % 2.0", 1.0),
         ("2 ^ 10", 1024),
         ("2 ^ -1", 0.5),
         ("2.5 ^ 2", 6.25),
@@ -213,6 +220,9 @@ def test_an_infinite_value_can_be_reckoned_with(infinity: Any) -> None:
     assert value_of("a + 1", a=infinity) == infinity
     assert value_of("a - a", a=infinity) is None
     assert value_of("a * 0", a=infinity) is None
+    assert value_of("a DIV 2", a=infinity) is None
+    assert value_of("2 DIV a", a=infinity) == 0
+    assert value_of("2 % a", a=infinity) == 2
 
 
 @pytest.mark.parametrize(
@@ -283,6 +293,15 @@ def test_arithmetic_of_integers_is_exact(a: int, b: int, operator: str) -> None:
     exact = {"+": a + b, "-": a - b, "*": a * b, "DIV": quotient, "%": a - b * quotient}
     assert value_of(f"a {operator} b", a=np.int64(a), b=b) == exact[operator]
     assert value_of(f"({a}) {operator} ({b})") == exact[operator]
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.floats(0.01, 1e9), INT64)
+def test_div_and_the_remainder_make_the_dividend_again(a: float, b: float, n: int) -> None:
+    for dividend in (a, n):
+        quotient = value_of("a DIV b", a=dividend, b=b)
+        if quotient is not None:  # beyond all doubles
+            rest = value_of("a % b", a=dividend, b=b)
+            assert quotient * Fraction(b) + Fraction(rest) == Fraction(dividend)
 
 
 @pytest.mark.parametrize(

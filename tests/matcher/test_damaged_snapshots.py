@@ -112,6 +112,17 @@ def test_a_level_that_is_none_is_refused(path: Path, level: Any) -> None:
         Matcher.open(path)
 
 
+@pytest.mark.parametrize("test", ['{"property":"\\ud800"},1', '{"property":"a"},"\\ud800"'])
+def test_half_a_surrogate_pair_in_a_predicate_is_refused_with_its_row(
+    path: Path, test: str
+) -> None:
+    nothing = pa.array([None, None], pa.string())
+    filters = pa.array([f'{{"op":"=","args":[{test}]}}', '{"property":"p"}'])
+    change(path, filter=filters, where=nothing, relation=nothing, attribute=nothing)
+    with pytest.raises(InvalidInput, match=r"x\.contrada, row 0, column 'filter': .*Unicode at \$"):
+        Matcher.open(path)
+
+
 @pytest.mark.parametrize("settings", [[], 5, "x", ["engine"], DEEP])
 def test_settings_that_are_no_object_are_refused(path: Path, settings: Any) -> None:
     change(path, settings=settings)

@@ -17,7 +17,7 @@ from shapely.affinity import rotate
 from shapely.geometry.base import BaseGeometry
 
 from contrada import Matcher
-from contrada.matching.crtree import SPLITS
+from contrada.matching.indexes.cr_tree import SPLITS
 from contrada.model.relation import RELATIONS
 from strategies import build, choose_kind, place, seeded_pick
 

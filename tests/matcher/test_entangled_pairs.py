@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ import pyarrow as pa
 import pytest
 import shapely
 from shapely import LineString, Polygon
+from shapely.geometry.base import BaseGeometry
 
 import contrada
 from contrada import InvalidInput, Matcher
 from contrada.limits import PAIR_CONTACTS_MAX
+from contrada.model import crossings
 from contrada.model.crossings import are_entangled
 from contrada.model.geometry import as_array
 
@@ -72,7 +75,7 @@ def test_why_and_relate_say_what_they_can() -> None:
         why = matcher.why(key, {"geometry": other})
         assert why.value is None
         assert "DE-9IM" not in str(why)
-        assert "not decided: PAIR_CONTACTS_MAX, PAIR_BOXES_MAX" in str(why)
+        assert "not decided: PAIR_CONTACTS_MAX, PAIR_BOXES_MAX, PAIR_PARTS_MAX" in str(why)
         assert "PAIR_CONTACTS_MAX" in why._repr_html_()
     with pytest.raises(InvalidInput, match=r"200,000 or 8,000,000 times \(PAIR_CONTACTS_MAX"):
         contrada.relate(one, other)
@@ -102,3 +105,40 @@ def test_edges_that_only_come_near_count_by_their_boxes(lines: int, is_too_much:
         return shapely.MultiLineString(slants)
 
     assert are_entangled(as_array([hatch(0)]), as_array([hatch(0.5)]))[0] == is_too_much
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("make", [shapely.multipolygons, shapely.geometrycollections])
+def test_relations_of_very_many_parts_are_unknown(
+    engine: str, make: Callable[..., BaseGeometry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GEOS compares each part with each; below the limit the relation is decided."""
+    x, y = np.divmod(np.arange(900), 30)
+    parts = make(shapely.box(2 * x, 2 * y, 2 * x + 1, 2 * y + 1))
+    matcher = Matcher(engine)
+    for relation in ("equals", "intersects"):
+        matcher.add(relation, geometry=parts, relation=relation)
+    assert matcher.match({"geometry": parts}) == ["equals", "intersects"]
+    for limit in ("PAIR_PARTS_MAX", "PAIR_MEMBERS_MAX"):
+        monkeypatch.setattr(crossings, limit, 900 * 900 - 1)
+    assert matcher.match({"geometry": parts}) == ["intersects"]
+    assert matcher.why("equals", {"geometry": parts}).value is None
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_knows_no_more_of_many_parts_than_whether_they_meet(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crossings, "PAIR_PARTS_MAX", 100)
+    x, y = np.divmod(np.arange(400), 20)
+    one, other = (
+        shapely.multipolygons(shapely.box(x + shift, y + shift, x + shift + 0.2, y + shift + 0.2))
+        for shift in (0, 0.5)
+    )
+    matcher = Matcher(engine)
+    texts = {"apart": "ehDisjoint", "not apart": "NOT ehDisjoint", "not meeting": "NOT ehMeet"}
+    for name, relation in texts.items():
+        matcher.add(name, f"{relation}(g, {shapely.to_wkt(one)})")
+    assert matcher.match({"g": other}) == ["apart"]  # which one contact would decide
+    assert matcher.match({"g": one}) == ["not apart"]
+    assert matcher.match({"g": shapely.box(50, 50, 51, 51)}) == ["apart", "not meeting"]

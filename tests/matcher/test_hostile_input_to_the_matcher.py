@@ -57,10 +57,47 @@ def test_an_id_that_is_no_text_is_refused() -> None:
         Matcher().add("\ud800", "x > 1")
 
 
+@pytest.mark.parametrize(
+    ("filter_", "place"),
+    [
+        (r'{"op":"=","args":[{"property":"\ud800"},1]}', r"at \$\.args\[0\]\.property"),
+        (r'{"op":"=","args":[{"property":"a.\udfff.b"},1]}', r"at \$\.args\[0\]\.property"),
+        (r'{"op":"like","args":[{"property":"a"},"\ud800%"]}', r"at \$\.args\[1\]"),
+        (r'{"op":"in","args":[{"property":"a"},["b","\ud800"]]}', r"at \$\.args\[1\]\[1\]"),
+        ('x > 1 AND "\ud800" > 1', "at character 10"),
+        ("a = '\ud800'", "at character 4"),
+    ],
+)
+def test_half_a_surrogate_pair_in_a_predicate_is_refused_with_its_place(
+    filter_: str, place: str
+) -> None:
+    with pytest.raises(InvalidInput, match=rf"subscription 'a': .*not valid Unicode {place}"):
+        Matcher().add("a", filter_)
+    rows = pa.table({"id": [1, 2], "filter": ["x > 1", filter_]}) if filter_.isascii() else None
+    if rows is not None:
+        with pytest.raises(InvalidInput, match=rf"row 1, .*not valid Unicode {place}"):
+            Matcher().add_many(rows)
+        assert Matcher().add_many(rows, quarantine=True) == 1
+
+
+def test_half_a_surrogate_pair_in_the_name_of_an_attribute_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"subscription 1: the name '.ud800' is not valid"):
+        Matcher().add(1, geometry="POINT(1 1)", attribute="\ud800")
+    matcher = Matcher()
+    matcher.add(1, "x > 1")
+    event = {"id": 1, "x": 2, "\ud800": 3}
+    assert matcher.match(event) == [1]
+    with pytest.raises(InvalidInput, match=r"'.ud800' cannot be kept as a column"):
+        matcher.match_many([event], keep=["\ud800"])
+    str(matcher.why(1, {"x": "\ud800"})).encode()
+
+
 @pytest.mark.parametrize("column", ["where", "relation", "attribute"])
 def test_what_goes_with_a_geometry_is_refused_beside_a_filter(column: str) -> None:
     rows = pa.table({"id": ["a"], "filter": ["x > 1"], column: ["y > 1"]})
-    with pytest.raises(InvalidInput, match=rf"row 0, id 'a', column '{column}': 'y > 1' goes with"):
+    with pytest.raises(
+        InvalidInput, match=rf"row 0, id 'a', column '{column}': 'y > 1' needs a geometry"
+    ):
         Matcher().add_many(rows)
     with pytest.raises(InvalidInput, match=rf"subscription 'a': `{column}`"):
         Matcher().add("a", "x > 1", **{column: "y > 1"})  # type: ignore[arg-type]

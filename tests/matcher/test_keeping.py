@@ -130,7 +130,7 @@ def test_events_of_a_list_give_their_attributes() -> None:
         (["event"], "'event' cannot be kept: the answer has one of this name itself; rename it"),
         (["subscription"], "'subscription' cannot be kept"),
         ("n", r"write keep=\['n'\]"),
-        ([3], "keep takes names of columns, which 3 is not"),
+        ([3], "keep takes names of columns, not 3"),
     ],
 )
 def test_what_cannot_be_kept_is_refused(keep: Any, words: str) -> None:

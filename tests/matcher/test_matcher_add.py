@@ -159,8 +159,8 @@ def test_an_unknown_engine_is_refused_by_its_name() -> None:
     ("arguments", "message"),
     [
         ({}, "'a': there is neither a filter nor a geometry"),
-        ({"filter": "n > 1", "geometry": SQUARE}, "'a': a filter and a geometry are one too many"),
-        ({"filter": "n > 1", "where": "n > 2"}, "'a': `where` .*goes with a geometry"),
+        ({"filter": "n > 1", "geometry": SQUARE}, "'a': give either a filter or a geometry"),
+        ({"filter": "n > 1", "where": "n > 2"}, "'a': `where` .*needs a geometry"),
         ({"filter": "n LIEK 2"}, "LIEK"),
         ({"filter": "  "}, "the predicate is empty"),
         ({"filter": {"op": "nope", "args": []}}, "nope"),

@@ -13,8 +13,8 @@ import shapely
 from shapely.geometry import LineString, MultiPoint, Point, Polygon, box
 
 import contrada.matching.indexes.by_tree
-import contrada.matching.scan
-import contrada.matching.strtree
+import contrada.matching.scan.index
+import contrada.matching.strtree.index
 from contrada import Matcher
 from exact_engines import every_engine
 
@@ -295,8 +295,8 @@ def count_evaluations(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """Count the predicates and constraints that engines evaluate on single events."""
     calls: list[object] = []
     for module, name in (
-        (contrada.matching.scan, "truth"),
-        (contrada.matching.strtree, "is_satisfied"),
+        (contrada.matching.scan.index, "truth"),
+        (contrada.matching.strtree.index, "is_satisfied"),
         (contrada.matching.indexes.by_tree, "is_satisfied"),
     ):
         evaluate = getattr(module, name)

@@ -15,7 +15,7 @@ import shapely
 from shapely.geometry import Point
 
 from contrada import InvalidInput, Matcher
-from contrada.matching import anchor_trees, strtree
+from contrada.matching.strtree import anchor_trees, index
 from exact_engines import every_engine
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def test_matchers_do_not_wait_for_each_other_while_one_builds_its_index(
             assert may_finish.wait(PATIENCE_S)
         return make_trees(constraints, numbers)
 
-    monkeypatch.setattr(strtree, "make_trees", make_slowly)
+    monkeypatch.setattr(index, "make_trees", make_slowly)
     slow, quick = Matcher(), Matcher()
     for place in range(2):
         slow.add_many(squares([place], place))

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrada import InvalidInput, Matcher
+from contrada.matching.ahs.by_cells import AreaIndex, CellReader
 from contrada.matching.forwarding import ForwardingIndex
 from contrada.matching.grid import Grid
-from contrada.matching.indexes.by_cells import AreaIndex, CellReader
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, Literal, Spatial
 from contrada.model.relation import RELATIONS

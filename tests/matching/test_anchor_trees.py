@@ -2,12 +2,15 @@
 
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
 from shapely.geometry.base import BaseGeometry
 
 import contrada
+from contrada.kernels.compiling import Patience
+from contrada.matching.strtree import anchor_trees
 
 EGENHOFER = (
     "ehMeet",
@@ -76,3 +79,31 @@ def test_many_areas_are_related_as_shapely_does_it() -> None:
     assert found.to_pylist() == scan.match_many(events).to_pylist()
     meeting = sum(a.intersects(b) for a in areas for b in areas)
     assert found.num_rows == meeting  # exactly one relation each
+
+
+@pytest.mark.parametrize("relation", ["intersects", "within", "touches", "T*F**F***", "disjoint"])
+def test_many_points_are_found_without_an_object_each(
+    relation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches after the first are asked of a packed tree; the answers stay the same."""
+    monkeypatch.setattr(anchor_trees, "_patience", Patience(1))
+    monkeypatch.setattr(anchor_trees, "_POINTS_AT_ONCE", 10)
+    pick = np.random.default_rng(5)
+    places = pick.integers(0, 12, (60, 2))
+    shapes = [
+        shapely.box(*corner, *(corner + size))
+        for corner, size in zip(places, pick.integers(1, 4, (60, 2)), strict=True)
+    ] + [shapely.LineString([(0, i), (12, i)]) for i in range(5)]
+    subscriptions = pa.table(
+        {"geometry": shapely.to_wkb(shapes), "relation": [relation] * len(shapes)}
+    )
+    points = shapely.points(pick.integers(0, 30, (300, 2)) / 2)
+    lines = shapely.linestrings(pick.integers(0, 24, (20, 2, 2)) / 2)
+    events = pa.table({"geometry": shapely.to_wkb(np.concatenate([points, [None], lines]))})
+    matchers = [contrada.Matcher(engine) for engine in ("strtree", "scan")]
+    for matcher in matchers:
+        matcher.add_many(subscriptions)
+    expected = matchers[1].match_many(events)
+    for _ in range(2):
+        assert matchers[0].match_many(events).equals(expected)
+    assert expected.num_rows > 100

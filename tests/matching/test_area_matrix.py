@@ -15,8 +15,8 @@ from shapely import LineString, MultiPoint, Point, Polygon
 from shapely.geometry.base import BaseGeometry
 
 from contrada.kernels.area_matrices import relate_lists
-from contrada.matching.area_matrix import MatrixPairs, determine, is_determined, needs_boundary
-from contrada.matching.cell_index import index_cells
+from contrada.matching.ahs.area_matrix import MatrixPairs, determine, is_determined, needs_boundary
+from contrada.matching.ahs.cell_index import index_cells
 from contrada.matching.grid import Grid
 from contrada.model.geometry import as_array, is_area
 from contrada.model.relation import RELATIONS, pattern_relation

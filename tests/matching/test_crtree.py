@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from contrada.matching.crtree import (
+from contrada.matching.indexes.cr_tree import (
     NODE_MAX,
     NODE_MIN,
     SPLITS,

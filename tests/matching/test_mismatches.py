@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import warnings
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+import contrada
 from contrada import Matcher
 from contrada.language import read_text, truth
 from contrada.matcher.inside import freeze
@@ -89,3 +91,18 @@ def test_match_many_warns_of_a_column_of_another_type() -> None:
         assert matcher.match_many(events).num_rows == 0
     assert told[0].filename == __file__
     assert matcher.match_many(pa.table({"speed": [31, 29]})).num_rows == 1
+
+
+@pytest.mark.parametrize("crs", [None, "EPSG:4326", "EPSG:2154"])
+def test_distances_in_a_system_of_lengths_are_warned_of(crs: str | None) -> None:
+    matcher = contrada.Matcher(crs=crs)
+    matcher.add("near", "dwithin(geometry, POINT(2 48), 100)")
+    events = pa.table({"geometry": ["POINT(2 48)"]})
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert matcher.match_many(events).num_rows == 1
+    warning = (
+        "table: dwithin reads coordinates as longitude and latitude, and they are in EPSG:2154; "
+        "reproject them, for instance to EPSG:4326"
+    )
+    assert [str(each.message) for each in said] == ([warning] if crs == "EPSG:2154" else [])

@@ -10,17 +10,17 @@ from numpy.random import Generator
 
 from contrada.arrays import Positions
 from contrada.kernels.area_matrices import relate_lists
+from contrada.matching.ahs.shares import (
+    AreaShare,
+    add_up,
+    decide,
+    find_area_anchor,
+    find_area_anchors,
+)
 from contrada.matching.columns import EventBatch, GeometryColumn
 from contrada.matching.engines import make_engine
 from contrada.matching.grid import Grid
 from contrada.matching.lookup import LookupTable, Weights, make_lookup_table
-from contrada.matching.shares import (
-    AreaShare,
-    add_up,
-    area_anchors_of,
-    decide,
-    find_area_anchor,
-)
 from contrada.matching.subscribing import PredicateReader
 from contrada.model.geometry import as_array
 from contrada.model.relation import RELATIONS
@@ -28,7 +28,7 @@ from contrada.model.subscription import Subscription
 
 UNIVERSE = (0.0, 0.0, 64.0, 64.0)
 LEVEL = 6
-READER = PredicateReader(simplify=False)
+READER = PredicateReader()
 
 
 def make_table(rng: Generator, partitions: int) -> LookupTable:
@@ -160,9 +160,9 @@ def test_an_anchor_is_what_events_must_share_cells_with() -> None:
 def test_a_subscription_has_anchors_if_each_of_its_filters_has_one() -> None:
     square = "POLYGON((0 0, 1 0, 1 1, 0 0))"
     whole = READER.parse(f"S_INTERSECTS(a, {square}) OR S_WITHIN(b, {square})")
-    assert len(area_anchors_of(Subscription("s", whole)) or ()) == 2
+    assert len(find_area_anchors(Subscription("s", whole)) or ()) == 2
     broad = READER.parse(f"S_INTERSECTS(a, {square}) OR wind > 3")
-    assert area_anchors_of(Subscription("s", broad)) is None
+    assert find_area_anchors(Subscription("s", broad)) is None
 
 
 def test_a_negated_relation_is_decided_as_its_opposite() -> None:

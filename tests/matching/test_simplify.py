@@ -15,8 +15,12 @@ from contrada import Matcher
 from contrada.language import constraint_text, is_satisfied, make_predicate, read
 from contrada.limits import SIMPLIFIER_PAIRS_MAX
 from contrada.matching import implying
+from contrada.matching.engine import Effort
+from contrada.matching.engines import make_engine
+from contrada.matching.forwarding import effort_of
 from contrada.matching.implying import Group, Implications, do_conflict, does_cover
-from contrada.matching.simplify import Rule, simplify
+from contrada.matching.simplify import Removal, Rule
+from contrada.matching.simplify import simplify as simplify_by_effort
 from contrada.model.calculus import base_relations, compose, matrices_of
 from contrada.model.event import Event
 from contrada.model.relation import RELATIONS, Relation
@@ -36,6 +40,16 @@ SMALL, LARGE, APART = "BBOX(1, 1, 2, 2)", "BBOX(0, 0, 5, 5)", "BBOX(8, 8, 9, 9)"
 SIDE = "BBOX(4, 0, 8, 5)"  # overlaps LARGE
 COMPARED = ("=", "<>", "<", ">=", "<=", ">")
 NEW_YEAR, EVENING = "TIMESTAMP('2020-01-01T00:00:00Z')", "TIMESTAMP('2019-12-31T19:00:00Z')"
+
+
+BY_TREES = make_engine("strtree", {}).effort
+
+
+def simplify(
+    predicate: Predicate, effort: Effort | None = BY_TREES
+) -> tuple[Predicate, tuple[Removal, ...]]:
+    assert effort is not None
+    return simplify_by_effort(predicate, effort)
 
 
 def simplified(text: str) -> list[list[str]]:
@@ -140,6 +154,13 @@ def test_what_an_index_finds_is_not_dropped_in_favour_of_what_none_finds(
     matcher = Matcher()
     matcher.add("it", text.format(LARGE, SMALL))
     assert matcher.stats()["unanchored"] == (kept == ["S_DISJOINT"])
+
+
+def test_an_engine_keeps_what_its_own_index_finds() -> None:
+    """The CR-tree finds a negated constraint that boxes allow, trees of anchors do not."""
+    predicate = make_predicate(read(f"NOT ehDisjoint(g, {LARGE}) AND S_INTERSECTS(g, {LARGE})"))
+    assert len(simplify(predicate)[0].filters[0].constraints) == 2
+    assert len(simplify(predicate, effort_of)[0].filters[0].constraints) == 1
 
 
 @pytest.mark.parametrize("order", ["{0} OR {1}", "{1} OR {0}"])

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from shapely import LineString, MultiPoint, Point, box
 
 from contrada.language import is_satisfied
-from contrada.matching.crtree import SPLITS
 from contrada.matching.indexes.by_tree import ExactEvaluator, SpaceIndex
+from contrada.matching.indexes.cr_tree import SPLITS
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
 from contrada.model.relation import RELATIONS, find_relation

@@ -185,7 +185,7 @@ def test_a_deep_nest_of_collections_is_flattened() -> None:
         ("POINT(1 x)", "undecodable", "Expected number but encountered word: 'x'"),
         ("POLYGON((0 0,1 1,1 0))", "undecodable", "do not form a closed linestring"),
         ("LINESTRING(0 0)", "undecodable", "point array must contain 0 or >1 elements"),
-        (b"", "undecodable", "Unexpected EOF parsing WKB"),
+        (b"", "undecodable", "there are no bytes where WKB is expected"),
         (
             shapely.to_wkb(shapely.Point(1, 2))[:-1],
             "undecodable",

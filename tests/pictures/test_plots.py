@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from contrada.errors import InvalidInput
+from contrada.errors import Unavailable
 from contrada.pictures.plots import Panel, Scale, Series, draw_panels, make_figure
 
 ONE = Series("one", [10, 20], [5.0, 6.0])
@@ -80,7 +80,7 @@ def test_a_figure_that_cannot_be_written_is_not_there_and_named(
         raise OSError(27, "File too large")
 
     monkeypatch.setattr(Path, "replace", is_full)
-    with pytest.raises(InvalidInput, match=r"plot\.png: cannot be written: File too large"):
+    with pytest.raises(Unavailable, match=r"plot\.png: cannot be written: File too large"):
         draw_panels(tmp_path / "plot.png", [Panel([])], title="", y_label="ms")
     assert not list(tmp_path.iterdir())
 

@@ -33,7 +33,7 @@ def test_an_answer_without_an_action_is_refused(
 def test_an_action_that_reads_nothing_counts_nothing(points: DataFrame) -> None:
     answer = contrada.spark.match(points, points)
     answer.limit(0).toArrow()
-    with pytest.raises(InvalidInput, match="match anew"):
+    with pytest.raises(InvalidInput, match="match again"):
         contrada.spark.counts(answer)
 
 

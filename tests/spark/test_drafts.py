@@ -1,14 +1,18 @@
 """Folders that appear whole or not at all; no Spark is needed to see it."""
 
+import errno
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.fs
 import pytest
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Unavailable
 from contrada.spark import drafts
 from contrada.spark.drafts import DraftFolder
+from contrada.spark.geoparquet_writer import WriteTask
 from contrada.spark.uris import as_uri, open_uri
+from contrada.spark.versions import Versions
 
 
 def put(draft: DraftFolder, name: str, text: str) -> None:
@@ -104,3 +108,19 @@ def test_paths_become_uris_that_mean_the_same_everywhere(
     assert path == "bucket/a"
     with pytest.raises(InvalidInput, match="nonsense://a: cannot be opened"):
         open_uri("nonsense://a")
+
+
+def test_a_task_without_room_for_its_file_blames_the_machine_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    draft = DraftFolder.begin(as_uri(tmp_path / "folder"), replace=False)
+    schema = pa.schema([("geometry", pa.binary())])
+    task = WriteTask(Versions.here(), draft, schema, "geometry", None)
+    monkeypatch.setattr("contrada.spark.geoparquet_writer.GeoParquetWriter.write", is_full)
+    with pytest.raises(Unavailable, match=r"folder: partition 3: cannot be written: .*No space"):
+        task.write([pa.record_batch({"geometry": [b""]}, schema)], 3)
+    (folder,) = tmp_path.iterdir()
+    assert list(folder.iterdir()) == []

@@ -46,7 +46,7 @@ def shapes(draw: st.DrawFn) -> BaseGeometry:
 
 def divide(matcher: Matcher) -> LookupTable:
     """Divide space as the plan does, as finely as it can."""
-    anchors = [shape for s in freeze(matcher) for _, shape in EXACT.anchors_of(s) or ()]
+    anchors = [shape for s in freeze(matcher) for _, shape in EXACT.find_anchors(s) or ()]
     bounds = shapely.total_bounds(as_array(anchors)).tolist() if anchors else None
     universe = choose_universe(bounds)
     task = CellCountTask("", LEVEL, universe, EXACT)
@@ -74,7 +74,7 @@ def test_what_matches_has_a_prefix_in_common_however_far_it_lies(
     owners, prefixes = router.prefixes(column, np.arange(len(published)))
     visited = [set(prefixes[owners == row].tolist()) for row in range(len(published))]
     homes = lists(held.list_starts, held.prefixes)
-    anchored = {s.id for s in freeze(matcher) if EXACT.anchors_of(s) is not None}
+    anchored = {s.id for s in freeze(matcher) if EXACT.find_anchors(s) is not None}
     for row, shape in enumerate(published):
         for id_ in matcher.match({"geometry": shape}):
             assert id_ not in anchored or visited[row] & homes[int(id_)]

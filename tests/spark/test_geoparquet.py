@@ -77,6 +77,15 @@ def test_a_folder_is_read_with_its_crs_which_stays_with_the_column(
     assert rows == [(16, "POINT (8.5 0.5)")] * 2 + [(18, "POINT (9.5 0.5)")] * 2
 
 
+def test_edges_along_a_globe_are_warned_of(spark: SparkSession, tmp_path: Path) -> None:
+    column = {"encoding": "WKB", "edges": "spherical"}
+    geo = {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": column}}
+    table = pa.table({"geometry": [shapely.to_wkb(shapely.Point(1, 2))]})
+    pq.write_table(table.replace_schema_metadata({"geo": json.dumps(geo)}), tmp_path / "a.parquet")
+    with pytest.warns(UserWarning, match=r'a\.parquet: column "geometry" has "spherical" edges'):
+        contrada.spark.read_geoparquet(spark, tmp_path / "a.parquet")
+
+
 def test_a_primary_column_of_another_name_is_the_geometry_too_and_rows_are_their_own_ids(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -378,6 +387,7 @@ def test_a_geometry_that_cannot_be_read_is_named_and_leaves_all_as_it_was(
         ({"mode": "append"}, "mode 'append' is unknown; there are error, overwrite"),
         ({"crs": "EPSG:4326"}, "'geometry' is in EPSG:2154, not in EPSG:4326; transform it"),
         ({"crs": "EPSG:0"}, 'unknown coordinate system "EPSG:0"'),
+        ({"crs": ""}, 'unknown coordinate system ""'),
     ],
 )
 def test_wrong_arguments_of_a_write_are_refused_before_anything_runs(
@@ -397,11 +407,11 @@ def test_frames_that_no_file_can_hold_are_refused(spark: SparkSession, tmp_path:
     stream = spark.readStream.format("rate").load()
     for wrong, words in [
         (stream, "a stream cannot be written"),
-        ([1], "a DataFrame is written, not list"),
+        ([1], "only a DataFrame can be written, not list"),
         (frame.union(frame).toDF("geometry", "geometry"), "2 columns are named 'geometry'"),
         (
             frame.selectExpr("*", "INTERVAL 1 MONTH AS span"),
-            "out, column 'span': Spark cannot give interval month",
+            "out, column 'span': Spark cannot pass interval month",
         ),
     ]:
         with pytest.raises(InvalidInput, match=words):

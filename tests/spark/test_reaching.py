@@ -11,7 +11,7 @@ import pytest
 import contrada.spark
 from answering_port import SPARK_ANSWER, answering
 from contrada.cli import main
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Unavailable
 from contrada.spark.reaching import refuse_unusable
 
 SESSIONS = sys.modules["contrada.spark.session"]  # whose name the function has taken
@@ -38,7 +38,7 @@ def closed_port() -> int:
 @pytest.mark.parametrize("scheme", ["spark://", "k8s://https://", "k8s://"])
 def test_a_port_that_refuses_is_named(closed_port: int, scheme: str) -> None:
     address = f"127.0.0.1:{closed_port}"
-    with pytest.raises(InvalidInput, match=rf"{scheme}{address}: {address}: Connection refused"):
+    with pytest.raises(Unavailable, match=rf"{scheme}{address}: {address}: Connection refused"):
         refuse_unusable(f"{scheme}{address}")
 
 
@@ -59,14 +59,14 @@ def test_one_standby_that_answers_is_enough(serve: Serve, closed_port: int) -> N
 def test_a_port_that_answers_but_is_not_a_spark_master_is_refused(
     answer: bytes | None, words: str, serve: Serve
 ) -> None:
-    with pytest.raises(InvalidInput, match=words):
+    with pytest.raises(Unavailable, match=words):
         refuse_unusable(f"spark://127.0.0.1:{serve(answer)}", wait_s=0.2 if answer is None else 10)
 
 
 @pytest.mark.parametrize("scheme", ["k8s://https://", "k8s://http://"])
 def test_a_server_of_kubernetes_must_say_something(scheme: str, serve: Serve) -> None:
     refuse_unusable(f"{scheme}127.0.0.1:{serve(b'HTTP/1.1 401 Unauthorized')}")
-    with pytest.raises(InvalidInput, match="no answer"):
+    with pytest.raises(Unavailable, match="no answer"):
         refuse_unusable(f"{scheme}127.0.0.1:{serve(None)}", wait_s=0.2)
 
 
@@ -76,7 +76,7 @@ def test_yarn_is_refused_at_once_where_nothing_says_where_it_is(
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     monkeypatch.setenv("HADOOP_CONF_DIR", "")
     monkeypatch.delenv("YARN_CONF_DIR", raising=False)
-    with pytest.raises(InvalidInput, match="neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set"):
+    with pytest.raises(Unavailable, match="neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set"):
         refuse_unusable("yarn")
     (tmp_path / "spark-env.sh").touch()  # which may set them
     refuse_unusable("yarn")
@@ -85,7 +85,7 @@ def test_yarn_is_refused_at_once_where_nothing_says_where_it_is(
 
 
 def test_who_does_not_answer_is_not_waited_for() -> None:
-    with pytest.raises(InvalidInput, match=r"no answer|unreachable|refused"):
+    with pytest.raises(Unavailable, match=r"no answer|unreachable|refused"):
         refuse_unusable("spark://192.0.2.1:7077", wait_s=0.01)  # an address that nobody has
 
 
@@ -116,7 +116,7 @@ def test_yarn_is_looked_for_where_its_settings_say(
         (tmp_path / "yarn-site.xml").write_text(describe(settings, port))
 
     write_settings(closed_port)
-    with pytest.raises(InvalidInput, match=rf"at yarn: 127.0.0.1:{closed_port}: Connection refus"):
+    with pytest.raises(Unavailable, match=rf"at yarn: 127.0.0.1:{closed_port}: Connection refus"):
         refuse_unusable("yarn")
     write_settings(serve(None))
     refuse_unusable("yarn")
@@ -162,5 +162,5 @@ def test_a_command_says_so_in_one_line(
 
 def test_a_session_is_refused(closed_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SESSIONS, "_running", lambda *_: None)
-    with pytest.raises(InvalidInput, match="Connection refused"):
+    with pytest.raises(Unavailable, match="Connection refused"):
         contrada.spark.session(f"spark://127.0.0.1:{closed_port}")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import shapely
+from pyspark.errors import PythonException
 
 import contrada.spark
 from contrada.errors import InvalidInput
@@ -48,6 +49,10 @@ def test_registered_subscriptions_are_functions_of_sql(
     assert len(rows) == 12
     pairs = spark.sql("SELECT * FROM zones_match(TABLE(events))").collect()
     assert sorted((int(row.event), row.subscription) for row in pairs) == expected_pairs()
+    for arguments, given in (("", "nothing"), ("id, wind", "int64, int32")):
+        words = rf"InvalidInput: the function takes struct\(\*\), .*, not {given}"
+        with pytest.raises(PythonException, match=words):
+            spark.sql(f"SELECT zones({arguments}) FROM events").collect()
 
 
 def test_a_name_can_be_registered_anew(

@@ -23,6 +23,7 @@ from contrada.cli.spark_source import Source
 from contrada.cli.spark_start import shared_folder
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import read_rows
+from unread import unread_streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,6 +91,13 @@ def test_spark_gives_the_same_pairs_for_every_format(
     keyed = match_both_ways(tmp_path, zones, path, "--event-id", "key")
     assert len(numbered) == len(keyed) > 30
     assert keyed[0][0].startswith("11529215046068")
+
+
+def test_spark_writes_its_files_when_nobody_reads_what_it_says(tmp_path: Path, zones: Path) -> None:
+    (tmp_path / "p.csv").write_text("lon,lat,speed\n1,1,60\n3,1,60\n")
+    with unread_streams():
+        pairs = match_both_ways(tmp_path, zones, tmp_path / "p.csv")
+    assert len(pairs) == 4
 
 
 def test_spark_takes_one_condition_and_relation_for_all_subscriptions(
@@ -189,15 +197,15 @@ def test_spark_counts_the_matches_of_each_event(
     [
         (
             [*SPARK, "--threads", "2"],
-            "--threads 2 does not go with --spark; try --spark 'local[2]'",
+            "--threads 2 cannot be combined with --spark; try --spark 'local[2]'",
         ),
-        ([*SPARK, "--counts", "--map", "m.html"], "--map does not go with --counts"),
+        ([*SPARK, "--counts", "--map", "m.html"], "--map cannot be combined with --counts"),
         ([*SPARK, "-o", "p.csv", "--keep", "sped"], "--keep sped: "),
-        (["--keep", "speed"], "--keep speed goes with -o"),
-        (["--keep", "speed", "--map", "m.png"], "or with --map FILE.html, which shows it"),
+        (["--keep", "speed"], "--keep speed needs -o"),
+        (["--keep", "speed", "--map", "m.png"], "or --map FILE.html, which shows it"),
         ([*SPARK, "--conf", "ui=false"], "--conf ui=false: must be spark.NAME=VALUE"),
-        (["--evaluator", "area"], "--evaluator goes with --spark"),
-        (["--conf", "spark.ui.enabled=false"], "--conf goes with --spark"),
+        (["--evaluator", "area"], "--evaluator needs --spark"),
+        (["--conf", "spark.ui.enabled=false"], "--conf needs --spark"),
         (["--strict"], "subscriptions refer to the column 'speed', which no event has"),
         (["--strict", *SPARK], "subscriptions refer to the column 'speed', which no event has"),
     ],

@@ -181,7 +181,7 @@ def test_counts_keep_columns_of_events_alone(
     assert [line["clock"] for line in lines] == ["00:00:00.000001", None, "23:59:59.999999"]
     capsys.readouterr()
     for name, words in (
-        ("subscription.county", "--keep subscription.county does not go with --counts"),
+        ("subscription.county", "--keep subscription.county cannot be combined with --counts"),
         ("n", "--keep n: the output has a column of this name itself; --keep event.n"),
     ):
         assert main([*args, "-o", str(out), "--keep", name]) == 2

@@ -172,6 +172,7 @@ def test_subscriptions_need_a_filter_or_a_geometry(
     ("row", "words"),
     [
         (("b", "wind LIEK 3", None, None), ["'filter'", '"LIEK"', "character 5", "'wind LIEK 3'"]),
+        (("b", r'{"property": "\ud800"}', None, None), ["'filter'", "not valid Unicode at $.prop"]),
         (("b", "wind > 3", POINT, None), ["'filter'", "geometry as well"]),
         (("b", None, BOW_TIE, None), ["'geometry'", "self-intersection at (2, 2)", "0x0103"]),
         (("b", None, None, None), ["'geometry'", "missing"]),

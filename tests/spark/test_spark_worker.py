@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 import shapely
 
-from contrada.errors import InvalidInput
+from contrada.errors import Unavailable
 from contrada.matching.lookup import Weights, make_lookup_table
 from contrada.matching.subscribing import PredicateReader
 from contrada.model.relation import find_relation
@@ -135,7 +135,7 @@ def test_a_task_refuses_to_work_for_another_version() -> None:
         (replace(here, python="2.7"), rf"python 2.7 on the driver, {here.python} on "),
         (replace(here, snapshot=99), "snapshot 99 on the driver"),
     ):
-        with pytest.raises(InvalidInput, match=words):
+        with pytest.raises(Unavailable, match=words):
             list(replace(task, versions=versions)(iter([make_events(1)])))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Unavailable
 from contrada.matching.subscribing import PredicateReader
 from contrada.model.subscription import Subscription
 from contrada.spark.staging import StagedPart, fetch
@@ -50,6 +50,14 @@ def test_a_part_that_is_gone_or_another_one_is_refused_and_leaves_nothing(
     assert {path.suffix for path in cache.iterdir()} == {".lock"}
 
 
+def test_many_parts_leave_few_locks(tmp_path: Path, cache: Path) -> None:
+    for number in range(40):
+        uri, part = stage(tmp_path / "staging", f"wind > {number}")
+        assert fetch(uri, part).digest == part.digest
+    assert len(list(cache.glob("*.contrada"))) == 40
+    assert len(list(cache.glob("*.lock"))) <= 16
+
+
 def test_the_longest_unused_copies_go_beyond_the_cap(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,6 +70,22 @@ def test_the_longest_unused_copies_go_beyond_the_cap(
     monkeypatch.setenv("CONTRADA_CACHE_BYTES_MAX", "much")
     with pytest.raises(InvalidInput, match=r"CONTRADA_CACHE_BYTES_MAX .* not 'much'"):
         fetch(uri, first)
+
+
+def test_where_no_cache_can_be_written_the_machine_is_to_blame(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri, part = stage(tmp_path / "staging")
+    fetch(uri, part)
+    with monkeypatch.context() as patch:
+        patch.setattr("contrada.machine.os.access", lambda *_: False)
+        with pytest.raises(Unavailable, match="set XDG_CACHE_HOME to a folder that can"):
+            fetch(uri, part)
+    (lock,) = cache.glob("*.lock")
+    lock.unlink()
+    lock.mkdir()
+    with pytest.raises(Unavailable, match=r"\.lock: cannot be locked: Is a directory"):
+        fetch(uri, part)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -79,6 +103,6 @@ def test_a_full_cache_is_blamed_on_the_cache(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("contrada.spark.staging.shutil.copyfileobj", is_full)
-    with pytest.raises(InvalidInput, match=r"snapshots: a copy .* No space left .*XDG_CACHE_HOME"):
+    with pytest.raises(Unavailable, match=r"snapshots: a copy .* No space left .*XDG_CACHE_HOME"):
         fetch(uri, part)
     assert {path.suffix for path in cache.iterdir()} == {".lock"}

@@ -279,7 +279,7 @@ def test_a_type_that_python_cannot_have_is_refused_by_column_if_it_is_wanted(
     from pyspark.sql import functions
 
     events = in_new_york.range(1).withColumn("odd", functions.expr(REFUSED[kind]))
-    words = r"events, column 'odd': Spark cannot give .* to Python; cast it"
+    words = r"events, column 'odd': Spark cannot pass .* to Python; cast it"
     with pytest.raises(InvalidInput, match=words):
         contrada.spark.match(events, as_frame(in_new_york, ["odd IS NULL"]))
     with pytest.raises(InvalidInput, match=words):

@@ -1,13 +1,14 @@
 """The command line: `contrada match`, `explain`, `demo`, `simulate` and `reproduce`.
 
-An error of the user's is one line on stderr, or where rows are bad one for each, and exit code 2;
-an interrupt, SIGTERM or SIGHUP leaves nothing half-written.
+Where the input, or the machine, must change, that is one line on stderr, or where rows are bad one
+for each, and exit code 2; an interrupt, SIGTERM or SIGHUP leaves nothing half-written.
 """
 
 import argparse
 import signal
 import sys
 from collections.abc import Container, Sequence
+from contextlib import suppress
 from errno import EDQUOT, EFBIG, ENOSPC
 from importlib import import_module
 from typing import Any
@@ -17,9 +18,11 @@ from contrada.cli.interrupting import listening
 from contrada.cli.outputs import STDOUT
 from contrada.cli.remedies import describe
 from contrada.cli.terminal import (
+    NobodyReads,
     complain,
     plain_warnings,
     replace_closed_streams,
+    unbroken_stderr,
     visible,
     writing_stdout,
 )
@@ -30,16 +33,16 @@ EXIT_INVALID, EXIT_SIGNALLED = 2, 128
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; give its exit code."""
+    """Run one command and return its exit code."""
     replace_closed_streams()
     words = sys.argv[1:] if arguments is None else arguments
     options = make_parser(words).parse_args(words)
-    with listening() as interrupts, plain_warnings():
+    with listening() as interrupts, plain_warnings(), unbroken_stderr():
         try:
             code = options.run(options)
-            with writing_stdout() as stdout:
+            with suppress(NobodyReads), writing_stdout() as stdout:
                 stdout.flush()
-        except BrokenPipeError:
+        except NobodyReads:  # of the rows that went to stdout
             return 0
         except (KeyboardInterrupt, Exception) as fault:
             number = interrupts.first(fault)
@@ -55,12 +58,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _is_for_user(fault: BaseException) -> bool:
     is_full = isinstance(fault, OSError) and fault.errno in {ENOSPC, EDQUOT, EFBIG}
-    return is_full or isinstance(fault, ContradaError)
+    return is_full or isinstance(fault, ContradaError | MemoryError)
 
 
 def _describe(fault: BaseException) -> list[str]:
     if isinstance(fault, OSError) and not isinstance(fault, ContradaError):
         return [f"{fault.filename or 'a file'}: cannot be written: {fault.strerror}"]
+    if isinstance(fault, MemoryError):
+        return [f"there is not enough memory: {fault}".rstrip(": ")]
     return describe(fault) if isinstance(fault, InvalidInput) else [str(fault)]
 
 

@@ -30,7 +30,7 @@ BoxOrNothing = NDArray[np.float64]  # west, south, east, north; NaN where there 
 
 
 def describe_apart(subscriptions: SubscriptionSet, events: Rows, column: str) -> str | None:
-    """Say where subscriptions lie and where events do, if their boxes have no point in common.
+    """Describe where subscriptions and events lie, if their boxes have no point in common.
 
     `column` has the events' geometry. Of very many events only the first are looked at.
     """
@@ -78,7 +78,7 @@ def _box_of_events(events: Rows, column: str) -> BoxOrNothing:
 
 
 def _join(boxes: BoxOrNothing) -> BoxOrNothing:
-    """Give the box around boxes; those of nothing, which are NaN, do not count."""
+    """Return the box around boxes; empty ones, which are NaN, do not count."""
     low = np.fmin.reduce(boxes[:, :2], initial=np.nan)
     return np.concatenate([low, np.fmax.reduce(boxes[:, 2:], initial=np.nan)])
 

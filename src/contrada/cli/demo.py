@@ -22,7 +22,7 @@ from contrada.cli.spark_start import check_master, our_errors, our_log, read_con
 from contrada.cli.terminal import say, show
 from contrada.deferred import compute as pc
 from contrada.deferred import parquet as pq
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, blame
 from contrada.files import open_output
 from contrada.model.event import GEOMETRY
 from contrada.pictures import Layer, draw_map
@@ -50,7 +50,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--folder", default="demo", help="where files go (default: demo)")
     parser.add_argument("--master", default="local[*]", help="Spark master (default: local[*])")
     add_conf(parser)
-    parser.add_argument("--seed", type=int, default=1, help="of the generated data (default: 1)")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed of the generated data (default: 1)"
+    )
     parser.add_argument(
         "--json",
         action="store_true",
@@ -141,7 +143,7 @@ def make_folder(path: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidInput(f"--folder {path}: cannot be made: {error.strerror}") from error
+        raise blame(error, f"--folder {path}: cannot be made: {error.strerror}") from error
     return folder
 
 

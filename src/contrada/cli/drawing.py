@@ -11,7 +11,7 @@ from shapely.geometry.base import BaseGeometry
 from contrada.cli.drawn_events import DrawnEvents, EventReader
 from contrada.cli.drawn_subscriptions import layer_of
 from contrada.cli.pair_counts import PairCounts
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Unavailable
 from contrada.matcher.match_run import MatchedBatch
 from contrada.model.event import GEOMETRY
 from contrada.model.subscription import Subscription
@@ -23,7 +23,7 @@ _MENDED_MAX = 100_000
 
 
 def is_page(path: str | None) -> bool:
-    """Tell whether a map is a page, on which the pointer shows attributes."""
+    """Whether a map is a page, on which the pointer shows attributes."""
     return path is not None and Path(path).suffix.lower() == ".html"
 
 
@@ -35,7 +35,7 @@ def check_map_path(path: str) -> None:
     if not folder.is_dir():
         raise InvalidInput(f"{path}: there is no folder {folder}")
     if not os.access(folder, os.W_OK):
-        raise InvalidInput(f"{path}: the folder {folder} cannot be written to")
+        raise Unavailable(f"{path}: the folder {folder} cannot be written to")
     if Path(path).is_dir():
         raise InvalidInput(f"{path}: is a folder")
     if Path(path).suffix.lower() == ".png":
@@ -43,7 +43,7 @@ def check_map_path(path: str) -> None:
 
 
 class MapSketch:
-    """The pairs of a run as a map needs them: all are counted, so many as a page shows are kept.
+    """The pairs of a run as a map needs them: all are counted, and kept as far as a page shows.
 
     Events go by their row, subscriptions by their rank in the order of ids.
     """

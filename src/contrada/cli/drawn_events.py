@@ -133,7 +133,7 @@ class Sampler:
     """Takes at most `count_max` of `count` items in even steps, as they come."""
 
     def __init__(self, count: int, count_max: int) -> None:
-        """Know how many there will be."""
+        """Make room for so many."""
         self._count, self._count_max = max(count, 1), count_max
         self._seen = 0
 
@@ -159,7 +159,7 @@ def as_text(value: Any) -> str:
 
 
 def tell_apart(rows: NDArray[np.int64], labels: list[str]) -> dict[str, list[str]]:
-    """Give the rows as an attribute to show, where labels do not tell one from another."""
+    """Return the rows as an attribute to show, where labels do not tell one from another."""
     if len(set(labels)) == len(labels):
         return {}
     return {"row": [str(row) for row in rows.tolist()]}

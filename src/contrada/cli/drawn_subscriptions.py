@@ -57,7 +57,7 @@ class Texts(Sequence[str]):
     """Texts of things, written when they are asked for: a map shows some of many."""
 
     def __init__(self, things: Sequence[Any], write: Callable[[Any], str]) -> None:
-        """Know how to write the text of one."""
+        """Take the function that writes the text of one."""
         self._things, self._write = things, write
 
     def __len__(self) -> int:
@@ -68,7 +68,7 @@ class Texts(Sequence[str]):
 
 
 def find_shape(expression: Expression) -> BaseGeometry | None:
-    """Give what a person would draw for a predicate: all its geometries, a distance around them."""
+    """Return what a person would draw for a predicate: its geometries and distances around them."""
     shapes = list(_shapes(expression))
     return shapely.GeometryCollection(shapes) if len(shapes) > 1 else next(iter(shapes), None)
 

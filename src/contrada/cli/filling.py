@@ -10,7 +10,7 @@ from contrada.model.relation import find_relation
 
 
 def fill_rows(options: argparse.Namespace, rows: Rows) -> Rows:
-    """Give the rows of subscriptions as if their columns said what the options say.
+    """Return the rows of subscriptions as if their columns said what the options say.
 
     A column that differs from one that counts only in the case of letters is refused by `--strict`.
     """
@@ -24,7 +24,7 @@ def fill_rows(options: argparse.Namespace, rows: Rows) -> Rows:
 
 
 def _read_defaults(options: argparse.Namespace) -> dict[str, str]:
-    """Give the values of the options by the column that they fill; refuse what cannot be read."""
+    """Return the options' values by the column that they fill; refuse what cannot be read."""
     defaults = {}
     for name, read in (("where", PredicateReader().parse), ("relation", find_relation)):
         value = getattr(options, name)

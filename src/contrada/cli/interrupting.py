@@ -1,7 +1,7 @@
 """Ctrl-C, SIGTERM and SIGHUP: a command told to stop says so and nothing else, whatever breaks.
 
 Libraries answer an interrupt in ways of their own: Spark's handler cancels the jobs, whose failure
-may come first, and Arrow gives an error of its own. So what counts is that the signal came, which
+may come first, and Arrow raises an error of its own. So what counts is that the signal came, which
 a pipe remembers, not which exception did.
 """
 
@@ -44,7 +44,7 @@ class Interrupts:
         self._first: int | None = None
 
     def first(self, fault: BaseException) -> int | None:
-        """Give the signal that made a command fail; None where the fault is its own."""
+        """Return the signal that made a command fail; None where the fault is its own."""
         if self._memory is not None and self._first is None:
             with suppress(BlockingIOError):
                 come = self._memory.recv(4096)
@@ -56,7 +56,7 @@ class Interrupts:
 
 @contextmanager
 def listening() -> Iterator[Interrupts]:
-    """Remember interrupts meanwhile; only the main thread hears them."""
+    """Remember interrupts while this runs; only the main thread hears them."""
     if threading.current_thread() is not threading.main_thread():
         yield Interrupts()
         return
@@ -105,14 +105,14 @@ class _Postponing:
         self._wait(number)
 
     def hear_lost(self, lost: Any) -> None:
-        """Come again where an interrupt is lost; tell of anything else as before."""
+        """Repeat an interrupt that was lost; report anything else as before."""
         if issubclass(lost.exc_type, KeyboardInterrupt) and self._number:
             self._wait(self._number)
         else:
             self.tell_lost(lost)
 
     def cancel(self) -> None:
-        """Do not come again."""
+        """Stop repeating it."""
         if self._timer is not None:
             self._timer.cancel()
 

@@ -49,7 +49,7 @@ class Wanted:
 
 
 def read_wanted(options: argparse.Namespace) -> Wanted:
-    """Tell the columns of both sides apart; refuse names that the output has itself."""
+    """Sort the columns to keep by side; refuse names that the output has itself."""
     wanted = Wanted()
     own = ("event", "n") if options.counts else ("event", "subscription")
     for name in options.keep or ():
@@ -61,7 +61,9 @@ def read_wanted(options: argparse.Namespace) -> Wanted:
         if not name.startswith(_SUBSCRIPTION):
             wanted.events[name] = name.removeprefix(_EVENT)
         elif options.counts:
-            raise InvalidInput(f"--keep {name} does not go with --counts, which finds no pairs")
+            raise InvalidInput(
+                f"--keep {name} cannot be combined with --counts, which finds no pairs"
+            )
         else:
             wanted.subscriptions[name] = name.removeprefix(_SUBSCRIPTION)
     return wanted
@@ -120,7 +122,7 @@ def _holds_duration(kind: pa.DataType) -> bool:
 
 
 class Keeping:
-    """What goes beside the pairs of a run, in the order of the options.
+    """The columns that go beside the pairs of a run, in the order of the options.
 
     The geometry of events comes last where the format of the output wants one.
     """
@@ -142,12 +144,12 @@ class Keeping:
         self.geometries = tuple(name for name in self._order if name in geometries)
 
     def schema(self, first: Sequence[pa.Field]) -> pa.Schema:
-        """Give the schema of the output, which begins with some fields."""
+        """Return the schema of the output, which begins with some fields."""
         return pa.schema([*first, *(pa.field(name, self._types[name]) for name in self._order)])
 
     @property
     def is_slim(self) -> bool:
-        """Tell whether nothing long is kept: no text, geometry, list or struct."""
+        """Whether nothing long is kept: no text, geometry, list or struct."""
         return not any(
             is_text(kind) or is_binary(kind) or pa.types.is_nested(kind)
             for kind in self._types.values()
@@ -156,13 +158,13 @@ class Keeping:
     def pieces(
         self, pairs: pa.RecordBatch, events: Beside, ranks: NDArray[np.int64], schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        """Put beside pairs what is kept, given the events' side and the ranks of subscriptions."""
+        """Put what is kept beside pairs, given the events' side and the ranks of subscriptions."""
         if not self._order:
             return iter([pairs])
         return put_beside(pairs, [events, (self._subscriptions.side, ranks)], schema)
 
     def describe_subscriptions(self) -> dict[str, Sequence[str]]:
-        """Texts of what is kept of the subscriptions, by rank, but for geometries."""
+        """Texts of what is kept of the subscriptions, by rank, without geometries."""
         columns = self._subscriptions.side.columns
         names = [name for name in columns if name not in self.geometries]
         return {name.removeprefix(_SUBSCRIPTION): Texts(columns[name], _write) for name in names}

@@ -65,23 +65,23 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check_together(options: argparse.Namespace) -> None:
-    """Refuse options that mean nothing beside the others."""
+    """Refuse options that mean nothing together with the others."""
     if options.spark is None:
         for name in ("plan", "evaluator", "counts", "explain", "conf"):
             if getattr(options, name):
-                raise InvalidInput(f"--{name} goes with --spark")
+                raise InvalidInput(f"--{name} needs --spark")
     elif options.threads is not None:
         raise InvalidInput(
-            f"--threads {options.threads} does not go with --spark; "
+            f"--threads {options.threads} cannot be combined with --spark; "
             f"try --spark 'local[{options.threads}]'"
         )
     if options.keep and options.output is None and not is_page(options.map):
         raise InvalidInput(
-            f"--keep {options.keep[0]} goes with -o, which writes it beside the pairs, "
-            "or with --map FILE.html, which shows it"
+            f"--keep {options.keep[0]} needs -o, which writes it beside the pairs, "
+            "or --map FILE.html, which shows it"
         )
     if options.counts and options.map is not None:
-        raise InvalidInput("--map does not go with --counts, which finds no pairs to draw")
+        raise InvalidInput("--map cannot be combined with --counts, which finds no pairs to draw")
 
 
 def match_here(options: argparse.Namespace) -> MatchReport:
@@ -132,7 +132,7 @@ class SubscriptionFile:
     bad: list[BadRow] = field(default_factory=list)
 
     def bad_rows(self) -> list[int]:
-        """Give the numbers of the rows that were left out."""
+        """Return the numbers of the rows that were left out."""
         return [row for row, _, _ in self.bad]
 
     def write_bad(self, stack: ExitStack, path: str | None) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 from contrada.files.output import SUFFIXES as WRITTEN
 from contrada.files.reading import SUFFIXES
-from contrada.matching.engines import DEFAULT_ENGINE, ENGINE_LINES, ENGINES
+from contrada.matching.engines import DEFAULT_ENGINE, ENGINES
+from contrada.spark_options import CHOICES
 
 _DESCRIPTION = """\
 Match each event of a file against the subscriptions of another. Files are
@@ -50,8 +51,8 @@ def add_match_parser(commands: Any) -> argparse.ArgumentParser:
         epilog=_EPILOG.format(engines=describe_engines()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("subscriptions", metavar="SUBSCRIPTIONS", help="one subscription a row")
-    parser.add_argument("events", metavar="EVENTS", help="one event a row")
+    parser.add_argument("subscriptions", metavar="SUBSCRIPTIONS", help="one subscription per row")
+    parser.add_argument("events", metavar="EVENTS", help="one event per row")
     _add_answer_options(parser)
     add_engine(parser)
     _add_input_options(parser)
@@ -129,8 +130,8 @@ def _add_input_options(parser: argparse.ArgumentParser) -> None:
         "--strict",
         action="store_true",
         help="refuse constraints on columns that no event has, or that hold values of another type "
-        "than they are compared with, and columns of SUBSCRIPTIONS that would count in small "
-        "letters (default: say so and go on)",
+        "than they are compared with, and columns of SUBSCRIPTIONS that would count in lower "
+        "case (default: warn and go on)",
     )
 
 
@@ -149,7 +150,7 @@ def _add_bad_row_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quarantine-subscriptions",
         metavar="FILE",
-        help=f"list bad subscriptions in {_LISTS} likewise (default: refuse all)",
+        help=f"list bad subscriptions in {_LISTS} in the same way (default: refuse all)",
     )
 
 
@@ -163,20 +164,20 @@ def add_engine(parser: Any) -> None:
 
 
 def describe_engines() -> str:
-    """Say of each engine in a line what it is."""
-    return "\n".join(f"  {name:<8} {line}" for name, line in ENGINE_LINES.items())
+    """Describe each engine in a line."""
+    return "\n".join(f"  {kind.name:<8} {kind.line}" for kind in ENGINES.values())
 
 
 def _add_spark_options(group: Any) -> None:
     group.add_argument(
         "--plan",
-        choices=("auto", "broadcast", "partitioned"),
+        choices=CHOICES["plan"],
         help="subscriptions to every worker (broadcast), or to their part of the map "
         "(partitioned); auto decides by their size (default: auto)",
     )
     group.add_argument(
         "--evaluator",
-        choices=("exact", "area"),
+        choices=CHOICES["evaluator"],
         help="area: the AHS paper's approximate answer (default: exact)",
     )
     group.add_argument(
@@ -185,17 +186,17 @@ def _add_spark_options(group: Any) -> None:
         help="write each event with its number of matches, n (default: write pairs)",
     )
     group.add_argument(
-        "--explain", action="store_true", help="say which plan is taken and why (default: do not)"
+        "--explain", action="store_true", help="show which plan is taken and why (default: do not)"
     )
     add_conf(group)
 
 
 def add_conf(parser: Any) -> None:
-    """Let the user set what Spark has settings for."""
+    """Let the user change settings of Spark."""
     parser.add_argument(
         "--conf",
         action="append",
         metavar="KEY=VALUE",
-        help="a setting of Spark, e.g. spark.contrada.staging=file:///shared; may be given "
+        help="a Spark setting, e.g. spark.contrada.staging=file:///shared; may be given "
         "several times (default: none)",
     )

@@ -15,12 +15,12 @@ from contrada.showing import listed
 
 
 def note(message: str) -> None:
-    """Tell on stderr, in one line, what the user should know."""
+    """Print a note on stderr, in one line."""
     say(f"note: {one_line(message)}")
 
 
 def note_unstated(matcher: Matcher, subscriptions: Rows, events: Rows) -> None:
-    """Say which file is taken to be in the projected system that the other one states."""
+    """Note which file is taken to be in the projected system that the other one states."""
     if not freeze(matcher).geometry_attributes or not events.geometry_columns:
         return  # no coordinates of one meet those of the other
     for silent, other in ((subscriptions, events), (events, subscriptions)):
@@ -32,7 +32,7 @@ def note_unstated(matcher: Matcher, subscriptions: Rows, events: Rows) -> None:
 
 
 def note_unknown(matcher: Matcher, rows: Rows, strict: bool) -> None:
-    """Say which attributes no event can have, or refuse them: likely a name that is misspelt."""
+    """Note which attributes no event can have, or refuse them: likely a misspelt name."""
     known = {*rows.schema.names, *([GEOMETRY] if rows.geometry_columns else [])}
     names = sorted(freeze(matcher).attributes)
     unknown = [repr(name) for name in names if known.isdisjoint(paths_of(name))]
@@ -49,13 +49,13 @@ def note_unknown(matcher: Matcher, rows: Rows, strict: bool) -> None:
 
 def refuse_mismatches(matcher: Matcher, rows: Rows) -> None:
     """Refuse comparisons of columns with values of another type, which a run only warns of."""
-    mismatches = describe_mismatches(freeze(matcher), rows)
+    mismatches = describe_mismatches(freeze(matcher), rows, matcher.crs)
     if mismatches:
         raise InvalidInput("; ".join(mismatches))
 
 
 def note_outcome(report: MatchReport, matcher: Matcher, rows: Rows) -> None:
-    """Say why nothing matched, where the figures or the places of events and subscriptions tell."""
+    """Note why nothing matched, where figures or places of events and subscriptions show it."""
     for whose in ("subscriptions", "events"):
         count = getattr(report, whose)
         if count and count == getattr(report, f"{whose}_left_out"):

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from contrada.cli.drawing import check_map_path
 from contrada.cli.overwriting import refuse_overwriting
+from contrada.cli.remedies import naming
 from contrada.cli.terminal import stdout_bytes, writing_stdout
-from contrada.errors import InvalidInput
 from contrada.files import Output, Rows, open_output
 from contrada.files.text_writer import CsvWriter
 from contrada.matching.subscribing import OnBad
@@ -37,10 +37,8 @@ def check_outputs(options: argparse.Namespace) -> None:
         if path is None or (name == "output" and path == STDOUT):
             continue
         option = f"--{name.replace('_', '-')}"
-        try:
+        with naming(option):
             _check_path(name, path)
-        except InvalidInput as error:  # which begins with the path
-            raise InvalidInput(f"{option} {error.message}", remedies=error.remedies) from None
         outputs[option] = path
     refuse_overwriting((options.subscriptions, options.events), outputs)
 
@@ -56,12 +54,12 @@ def _check_path(name: str, path: str) -> None:
 
 
 def wants_geometry(path: str | None) -> bool:
-    """Tell whether an output carries the events' geometry."""
+    """Whether an output carries the events' geometry."""
     return path is not None and Path(path).suffix.lower() == ".geoparquet"
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Give the schema of pairs as they are written, of that as which they are found."""
+    """Return the schema of pairs as they are written, given that in which they are found."""
     return pa.schema(
         [
             pa.field("event", schema.field("event").type),
@@ -109,7 +107,7 @@ def _open_pairs_file(
 
 
 def open_bad_rows(stack: ExitStack, path: str | None, rows: Rows) -> Callable[[list[BadRow]], None]:
-    """Open the quarantine; give the function that writes bad rows of a file to it."""
+    """Open the quarantine; return the function that writes bad rows of a file to it."""
     if path is None:
         return lambda _: None
     output = stack.enter_context(open_output(path, BAD_ROWS))
@@ -125,7 +123,7 @@ def open_bad_rows(stack: ExitStack, path: str | None, rows: Rows) -> Callable[[l
 
 
 def hear_bad(bad: list[BadRow]) -> OnBad:
-    """Give the function that takes down the rows which are left out, not those that are mended."""
+    """Return the function that records the rows that are left out, not those that are mended."""
 
     def hear(row: int, id_: Id | None, reason: str) -> None:
         if not reason.startswith("mended: "):

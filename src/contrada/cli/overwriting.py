@@ -32,7 +32,7 @@ def refuse_overwriting(inputs: Iterable[str], outputs: Mapping[str, str]) -> Non
 
 
 def _identities(file: Path) -> Iterator[object]:
-    """Give what tells a file from others: where it lies, and, where it exists, what it is."""
+    """Yield what identifies a file: where it lies, and, where it exists, what it is."""
     yield os.path.realpath(file)
     with suppress(OSError):
         facts = file.stat()

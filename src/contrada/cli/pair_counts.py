@@ -32,7 +32,7 @@ class PairCounts:
             self._events = longer
 
     def of_events(self, first_row: int, length: int) -> NDArray[np.int64]:
-        """Give the counts of consecutive rows; rows that no pair had have none."""
+        """Return the counts of consecutive rows; rows without a pair have none."""
         known = self._events[first_row : first_row + length]
         counts = np.zeros(length, np.int64)
         counts[: len(known)] = known

@@ -46,7 +46,7 @@ def bar(label: str, total: int | None, unit: str = "rows") -> "tqdm[Any]":
 
 @contextmanager
 def saying(line: str) -> Iterator[None]:
-    """Tell what is being done meanwhile, where it takes longer than a moment."""
+    """Print what is being done, if it takes longer than a moment."""
     timer = threading.Timer(_MOMENT_S, say, [line])
     timer.daemon = True
     timer.start()
@@ -58,7 +58,7 @@ def saying(line: str) -> Iterator[None]:
 
 @contextmanager
 def waiting(label: str) -> Iterator[None]:
-    """Show how long something takes of which nobody knows how far it is."""
+    """Show how long something takes whose progress is unknown."""
     done = threading.Event()
     watcher = threading.Thread(target=_tick, args=(label, done), daemon=True)
     watcher.start()
@@ -81,7 +81,7 @@ def _tick(label: str, done: threading.Event) -> None:
 
 @contextmanager
 def spark_jobs(spark: "SparkSession", label: str) -> Iterator[None]:
-    """Show the tasks of the Spark jobs that run meanwhile."""
+    """Show the tasks of the Spark jobs that are running."""
     done = threading.Event()
     watcher = threading.Thread(target=_watch, args=(spark, label, done), daemon=True)
     watcher.start()

@@ -1,8 +1,9 @@
 """Errors in the words of the command line: what is wrong, and which option would help."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
-from contrada.errors import BadRows, InvalidInput, Remedy
+from contrada.errors import BadRows, InvalidInput, MissingPackage, Remedy, Unavailable
 
 _EVENT_ID = "--event-id COLUMN names the column of event ids"
 _SUBSCRIPTION_ID = "--id COLUMN names the column of subscription ids"
@@ -26,8 +27,21 @@ ON_THE_COMMAND_LINE: Mapping[Remedy, str | None] = {
 }
 
 
+@contextmanager
+def naming(option: str) -> Iterator[None]:
+    """Put an option before the message of an error, which begins with what the option names."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(f"{option} {error.message}", remedies=error.remedies) from error
+    except MissingPackage:  # which names a package
+        raise
+    except Unavailable as error:
+        raise Unavailable(f"{option} {error}") from error
+
+
 def describe(error: InvalidInput) -> list[str]:
-    """Give the lines that a person reads: one, or where there are many bad rows one for each."""
+    """Return the lines that a person reads: one, or for many bad rows one each."""
     words = [ON_THE_COMMAND_LINE[remedy] for remedy in error.remedies]
     hints = "; ".join(dict.fromkeys(word for word in words if word is not None))
     if not isinstance(error, BadRows):

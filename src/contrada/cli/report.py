@@ -28,7 +28,7 @@ class MatchReport:
     files: dict[str, str] = field(default_factory=dict)
 
     def figures(self) -> dict[str, int | None]:
-        """Give the counts by name."""
+        """Return the counts by name."""
         names = [name for name in self.__slots__ if name not in {"seconds", "files"}]
         return {name: getattr(self, name) for name in names}
 

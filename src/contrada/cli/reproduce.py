@@ -8,13 +8,13 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from contrada.cli.progress import bar, require_tqdm, saying
-from contrada.cli.terminal import say, show, visible, writing_stdout
-from contrada.errors import InvalidInput
+from contrada.cli.terminal import NobodyReads, say, show, visible, writing_stdout
+from contrada.errors import InvalidInput, Unavailable, blame
 from contrada.pictures.plate import require_matplotlib
 from contrada.reproduce.crtree.paper import DATA_SETS
 from contrada.reproduce.reporting import Reporter
@@ -110,7 +110,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="MASTER",
         help="ahs: also measure what Spark costs, e.g. on 'local[2]' (default: do not)",
     )
-    parser.add_argument("--seed", type=int, default=1, help="of the workloads (default: 1)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the workloads (default: 1)")
     parser.set_defaults(run=run)
 
 
@@ -177,11 +177,11 @@ def _make_folder(name: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
-        raise InvalidInput(f"--folder {name}: cannot be made: {fault.strerror}") from fault
+        raise blame(fault, f"--folder {name}: cannot be made: {fault.strerror}") from fault
     try:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as fault:
-        raise InvalidInput(f"--folder {name}: cannot be written to: {fault.strerror}") from fault
+        raise Unavailable(f"--folder {name}: cannot be written to: {fault.strerror}") from fault
     return folder
 
 
@@ -193,7 +193,7 @@ class _Screen:
         from tqdm import tqdm
 
         if sys.stderr.isatty():
-            with writing_stdout() as stdout:
+            with suppress(NobodyReads), writing_stdout() as stdout:
                 tqdm.write(visible(line), file=stdout)
                 stdout.flush()
         else:

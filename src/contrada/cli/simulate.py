@@ -13,9 +13,10 @@ from typing import Any
 
 from contrada.cli.overwriting import refuse_overwriting
 from contrada.cli.progress import bar, require_tqdm, waiting
+from contrada.cli.remedies import naming
 from contrada.cli.simulate_report import as_json, as_table
 from contrada.cli.terminal import say, show
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Unavailable
 from contrada.machine import write_whole
 from contrada.overlay.splitting import SPLITS
 from contrada.pictures.overlay import SUFFIXES, render_story
@@ -32,7 +33,7 @@ PEERS_DRAWN_MAX = 5_000
 _NUMBERS = {
     "peers": ("N", "how many peers"),
     "events": ("E", "how many events, published when the overlay is at rest"),
-    "seed": ("S", "of everything by chance: same seed, same run"),
+    "seed": ("S", "seed of all random choices: same seed, same run"),
     "leave": ("SHARE", "share of the peers that leave at once, in good order"),
     "crash": ("SHARE", "share of the peers that crash at once; one always survives"),
     "corrupt": ("SHARE", "share of the living whose memory becomes garbage"),
@@ -102,7 +103,7 @@ def _option(name: str) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the simulation; give the exit code."""
+    """Run the simulation and return the exit code."""
     started = time.monotonic()
     plan = _check(options)
     recorder = None if options.animate is None else Recorder()
@@ -172,7 +173,7 @@ def _check_file(option: str, name: str) -> None:
     if path.is_dir():
         raise InvalidInput(f"{option} {name}: is a folder")
     if not os.access(path.parent, os.W_OK):
-        raise InvalidInput(f"{option} {name}: the folder {path.parent} cannot be written to")
+        raise Unavailable(f"{option} {name}: the folder {path.parent} cannot be written to")
 
 
 def _write_files(
@@ -194,10 +195,8 @@ def _write_files(
 
 def _write(option: str, path: Path, content: bytes) -> None:
     """Write a file whole; where that fails, name the option that asked for it."""
-    try:
+    with naming(option):
         write_whole(path, content)
-    except InvalidInput as error:  # which begins with the path
-        raise InvalidInput(f"{option} {error.message}") from error
 
 
 class _Screen:

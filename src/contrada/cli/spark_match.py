@@ -49,6 +49,7 @@ from contrada.matching.engines import DEFAULT_ENGINE
 from contrada.matching.subscribing import SUBSCRIPTION_COLUMNS
 from contrada.matching.writing import as_wkb
 from contrada.model.event import paths_of
+from contrada.spark_options import SparkOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,7 +64,7 @@ _N = pa.field("n", pa.int64())
 def match_on_spark(options: argparse.Namespace) -> MatchReport:
     """Match through `contrada.spark.match`; the answer goes to the same files as without Spark."""
     if options.engine != DEFAULT_ENGINE:
-        raise InvalidInput(f"--engine {options.engine} does not go with --spark")
+        raise InvalidInput(f"--engine {options.engine} cannot be combined with --spark")
     check_master("--spark", options.spark)
     config = read_conf(options.conf)
     subscriptions = open_subscriptions(options)
@@ -119,7 +120,7 @@ def _run(
     rows: Source,
     folder: Path,
 ) -> "EventCounts":
-    """Let Spark write the answer into a folder; give its counts, which must come out even."""
+    """Let Spark write the answer into a folder; return its counts, which must add up."""
     import contrada.spark
     from contrada.spark.explain import explain_job
     from contrada.spark.match import plan_match
@@ -128,22 +129,21 @@ def _run(
         source.frame(spark, folder / "events.parquet"),
         rows.frame(spark, folder / "subscriptions.parquet"),
     )
-    wanted: dict[str, Any] = {
-        "quarantine": options.repair or options.quarantine is not None,
-        "repair": options.repair,
-        "strict": False,  # `load` has looked
-        "plan": options.plan or "auto",
-        "evaluator": options.evaluator or "exact",
-        "keep": [*dict.fromkeys(source.carried.values()), *_kept(options)],
-        "output": "counts" if options.counts else "pairs",
-        "event_id": source.id_column,
-        "subscription_id": rows.id_column,
-        "row": ROW,
-    }
+    stated = {name: getattr(options, name) for name in ("plan", "evaluator")}
+    wanted = SparkOptions(
+        **{name: value for name, value in stated.items() if value is not None},
+        quarantine=options.repair or options.quarantine is not None,
+        repair=options.repair,
+        strict=False,  # `load` has looked
+        keep=[*dict.fromkeys(source.carried.values()), *_kept(options)],
+        output="counts" if options.counts else "pairs",
+        event_id=source.id_column,
+        subscription_id=rows.id_column,
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # `load` has said it already
         with spark_jobs(spark, "reading subscriptions on Spark"):
-            job = plan_match(*frames, **wanted)
+            job = plan_match(*frames, wanted, ROW)
     with spark_jobs(spark, "planning on Spark"):
         plan = explain_job(job, frames[0]) if options.explain else None
         answer = job.run()
@@ -228,7 +228,7 @@ def _read_answer(matches: Path, is_wide: bool) -> Iterator[pa.RecordBatch]:
 def _pieces(
     answer: pa.RecordBatch, source: Source, keeping: Keeping, schema: pa.Schema, repair: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Put beside the pairs, or counts, of an answer what is kept."""
+    """Put what is kept beside the pairs, or counts, of an answer."""
     columns = {}
     for name, own in keeping.events.columns.items():
         array = answer.column(source.carried[own])
@@ -242,7 +242,7 @@ def _pieces(
 
 
 def _as_distinct_wkb(array: pa.Array, repair: bool) -> pa.Array:
-    """Give geometries as WKB, each decoded once: an event with many matches is there as often."""
+    """Return geometries as WKB, decoding each once: an event comes as often as it matches."""
     if pa.types.is_struct(array.type):
         return as_wkb(array, repair=repair)
     encoded = array.dictionary_encode()
@@ -250,7 +250,7 @@ def _as_distinct_wkb(array: pa.Array, repair: bool) -> pa.Array:
 
 
 def _in_order(told: list[BadRow], found: list[pa.RecordBatch]) -> Iterator[list[BadRow]]:
-    """Give the bad rows that the file told of and those that Spark found by row, in pieces."""
+    """Yield the bad rows of the file and those that Spark found, by row, in pieces."""
     pieces = pa.Table.from_batches(found).sort_by(ROW).to_batches(_ANSWER_ROWS) if found else []
     described = (_describe(row) for piece in pieces for row in piece.to_pylist())
     in_order = heapq.merge(sorted(told), described)

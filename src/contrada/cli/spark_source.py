@@ -15,7 +15,7 @@ from contrada.cli.progress import bar
 from contrada.cli.spark_start import is_one_machine
 from contrada.deferred import compute as pc
 from contrada.deferred import parquet as pq
-from contrada.errors import InvalidInput, Remedy
+from contrada.errors import InvalidInput, Remedy, Unavailable
 from contrada.files import Rows
 from contrada.files.parquet import SUFFIXES as PARQUET_SUFFIXES
 from contrada.matcher.match_run import choose_id_column
@@ -78,7 +78,7 @@ class Source:
             self._carried_type(name)
 
     def frame(self, spark: "SparkSession", copy: Path) -> "DataFrame":
-        """Give the rows as a DataFrame; `copy` is where a copy may go."""
+        """Return the rows as a DataFrame; `copy` is where a copy may go."""
         from pyspark.sql import functions
 
         from contrada.spark.crs_metadata import column_of
@@ -101,13 +101,13 @@ class Source:
         return state_primary(frame, stated) if stated in frame.columns else frame
 
     def names_in_file(self, columns: Collection[str]) -> tuple[str, ...]:
-        """Give the names that columns of the DataFrame have in the file; `ROW` has none."""
+        """Return the names that columns of the DataFrame have in the file; `ROW` has none."""
         own = self._hidden | {GEOMETRY: self._primary}
         names = (own.get(name, name) for name in columns if name != ROW)
         return tuple(dict.fromkeys(names))
 
     def _is_plain_parquet(self) -> bool:
-        """Tell whether Spark reads the file itself just as we do."""
+        """Whether Spark reads the file itself exactly as we do."""
         if self._path.suffix.lower() not in PARQUET_SUFFIXES:
             return False
         if self._without or self._is_changed:
@@ -150,7 +150,7 @@ class Source:
                 progress.update(batch.num_rows)
 
     def _judge(self, told: Mapping[int, str], columns: Mapping[str, pa.Array]) -> list[int]:
-        """Refuse rows that are bad, or give their numbers; who left some out knows of them."""
+        """Refuse bad rows, or return their numbers, known to whoever left some out."""
         ids, rows = columns[self.id_column], columns[ROW].to_pylist()
         bad = [(row, rows[row]) for row in told if rows[row] not in self._without]
         for place, row in bad:
@@ -185,7 +185,7 @@ class Source:
         return self.rows.schema.field(name).type
 
     def _carried_type(self, name: str) -> pa.DataType:
-        """Give the type as which Spark carries a kept column and gives it back as it was."""
+        """Return the type in which Spark carries a kept column and returns it as it was."""
         kind = self._type_of(name)
         known = _carried_type(kind)
         if known is None:
@@ -196,12 +196,12 @@ class Source:
 
 
 def restore(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Give a kept column that comes from Spark the type that it had."""
+    """Restore the type that a kept column had before Spark."""
     return pa.nulls(len(array), kind) if pa.types.is_null(kind) else array.cast(kind)
 
 
 def _travels_openly(field: pa.Field) -> bool:
-    """Tell whether a column that Spark has anyway can be kept under its own name."""
+    """Whether a column that Spark has anyway can be kept under its own name."""
     is_taken = field.name.lower() in _ANSWER_COLUMNS
     return not is_taken and _carried_type(field.type) == field.type
 
@@ -220,7 +220,7 @@ def _carried_type(kind: pa.DataType) -> pa.DataType | None:
 
 
 def _spark_type(kind: pa.DataType) -> pa.DataType | None:
-    """Give the type as which Spark can read a column from Parquet; None where there is none."""
+    """Return the type in which Spark can read a column from Parquet; None where there is none."""
     types = pa.types
     if isinstance(kind, pa.BaseExtensionType):
         return kind.storage_type
@@ -242,11 +242,11 @@ def _spark_type(kind: pa.DataType) -> pa.DataType | None:
 
 @contextmanager
 def _blaming(copy: Path) -> Iterator[None]:
-    """Say where there was no room for a copy: the user has named another file."""
+    """Explain where there was no room for a copy: the user has named another file."""
     try:
         yield
     except OSError as fault:
-        raise InvalidInput(
+        raise Unavailable(
             f"{copy.parent}: a copy for Spark cannot be written there: {fault}; "
             "TMPDIR, or on a cluster spark.contrada.staging, names another folder"
         ) from fault

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from contrada import errors
 from contrada.cli.progress import waiting
 from contrada.cli.terminal import VisibleFormatter
-from contrada.errors import ContradaError, InvalidInput
+from contrada.errors import ContradaError, InvalidInput, blame
 from contrada.matcher.match_run import MatchRun
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_OUR_ERROR = re.compile(r"^contrada\.errors\.\w+: (.*)", re.MULTILINE)
+_OUR_ERROR = re.compile(r"^contrada\.errors\.(\w+): (.*)", re.MULTILINE)
 _ROW_PLACE = re.compile(r"events, row (\d+), ")  # as `contrada.spark.worker.row_place` writes it
 _MASTER = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
 
@@ -47,7 +48,7 @@ def start(master: str, config: dict[str, str], label: str) -> "SparkSession":
 
 
 def is_one_machine(spark: "SparkSession") -> bool:
-    """Tell whether driver and executors have the same files."""
+    """Whether driver and executors have the same files."""
     return str(spark.sparkContext.master).startswith("local")
 
 
@@ -67,7 +68,7 @@ def shared_folder(spark: "SparkSession") -> str | None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
-        raise InvalidInput(f"{STAGING} is {uri.geturl()}: {fault}") from None
+        raise blame(fault, f"{STAGING} is {uri.geturl()}: {fault}") from None
     return str(folder)
 
 
@@ -84,7 +85,9 @@ def our_errors(run: MatchRun | None = None) -> Iterator[None]:
         found = _OUR_ERROR.findall(str(error))
         if not found or isinstance(error, ContradaError):
             raise
-        raise InvalidInput.read(_place(found[-1], run)) from None
+        kind, message = getattr(errors, found[-1][0], InvalidInput), _place(found[-1][1], run)
+        is_input = issubclass(kind, InvalidInput)
+        raise InvalidInput.read(message) if is_input else kind(message) from None
 
 
 def _place(message: str, run: MatchRun | None) -> str:

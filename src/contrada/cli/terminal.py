@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any, TextIO, cast
 
-from contrada.errors import InvalidInput
+from contrada.errors import Unavailable
 
 # Controls but for tab and newline, marks that turn the direction of text, ends of lines that are
 # no newline, and halves of characters, which no terminal takes.
@@ -24,12 +24,12 @@ _CONTROL = re.compile(
 
 
 def visible(text: object) -> str:
-    """Give a text with its control characters as escapes; lines stay lines."""
+    """Return a text with its control characters as escapes; lines stay lines."""
     return _CONTROL.sub(lambda found: _escape(found[0]), str(text))
 
 
 def one_line(text: object) -> str:
-    """Give a text as one line without control characters."""
+    """Return a text as one line without control characters."""
     return visible(" ".join(str(text).split("\n")))
 
 
@@ -39,36 +39,87 @@ def _escape(character: str) -> str:
 
 
 def say(text: object) -> None:
-    """Tell on stderr what is being done."""
+    """Print on stderr what is being done."""
     print(visible(text), file=sys.stderr, flush=True)
 
 
 def complain(text: object, *more: object) -> None:
-    """Tell on stderr, in one line, what went wrong; what is said beyond it has a line each."""
+    """Print on stderr what went wrong, in one line; anything more gets a line each."""
     say(f"contrada: {one_line(text)}")
     for line in more:
         say(one_line(line))
 
 
 def show(text: object, *, on_stderr: bool = False) -> None:
-    """Print a result: on stdout, unless that is taken by something else."""
+    """Print a result: on stdout, unless that is taken by something else.
+
+    Where nobody reads it any more, the command goes on: it may have files to write.
+    """
     if on_stderr:
         say(text)
         return
-    with writing_stdout() as file:
+    with suppress(NobodyReads), writing_stdout() as file:
         print(visible(text), file=file, flush=True)
+
+
+class NobodyReads(Exception):
+    """Whoever read stdout has gone away."""
 
 
 @contextmanager
 def writing_stdout() -> Iterator[TextIO]:
-    """Blame stdout for what cannot be written to it; a reader that went away is no fault."""
+    """Blame stdout for what cannot be written to it; raise NobodyReads if its reader has gone."""
     try:
         yield sys.stdout
     except OSError as fault:
-        _leave_stdout()
+        _lead_nowhere(sys.stdout)
         if isinstance(fault, BrokenPipeError):
-            raise
-        raise InvalidInput(f"stdout: cannot be written: {fault.strerror or fault}") from fault
+            raise NobodyReads from fault
+        raise Unavailable(f"stdout: cannot be written: {fault.strerror or fault}") from fault
+
+
+class UnbrokenStream:
+    """A text stream that takes everything, also when its reader has gone or its disk is full.
+
+    Else a word about the work would end the work, or leave a lock of tqdm's held for ever.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write a text, or lose it."""
+        with self._losing():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is held."""
+        with self._losing():
+            self._stream.flush()
+
+    @contextmanager
+    def _losing(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            _lead_nowhere(self._stream)
+        except OSError:
+            pass
+
+
+@contextmanager
+def unbroken_stderr() -> Iterator[None]:
+    """Let nothing that is said on stderr meanwhile fail."""
+    before = sys.stderr
+    sys.stderr = cast("TextIO", UnbrokenStream(before))
+    try:
+        yield
+    finally:
+        sys.stderr = before
 
 
 class VisibleBytes(io.RawIOBase):
@@ -78,7 +129,7 @@ class VisibleBytes(io.RawIOBase):
         self._terminal = terminal
 
     def writable(self) -> bool:
-        """Tell that this can be written to."""
+        """Whether this can be written to: always."""
         return True
 
     def write(self, text: Any) -> int:
@@ -90,7 +141,7 @@ class VisibleBytes(io.RawIOBase):
 
 
 def replace_closed_streams() -> None:
-    """Let what is said go nowhere, where whoever started the command has closed stdout or stderr.
+    """Discard output where whoever started the command has closed stdout or stderr.
 
     Python has no stream then, and the next file to be opened would take its number.
     """
@@ -100,17 +151,17 @@ def replace_closed_streams() -> None:
 
 
 def stdout_bytes() -> IO[bytes]:
-    """Give stdout for rows: exact in a file or a pipe, without control characters on a terminal."""
+    """Return stdout for rows: exact in a file or pipe, without control characters on a terminal."""
     if sys.__stdout__ is None:
-        raise InvalidInput("stdout: cannot be written: it is closed")
+        raise Unavailable("stdout: cannot be written: it is closed")
     exact = sys.stdout.buffer
     return cast("IO[bytes]", VisibleBytes(exact)) if sys.stdout.isatty() else exact
 
 
-def _leave_stdout() -> None:
-    """Let nobody try again when the process ends: what stdout still holds goes nowhere."""
+def _lead_nowhere(stream: TextIO) -> None:
+    """Discard what a stream holds and will be given, so that nobody tries again at the end."""
     with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        os.dup2(nowhere.fileno(), stream.fileno())
 
 
 @contextmanager
@@ -132,5 +183,5 @@ class VisibleFormatter(logging.Formatter):
     """Lines of a log, without control characters."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Give the line of a record."""
+        """Return the line of a record."""
         return visible(super().format(record))

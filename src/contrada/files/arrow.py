@@ -16,7 +16,7 @@ from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput
 from contrada.files.arrow_types import check_names, is_uuid, plain_type, validate
 from contrada.files.geoarrow import NATIVE_TYPES, encode_wkb
-from contrada.files.geometry_columns import GeometryField, find_geometry_columns
+from contrada.files.geometry_columns import GeometryField, find_geometry_columns, warn_of_edges
 from contrada.files.rows import Rows, keep_columns
 
 
@@ -38,7 +38,8 @@ class Layout:
         return self.geometries[0].crs if self.geometries else None
 
     def arrange(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Give a batch of the source with the columns and types of this layout."""
+        """Return a batch of the source with the columns and types of this layout."""
+        batch.validate()  # whether its columns are of one length
         for field in self.schema:
             validate(batch.column(field.name))
         encodings = {geometry.name: geometry.encoding for geometry in self.geometries}
@@ -75,15 +76,18 @@ def read_table(source: Any, *, batch_rows: int, columns: Sequence[str] | None) -
         if hasattr(source, "active_geometry_name") and hasattr(source, "to_arrow"):
             primary = source.active_geometry_name
             source = pa.table(source.to_arrow(geometry_encoding="WKB"))
-        elif not hasattr(source, "__arrow_c_stream__"):
+        elif isinstance(source, (pa.Array, pa.ChunkedArray)):
+            source.validate(full=True)
+        if not hasattr(source, "__arrow_c_stream__"):
             source = pa.Table.from_batches([pa.record_batch(source)])
-        stream = pa.RecordBatchReader.from_stream(source)
+        stream = _open_stream(source)
     except (pa.ArrowException, TypeError, ValueError) as fault:
         raise InvalidInput(f"{name}: {type(source).__name__} gives no table: {fault}") from fault
     layout = lay_out(stream.schema, columns, name, primary)
+    warn_of_edges(layout.geometries, name)
     open_stream, count = _once(stream, name), None
     if hasattr(source, "__len__"):
-        open_stream, count = lambda: pa.RecordBatchReader.from_stream(source), len(source)
+        open_stream, count = lambda: _open_stream(source), len(source)
     return Rows(
         name,
         layout.schema,
@@ -93,6 +97,20 @@ def read_table(source: Any, *, batch_rows: int, columns: Sequence[str] | None) -
         batch_rows,
         lambda: map(layout.arrange, open_stream()),
     )
+
+
+def _open_stream(source: Any) -> pa.RecordBatchReader:
+    """Open a table as a stream; pyarrow's own without exporting it, since that loses the sizes of
+    buffers, and bytes that lie about them could no longer be found out.
+    """
+    if isinstance(source, pa.RecordBatchReader):
+        return source
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    if isinstance(source, pa.Table):
+        source.validate()  # a reader cuts it in pieces, and all columns must have them
+        return source.to_reader()
+    return pa.RecordBatchReader.from_stream(source)
 
 
 def _once(stream: pa.RecordBatchReader, name: str) -> Callable[[], Iterator[pa.RecordBatch]]:

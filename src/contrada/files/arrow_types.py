@@ -7,13 +7,13 @@ from contrada.showing import brief
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tell whether values are text."""
+    """Whether values are text."""
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     return any(is_kind(kind) for is_kind in tests)
 
 
 def is_binary(kind: pa.DataType) -> bool:
-    """Tell whether values are bytes."""
+    """Whether values are bytes."""
     tests = (
         pa.types.is_binary,
         pa.types.is_large_binary,
@@ -24,7 +24,7 @@ def is_binary(kind: pa.DataType) -> bool:
 
 
 def is_uuid(kind: pa.DataType) -> bool:
-    """Tell whether values are UUIDs, which rows have as text."""
+    """Whether values are UUIDs, which rows have as text."""
     return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.uuid"
 
 
@@ -50,7 +50,7 @@ def check_names(schema: pa.Schema, name: str) -> None:
 
 
 def validate(array: pa.Array) -> None:
-    """Refuse what is not in Arrow's format, but for what lies under a null, which nobody sees."""
+    """Refuse what is not in Arrow's format, except under a null, where nobody sees it."""
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
@@ -62,12 +62,12 @@ def validate(array: pa.Array) -> None:
 
 
 def storage_type(kind: pa.DataType) -> pa.DataType:
-    """Give the type as it is stored, under a registered extension type too."""
+    """Return the type as it is stored, under a registered extension type too."""
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Give the type without views, runs and extensions, inside lists and structs too."""
+    """Return the type without views, runs and extensions, inside lists and structs too."""
     if is_uuid(kind):
         return pa.string()
     kind = storage_type(kind)
@@ -91,7 +91,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def decoded_type(kind: pa.DataType) -> pa.DataType:
-    """Give the type without dictionaries, inside lists and structs too."""
+    """Return the type without dictionaries, inside lists and structs too."""
     if pa.types.is_dictionary(kind):
         return decoded_type(kind.value_type)
     if pa.types.is_list(kind):

@@ -46,19 +46,26 @@ def spell_crs(stated: object, name: str) -> str | None:
     return text
 
 
+def spell_given_crs(given: object, name: str) -> str | None:
+    """Spell the system that a caller names; an empty text, as some files have it, names none."""
+    if given == "":
+        raise InvalidInput(f'{name}: unknown coordinate system "": give None where it is not known')
+    return spell_crs(given, name)
+
+
 @lru_cache(maxsize=256)
 def is_same_crs(a: str, b: str) -> bool:
-    """Tell whether coordinates in `a` are ones in `b`; `EPSG:4326` and `OGC:CRS84` are the same."""
+    """Whether coordinates in `a` are also in `b`; `EPSG:4326` and `OGC:CRS84` are the same."""
     return a == b or bool(_parse(a).equals(_parse(b), ignore_axis_order=True))
 
 
 def is_longitude_latitude(crs: str) -> bool:
-    """Tell whether coordinates are angles on a globe, and not lengths on a map."""
+    """Whether coordinates are angles on a globe, and not lengths on a map."""
     return bool(_parse(crs).is_geographic)
 
 
 def to_projjson(crs: str) -> dict[str, Any]:
-    """Give the PROJJSON mapping of a coordinate system, as GeoParquet stores it."""
+    """Return the PROJJSON mapping of a coordinate system, as GeoParquet stores it."""
     return dict(_parse(crs).to_json_dict())
 
 

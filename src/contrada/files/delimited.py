@@ -1,7 +1,7 @@
 """CSV and TSV: geometries from WKT or from longitude and latitude, types from all cells.
 
-A coordinate that is no number makes its row's geometry undecodable, and any other cell that is
-none among numbers is null in its own column, so that one bad cell neither ends the file nor turns
+A coordinate that is not a number makes its row's geometry undecodable, and any other such cell
+among numbers is null in its own column, so that one bad cell neither ends the file nor turns
 all numbers into text. Whether it makes its row a bad one depends on who reads the column.
 """
 
@@ -53,7 +53,7 @@ class SheetPlan:
     blank: frozenset[str]
 
     def schema(self) -> pa.Schema:
-        """Give the columns of the sheet, with `geometry` among them or at the end."""
+        """Return the columns of the sheet, with `geometry` among them or at the end."""
         fields = [
             pa.field("geometry" if column == self.wkt else column, kind)
             for column, kind in self.types.items()
@@ -63,7 +63,7 @@ class SheetPlan:
         return pa.schema(fields)
 
     def column(self, name: str, cells: pa.RecordBatch) -> pa.Array:
-        """Give one column of the schema, from a batch of cells."""
+        """Return one column of the schema, from a batch of cells."""
         if name == "geometry" and self.position:
             return _to_points(cells, *self.position)
         source = self.wkt if name == "geometry" and self.wkt else name
@@ -73,7 +73,7 @@ class SheetPlan:
         return change(cells.column(source), self.types[source])
 
     def find_misfits(self, cells: pa.RecordBatch, read: Collection[str]) -> dict[int, str]:
-        """Find the cells that are no numbers in columns of numbers, as far as these are read."""
+        """Find the cells that are not numbers in those columns of numbers that are read."""
         found: dict[int, str] = {}
         for column in sorted(self.mixed.intersection(read)):
             texts = cells.column(column)
@@ -208,7 +208,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 @dataclass(slots=True)
 class _CellCount:
-    """How many cells of a column are filled, how many of these are no numbers, and the first."""
+    """How many cells of a column are filled, how many of these are not numbers, and the first."""
 
     filled: int = 0
     others: int = 0
@@ -217,7 +217,7 @@ class _CellCount:
 
     @property
     def is_mostly_numbers(self) -> bool:
-        """Tell whether at least half of the cells that are not empty are numbers."""
+        """Whether at least half of the cells that are not empty are numbers."""
         return 2 * self.others <= self.filled
 
 
@@ -269,7 +269,7 @@ class _Axis:
         self._is_other = _are_others(cells, values)
 
     def find_faults(self, partner: "_Axis") -> Iterator[tuple[int, str]]:
-        """Find the rows whose cell is no number, or no degrees although the column's name says so.
+        """Find the rows whose cell is not a number, or not in degrees although its column is.
 
         The partner has the other coordinates.
         """
@@ -288,6 +288,6 @@ class _Axis:
 
 
 def _are_others(texts: pa.Array, values: pa.Array) -> NDArray[np.bool_]:
-    """Tell which cells are neither empty nor numbers."""
+    """Which cells are neither empty nor numbers."""
     is_other: NDArray[np.bool_] = np.asarray(pc.and_(texts.is_valid(), values.is_null()), bool)
     return is_other

@@ -31,7 +31,7 @@ WKB_NAMES = {name.lower(): name for name in WKB_CODES}
 
 
 def is_native(kind: pa.DataType, encoding: str) -> bool:
-    """Tell whether a type can hold geometries of the kind `encoding`: positions in lists."""
+    """Whether a type can hold geometries of the kind `encoding`: positions in lists."""
     for _ in range(LISTS.get(encoding, 3)):
         if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
             return False
@@ -68,7 +68,7 @@ def _encode_unbuilt(native: pa.Array, kind: str) -> pa.Array:
 
 
 def _to_lists(nested: Any) -> list[Any]:
-    """Give positions as lists of x and y, in the same nesting."""
+    """Return positions as lists of x and y, in the same nesting."""
     if isinstance(nested, dict):
         return [nested["x"], nested["y"]]
     if nested and isinstance(nested[0], float):
@@ -77,7 +77,7 @@ def _to_lists(nested: Any) -> list[Any]:
 
 
 def _unnest(nested: pa.Array) -> tuple[Offsets, pa.Array]:
-    """Give the offsets of each level of lists, innermost first as in Shapely, and the leaves."""
+    """Return the offsets of each level of lists, innermost first as in Shapely, and the leaves."""
     levels: list[NDArray[np.int64]] = []
     while pa.types.is_list(nested.type) or pa.types.is_large_list(nested.type):
         offsets = np.asarray(nested.offsets, dtype=np.int64)
@@ -87,7 +87,7 @@ def _unnest(nested: pa.Array) -> tuple[Offsets, pa.Array]:
 
 
 def _coordinates(leaves: pa.Array) -> NDArray[np.float64]:
-    """Give coordinates as an array of shape (n, 2) or (n, 3)."""
+    """Return coordinates as an array of shape (n, 2) or (n, 3)."""
     if pa.types.is_struct(leaves.type):
         names = [name for name in "xyz" if leaves.type.get_field_index(name) >= 0]
         columns = [np.asarray(pc.struct_field(leaves, name)) for name in names]

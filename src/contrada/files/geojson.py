@@ -100,4 +100,4 @@ def _find_crs(members: dict[str, Any], name: str) -> str | None:
             return spell_crs(crs["properties"]["name"], name)
     except (KeyError, TypeError):
         pass
-    raise InvalidInput(f"{name}: a crs that does not give a name: {brief_text(crs, 80)}")
+    raise InvalidInput(f"{name}: a crs without a name: {brief_text(crs, 80)}")

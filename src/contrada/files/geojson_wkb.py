@@ -42,7 +42,7 @@ class _BadPosition(ValueError):
 
 
 def is_geometry(value: object) -> bool:
-    """Tell whether a JSON value is a GeoJSON geometry, as far as its outermost members tell."""
+    """Whether a JSON value is a GeoJSON geometry, judged by its outermost members."""
     if not isinstance(value, dict) or value.get("type") not in [*WKB_CODES]:
         return False
     inside = "geometries" if value["type"] == "GeometryCollection" else "coordinates"
@@ -53,7 +53,7 @@ def encode_geojson(value: Any, column: str = "geometry") -> bytes | None:
     """Encode a JSON value that stands where a geometry should: a GeoJSON geometry, or a text.
 
     A curve is encoded as an empty one, any other value as what is wrong with it: both fail where
-    they are decoded, so that one bad row does not end the file. A blank text is no geometry.
+    they are decoded, so that one bad row does not end the file. A blank text is not a geometry.
     """
     if isinstance(value, str):
         return _encode_text(value, column)
@@ -77,7 +77,7 @@ def _tell(message: str, value: Any, column: str) -> bytes:
 
 
 def _reason(value: Any, error: Exception) -> str:
-    """Say why a JSON value has no WKB."""
+    """Explain why a JSON value has no WKB."""
     if not isinstance(value, dict):
         return "it is not an object"
     kind = value.get("type")
@@ -103,7 +103,7 @@ def write_wkb(geometry: dict[str, Any]) -> bytes:
 
 
 def _encode_kind(kind: str, inside: list[Any], dimension: int) -> bytes:
-    """Encode a geometry that is no collection, each position with `dimension` coordinates."""
+    """Encode a geometry that is not a collection, each position with `dimension` coordinates."""
     header = struct.pack("<BI", 1, WKB_CODES[kind] + (Z_CODES if dimension == 3 else 0))
     if kind == "Point":
         return header + _position(inside or [None] * dimension, dimension)
@@ -115,7 +115,7 @@ def _encode_kind(kind: str, inside: list[Any], dimension: int) -> bytes:
 
 
 def _dimension(inside: Any) -> int:
-    """Give 3 where the first position has a z, otherwise 2."""
+    """Return 3 where the first position has a z, otherwise 2."""
     while isinstance(inside, list) and inside and isinstance(inside[0], list):
         inside = inside[0]
     return 3 if len(inside) > 2 else 2
@@ -136,7 +136,7 @@ def _positions(positions: list[Any], dimension: int) -> bytes:
 
 
 def _position(position: Any, dimension: int) -> bytes:
-    """Encode one position; a missing z, or null for what is no number, is NaN."""
+    """Encode one position; a missing z, or null in place of a number, is NaN."""
     if not isinstance(position, list) or len(position) < 2:
         raise _BadPosition(f"a position needs at least two numbers, not {brief(position)}")
     padded = [*position, None][:dimension]

@@ -5,7 +5,8 @@ GeoParquet, the extension names of GeoArrow, and the bare name `geometry`.
 """
 
 import json
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -15,19 +16,25 @@ from contrada.errors import InvalidInput
 from contrada.files.arrow_types import is_binary, is_text, plain_type, storage_type
 from contrada.files.crs import LONGITUDE_LATITUDE, is_same_crs, spell_crs
 from contrada.files.geoarrow import NATIVE_TYPES, is_native
+from contrada.showing import brief_text
 
 Encoding: TypeAlias = Literal["wkb", "wkt"] | str  # or one of NATIVE_TYPES
 EXTENSION_NAME = b"ARROW:extension:name"
 EXTENSION_METADATA = b"ARROW:extension:metadata"
+_POINTS = frozenset({"Point", "Point Z", "MultiPoint", "MultiPoint Z"})
 
 
 @dataclass(frozen=True, slots=True)
 class GeometryField:
-    """How one column holds geometries; `crs` is None where it is not stated."""
+    """How one column holds geometries; `crs` is None where it is not stated.
+
+    `edges` says how vertices are joined, where that is not by straight lines and matters.
+    """
 
     name: str
     encoding: Encoding
     crs: str | None
+    edges: str | None = None
 
 
 def find_geometry_columns(
@@ -50,7 +57,7 @@ def find_geometry_columns(
 
 
 def geoparquet_metadata(schema: pa.Schema, name: str) -> dict[str, Any]:
-    """Give the `geo` metadata of a schema; empty where it is plain Parquet's."""
+    """Return the `geo` metadata of a schema; empty for plain Parquet."""
     text = (schema.metadata or {}).get(b"geo")
     if text is None:
         return {}
@@ -69,9 +76,11 @@ def _from_geoparquet(field: pa.Field, stated: dict[str, Any], name: str) -> Geom
         return None
     column = stated[field.name]
     encoding = _encoding(field, str(column.get("encoding", "WKB")), name)
-    return GeometryField(
-        field.name, encoding, spell_crs(column.get("crs", LONGITUDE_LATITUDE), name)
-    )
+    crs = spell_crs(column.get("crs", LONGITUDE_LATITUDE), name)
+    kinds = column.get("geometry_types")
+    are_points = isinstance(kinds, list) and bool(kinds) and _POINTS.issuperset(map(str, kinds))
+    edges = _spell_edges(column.get("edges"), are_points)
+    return GeometryField(field.name, encoding, crs, edges)
 
 
 def _from_extension(field: pa.Field, name: str) -> GeometryField | None:
@@ -81,17 +90,38 @@ def _from_extension(field: pa.Field, name: str) -> GeometryField | None:
         return None
     try:
         stated = json.loads(metadata or b"{}")
-        crs = None if stated is None else stated.get("crs")
+        stated = {} if stated is None else stated
+        crs, edges = stated.get("crs"), stated.get("edges")
     except (ValueError, AttributeError, RecursionError) as fault:
         raise InvalidInput(
             f'{name}: column "{field.name}" has extension metadata that is not a JSON object: '
             f"{metadata[:80]!r}"
         ) from fault
-    return GeometryField(field.name, _encoding(field, encoding, name), spell_crs(crs, name))
+    encoding = _encoding(field, encoding, name)
+    are_points = encoding in ("point", "multipoint")
+    return GeometryField(
+        field.name, encoding, spell_crs(crs, name), _spell_edges(edges, are_points)
+    )
+
+
+def _spell_edges(stated: object, are_points: bool) -> str | None:
+    is_straight = stated in (None, "planar") or are_points
+    return None if is_straight else brief_text(stated, 40)
+
+
+def warn_of_edges(columns: Iterable[GeometryField], name: str) -> None:
+    """Warn of geometries whose vertices are joined along a globe: here they are in the plane."""
+    for column in columns:
+        if column.edges is not None:
+            warnings.warn(
+                f'{name}: column "{column.name}" has "{column.edges}" edges, along a globe; they '
+                "are taken as straight lines from vertex to vertex",
+                stacklevel=3,
+            )
 
 
 def _extension(field: pa.Field) -> tuple[str, bytes]:
-    """Give name and metadata of a field's extension type, registered with pyarrow or not."""
+    """Return the name and metadata of a field's extension type, registered with pyarrow or not."""
     if isinstance(field.type, pa.ExtensionType):
         return field.type.extension_name, field.type.__arrow_ext_serialize__()
     metadata = field.metadata or {}
@@ -110,19 +140,20 @@ def _from_name(field: pa.Field) -> list[GeometryField]:
 
 
 def _encoding(field: pa.Field, stated: str, name: str) -> Encoding:
-    """Give the encoding that is stated, corrected to WKT where the column holds text after all."""
+    """Return the stated encoding, corrected to WKT where the column holds text after all."""
     if is_text(storage_type(field.type)):
         return "wkt"
     encoding = stated.lower()
-    if encoding != "wkb" and encoding not in NATIVE_TYPES:
+    if encoding not in ("wkb", "wkt", *NATIVE_TYPES):
         raise InvalidInput(
             f'{name}: column "{field.name}" has geometries in the encoding "{stated}"; '
-            f"known are: WKB, WKT, {', '.join(NATIVE_TYPES)}"
+            f"known encodings: WKB, WKT, {', '.join(NATIVE_TYPES)}"
         )
     kind = plain_type(field.type)
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    if not (is_binary(kind) if encoding == "wkb" else is_native(kind, encoding)):
+    fits = is_native(kind, encoding) if encoding in NATIVE_TYPES else is_binary(kind)
+    if encoding == "wkt" or not fits:
         raise InvalidInput(
             f'{name}: column "{field.name}" is said to have geometries in the encoding "{stated}" '
             f"but is of type {field.type}"

@@ -1,13 +1,12 @@
 """Which Arrow type a JSON column has, seen over all of its values.
 
 A column is of the kind of most of its values. A value of another kind is read as null, since as
-text or as a number it would match what it should not, and is told of in a warning. JSON has one
+text or as a number it would match what it should not, and a warning names it. JSON has one
 kind of number; we keep integers of 64 bits exact, so an integer that no float keeps is of another
 kind among fractions.
 """
 
 import json
-import re
 import warnings
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field, replace
@@ -19,15 +18,16 @@ from contrada.errors import InvalidInput
 from contrada.files.geojson_wkb import is_geometry
 from contrada.limits import COLUMNS_MAX, JSON_DEPTH_MAX, LIST_CELLS_MAX
 from contrada.model.event import paths_of
+from contrada.model.row_columns import Holds, columns_that_hold
+from contrada.model.unicode import is_unicode
 from contrada.showing import brief_text
 
 # Null in one of these would mean another id, or a subscription to more than was asked for.
-STRICT = frozenset(("id", "filter", "where", "relation", "attribute", "subscriber"))
-PREDICATES = frozenset(("filter", "where"))
+STRICT = columns_that_hold(Holds.ID, Holds.PREDICATE, Holds.NAME)
+PREDICATES = columns_that_hold(Holds.PREDICATE)
 GEOMETRY = "geometry"
 _SPARSE = 200  # so many times the cells of a table may outnumber the values that it is made of
 FLOAT_EXACT_MAX = 2**53
-SURROGATE = re.compile("[\ud800-\udfff]")
 NUMBER_TYPES = (pa.int64(), pa.uint64(), pa.float64())
 
 
@@ -118,7 +118,7 @@ class ColumnKind:
             self._refuse_sparse(row)
 
     def arrow_type(self) -> pa.DataType:
-        """Give the type that holds every value of the column's kind."""
+        """Return the type that holds every value of the column's kind."""
         match self.name:
             case "number":
                 return NUMBER_TYPES[self.numbers.best]
@@ -136,7 +136,7 @@ class ColumnKind:
         return pa.null()
 
     def misfits(self) -> Iterator[str]:
-        """Say which values the type does not hold, for the column and for what is inside it."""
+        """Describe the values that the type does not hold, in the column and inside its values."""
         name = self.name
         others = {other: row for other, row in self.rows.items() if other != name}
         if others and not (self.column == GEOMETRY == name):
@@ -161,7 +161,7 @@ class ColumnKind:
             warnings.warn(misfit, stacklevel=2)
 
     def narrowed(self, attributes: Set[str]) -> "ColumnKind":
-        """Give the kind with those members alone of which some attribute speaks."""
+        """Return the kind with only those members that some attribute names."""
         if self.name != "mapping" or self.column in attributes:
             return self
         begun = {path for name in attributes for path in paths_of(name)}
@@ -186,7 +186,7 @@ class ColumnKind:
         return sum(self.counts.values()) + sum(kind.value_count for kind in inside)
 
     def fit(self, value: Any, *, is_pure: bool) -> Any:
-        """Give a value as the column's type takes it; None where it is of another kind.
+        """Return a value as the column's type takes it; None where it is of another kind.
 
         Where the column was found to be pure, such a value is new, and refused.
         """
@@ -229,8 +229,8 @@ class ColumnKind:
         if self.column.endswith("[]") and is_sparse(cells, self.values, LIST_CELLS_MAX):
             name = brief_text(self.column[:-2])
             raise InvalidInput(
-                f'{self.source}: the objects of the list "{name}" in row {row} have too '
-                f"different names: more than {LIST_CELLS_MAX:,} cells as a table "
+                f'{self.source}: the objects of the list "{name}" in row {row} differ too '
+                f"much in their names: more than {LIST_CELLS_MAX:,} cells as a table "
                 f"(LIST_CELLS_MAX), for {self.values:,} values"
             )
 
@@ -255,13 +255,13 @@ class ColumnKind:
 
 
 def is_sparse(cells: int, values: int, cells_max: int) -> bool:
-    """Tell whether a table has too many cells, and far more than values."""
+    """Whether a table has too many cells, and far more than values."""
     return cells > cells_max and cells > _SPARSE * values
 
 
 def refuse_surrogates(source: str, name: str, row: int) -> None:
-    """Refuse the name of a member that is no text: JSON can spell half a character, UTF-8 not."""
-    if not name.isascii() and SURROGATE.search(name):
+    """Refuse the name of a member that is not text: JSON can spell half a character, UTF-8 not."""
+    if not is_unicode(name):
         raise InvalidInput(f"{source}: row {row} has half a surrogate pair in the name {name!r}")
 
 
@@ -274,7 +274,7 @@ def _fits_uint64(value: int | float) -> bool:
 
 
 def _fits_float(value: int | float) -> bool:
-    """Tell whether a float keeps a number; one beyond 64 bits may be rounded."""
+    """Whether a float keeps a number; one beyond 64 bits may be rounded."""
     if isinstance(value, float) or -FLOAT_EXACT_MAX <= value <= FLOAT_EXACT_MAX:
         return True
     try:

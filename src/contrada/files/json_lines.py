@@ -19,7 +19,7 @@ RECORD_SEPARATOR = b"\x1e"
 def read_json_lines(
     path: Path, name: str, *, batch_rows: int, columns: Sequence[str] | None
 ) -> Rows:
-    """Read one JSON object per line; a Feature gives its id, properties and geometry."""
+    """Read one JSON object per line; a Feature becomes its id, properties and geometry."""
 
     def open_records() -> Iterator[Record]:
         with path.open("rb") as file:

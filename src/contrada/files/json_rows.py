@@ -71,7 +71,7 @@ class Survey:
         self.count += 1
 
     def columns(self) -> dict[str, ColumnKind]:
-        """Give the columns in order: a Feature's id first, the geometry last."""
+        """Return the columns in order: a Feature's id first, the geometry last."""
         columns = dict(self.kinds)
         if self.has_feature_ids:
             columns = {"id": columns["id"]} | columns
@@ -94,9 +94,9 @@ def read_json_rows(
     batch_rows: int,
     columns: Sequence[str] | None,
 ) -> Rows:
-    """Read the rows of JSON objects that `open_records` gives from the start at every call.
+    """Read the rows of JSON objects that `open_records` yields from the start at every call.
 
-    `open_lines` gives the line at which each of them begins.
+    `open_lines` yields the line at which each of them begins.
     """
     survey = Survey(name)
     for value, _ in open_records():

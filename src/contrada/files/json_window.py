@@ -18,7 +18,7 @@ BLANK = re.compile(r"[ \t\r\n]*")
 
 
 def describe_fault(fault: RecursionError | ValueError) -> str:
-    """Say why Python refuses JSON that is well-formed."""
+    """Explain why Python refuses JSON that is well-formed."""
     if isinstance(fault, RecursionError):
         return f"a value is nested deeper than {JSON_DEPTH_MAX} (JSON_DEPTH_MAX)"
     return f"a number has more than {DIGITS_MAX:,} digits (DIGITS_MAX)"
@@ -42,7 +42,7 @@ class JsonWindow:
         self.marked_line = 1
 
     def peek(self) -> str:
-        """Give the next character that is not blank; empty at the end of the file."""
+        """Return the next character that is not blank; empty at the end of the file."""
         while True:
             blank = BLANK.match(self._text, self._at)
             self._at = blank.end() if blank else self._at
@@ -89,14 +89,14 @@ class JsonWindow:
             raise self.fault(f"a value is longer than {ROW_BYTES_MAX:,} bytes (ROW_BYTES_MAX)")
 
     def fault(self, reason: str) -> InvalidInput:
-        """Say what to raise when the text at the cursor cannot be read."""
+        """Return the error to raise when the text at the cursor cannot be read."""
         line, column = self._place()
         near = self._text[self._at : self._at + 20]
         place = f"{self._name}: line {line}, column {column}"
         return InvalidInput(f"{place}: {reason}, near {near!r}" if near else f"{place}: {reason}")
 
     def _is_cut(self, fault: json.JSONDecodeError) -> bool:
-        """Tell whether the fault may be only that the value goes on beyond the window."""
+        """Whether the fault may be only that the value goes on beyond the window."""
         near_end = len(self._text) - CUT_CHARACTERS
         return fault.pos >= near_end or fault.msg.startswith("Unterminated string")
 
@@ -120,7 +120,7 @@ class JsonWindow:
         return self._count_lines(), column
 
     def _count_lines(self) -> int:
-        """Give the line of the cursor; what has been counted is not counted again."""
+        """Return the line of the cursor; what has been counted is not counted again."""
         self._line += self._text.count("\n", self._counted, self._at)
         self._counted = self._at
         return self._line

@@ -24,10 +24,10 @@ _INTEGER_MAX, _INTEGER_MIN_DIGITS = "9223372036854775807", "9223372036854775808"
 
 
 class Numerals:
-    """Cells of a text column, read as numbers; null where a cell is empty or no such number.
+    """Cells of a text column, read as numbers; null where a cell is empty or not such a number.
 
     `floats` has all that are not beyond floats, rounded where need be, `integers` those of 64 bits;
-    `is_number` tells which are spelled as a number, whatever its size.
+    `is_number` marks those spelled as a number, whatever its size.
     """
 
     def __init__(self, cells: pa.Array) -> None:
@@ -43,7 +43,7 @@ class Numerals:
         self.floats = floats
 
     def values(self, kind: pa.DataType) -> pa.Array:
-        """Give the cells as numbers of a type; null where one is empty or the type has none."""
+        """Return the cells as numbers of a type; null where one is empty or the type has none."""
         if kind == INTEGERS:
             return self.integers
         # What is rounded up to 2^63 is no integer of 64 bits any more.
@@ -52,17 +52,17 @@ class Numerals:
         return _only(self.floats, pc.or_(self.integers.is_null(), is_kept))
 
     def are_misfits(self, kind: pa.DataType) -> NDArray[np.bool_]:
-        """Tell which cells are filled, but not with a number that a type has."""
+        """Which cells are filled, but not with a number that a type has."""
         is_misfit = pc.and_(self._texts.is_valid(), self.values(kind).is_null())
         return np.asarray(is_misfit, bool)
 
     def has_names(self) -> bool:
-        """Tell whether a number is written as names are: `007`, `+5`."""
+        """Whether a number is written as names are: `007`, `+5`."""
         others = self._texts.filter(pc.invert(self.is_number))
         return bool(pc.any(pc.match_substring_regex(others, _LIKE_A_NUMBER), min_count=0).as_py())
 
     def count_rounded(self) -> int:
-        """Count the integers beyond 64 bits of which floats have only the nearest number."""
+        """Count the integers beyond 64 bits that floats hold only approximately."""
         is_large = pc.and_(
             pc.and_(self._is_integer, self.integers.is_null()), self.floats.is_valid()
         )
@@ -70,7 +70,7 @@ class Numerals:
         return sum(int(text.as_py()) != int(number.as_py()) for text, number in pairs)
 
     def _is_short_integer(self) -> pa.Array:
-        """Tell which cells are integers of 64 bits."""
+        """Which cells are integers of 64 bits."""
         digits = pc.utf8_ltrim(self._texts, "-")
         length = pc.binary_length(digits)
         is_within = pc.less(length, len(_INTEGER_MAX))
@@ -111,21 +111,21 @@ class NumeralCount:
         return self._has_few_misfits(kind, max(self._rows_max, self.filled))
 
     def _has_few_misfits(self, kind: pa.DataType, filled: float) -> bool:
-        """Tell whether a type holds more than nine in ten cells as they are, or must hold all."""
+        """Whether a type holds more than nine in ten cells as they are, or must hold all."""
         if self._is_strict:
             return not self._misfits[kind]
         changed = self._rounded if kind == FLOATS else 0
         return 10 * (self._misfits[kind] + changed) < filled
 
     def best(self) -> pa.DataType | None:
-        """Give the type that holds most of the cells seen; None where they are no numbers."""
+        """Return the type that holds most of the cells seen; None where they are not numbers."""
         if not self._kinds:
             return None
         kind = min(self._kinds, key=lambda kind: self._misfits[kind])
         return kind if self._has_few_misfits(kind, self.filled) else None
 
     def describe_misfits(self) -> str | None:
-        """Say what is wrong with some cells of a column of numbers; None where nothing is."""
+        """Describe what is wrong with some cells of a column of numbers; None where nothing is."""
         kind = self.best()
         if kind is None or not self._misfits[kind]:
             return None
@@ -137,15 +137,15 @@ class NumeralCount:
 
 
 def explain_misfit(text: str, kind: pa.DataType) -> str:
-    """Say why a type of numbers does not hold a cell."""
+    """Explain why a type of numbers does not hold a cell."""
     numerals = Numerals(pa.array([text], pa.string()))
     if not pc.any(numerals.is_number).as_py():
         return f"{brief(text)} is not a number"
     shown = brief_text(text.strip())
     if kind == INTEGERS:
-        return f"{shown} is not an integer of 64 bits, as the others are"
+        return f"{shown} is not a 64-bit integer, as the others are"
     if numerals.floats.null_count:
-        return f"{shown} is beyond all numbers of 64 bits"
+        return f"{shown} is beyond all 64-bit numbers"
     return f"{shown} is an integer beyond 2^53 among fractions"
 
 

@@ -14,7 +14,7 @@ from typing import IO, Protocol, Self
 
 import pyarrow as pa
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Unavailable, blame
 from contrada.files.crs import spell_crs
 from contrada.files.parquet_writer import GeoParquetWriter, PlainParquetWriter
 from contrada.files.text_writer import CsvWriter, JsonLinesWriter
@@ -87,13 +87,13 @@ class Output:
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Discard what is written on any exception; what the user must act on, say so."""
+        """Discard what is written on any exception; name the file in what the user must act on."""
         try:
             yield
         except BaseException as fault:
             self._discard()
             if isinstance(fault, (OSError, pa.ArrowException)):
-                raise InvalidInput(f"{self._path}: cannot be written: {fault}") from fault
+                raise blame(fault, f"{self._path}: cannot be written: {fault}") from fault
             raise
 
     def _discard(self) -> None:
@@ -129,18 +129,18 @@ def open_output(
     if os.path.isdir(final):  # noqa: PTH112 - Path.is_dir raises where the name is too long
         raise InvalidInput(f"{name}: is a folder")
     if not os.access(final.parent, os.W_OK):
-        raise InvalidInput(f"{name}: the folder {final.parent} cannot be written to")
+        raise Unavailable(f"{name}: the folder {final.parent} cannot be written to")
     return Output(final, schema, make_writer)
 
 
 def find_writer(
     name: str, schema: pa.Schema, primary: str | None, others: Sequence[str], crs: str | None
 ) -> Callable[[IO[bytes]], Writer]:
-    """Find the format of a suffix; give the function that makes a writer for a file."""
+    """Find the format of a suffix; return the function that makes a writer for a file."""
     geometries = [*([] if primary is None else [primary]), *others]
     suffix = Path(name).suffix.lower()
     if suffix not in SUFFIXES:
-        raise InvalidInput(f"{name}: unknown suffix; known are: {', '.join(SUFFIXES)}")
+        raise InvalidInput(f"{name}: unknown suffix; known suffixes: {', '.join(SUFFIXES)}")
     for geometry in geometries:
         if geometry not in schema.names:
             raise InvalidInput(f'{name}: no column "{geometry}" to take geometries from')

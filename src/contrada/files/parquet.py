@@ -8,10 +8,11 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from contrada.deferred import parquet as pq
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, blame, is_of_machine
 from contrada.files.arrow import lay_out
 from contrada.files.arrow_types import check_names
 from contrada.files.crs import is_same_crs
+from contrada.files.geometry_columns import warn_of_edges
 from contrada.files.rows import Rows
 from contrada.showing import listed
 
@@ -39,6 +40,7 @@ def read_parquet(path: Path, name: str, *, batch_rows: int, columns: Sequence[st
             )
         schema = schema.append(field)
     table = _Table(name, parts, partition, schema, count, batch_rows)
+    warn_of_edges(lay_out(schema, columns, name).geometries, name)
     return _read_columns(table, columns)
 
 
@@ -89,7 +91,7 @@ def list_parts(folder: Path) -> list[Path]:
 
 
 def is_part_name(inside: Path) -> bool:
-    """Tell whether a file of this name, seen from a folder, is read with the folder."""
+    """Whether a file of this name, seen from a folder, is read with the folder."""
     is_hidden = any(step.startswith(("_", ".")) for step in inside.parts)
     return inside.suffix.lower() in SUFFIXES and not is_hidden
 
@@ -110,7 +112,7 @@ def _partition_schema(parts: list[TablePart], name: str) -> pa.Schema:
     for part in parts:
         if list(part.partition) != keys:
             raise InvalidInput(
-                f"{name}: {part.path.name} lies in folders of other names than others"
+                f"{name}: {part.path.name} lies in folders that are named differently"
             )
     fields = []
     for key in keys:
@@ -120,7 +122,7 @@ def _partition_schema(parts: list[TablePart], name: str) -> pa.Schema:
 
 
 def _are_integers(texts: pa.Array) -> bool:
-    """Tell whether every text is the one spelling of a 64-bit integer, so that nothing is lost."""
+    """Whether every text is the one spelling of a 64-bit integer, so that nothing is lost."""
     try:
         return bool(texts.cast(pa.int64()).cast(pa.string()).equals(texts))
     except pa.ArrowInvalid:
@@ -139,13 +141,12 @@ def _read_footers(parts: list[TablePart], name: str) -> tuple[pa.Schema, int]:
                 part_count = file.metadata.num_rows
             check_names(part_schema, _place(part, parts, name))
         except (pa.ArrowException, OSError, UnicodeDecodeError) as fault:
-            raise InvalidInput(
-                f"{_place(part, parts, name)}: not a Parquet file: {fault}"
-            ) from fault
+            what = "cannot be read" if is_of_machine(fault) else "not a Parquet file"
+            raise blame(fault, f"{_place(part, parts, name)}: {what}: {fault}") from fault
         schema = schema or part_schema
         if _columns(part_schema) != _columns(schema):
             raise InvalidInput(
-                f"{name}: {part.path.name} has other columns than {parts[0].path.name}: "
+                f"{name}: {part.path.name} does not have the columns of {parts[0].path.name}: "
                 f"{_differences(part_schema, schema)}"
             )
         _check_geometries(part_schema, schema, part, parts, name)
@@ -162,6 +163,8 @@ def _check_geometries(
         return
     ours, theirs = lay_out(own, None, _place(part, parts, name)), lay_out(first, None, name)
     place = f"{name}: {part.path.name}"
+    if not any(geometry.edges for geometry in theirs.geometries):
+        warn_of_edges(ours.geometries, place)
     if ours.geometry_columns != theirs.geometry_columns:
         raise InvalidInput(
             f"{place} has geometries in {listed(ours.geometry_columns) or 'no column'}, "

@@ -19,7 +19,7 @@ _BUFFER_BYTES = 2**20
 
 
 def open_pieces(pieces: Iterator[bytes]) -> IO[bytes]:
-    """Give bytes that come in pieces as a file."""
+    """Open bytes that come in pieces as a file."""
     return io.BufferedReader(_Pieces(pieces), _BUFFER_BYTES)
 
 
@@ -75,5 +75,5 @@ def insert_ragged(
 
 
 def _before(widths: dict[int, int]) -> NDArray[np.int64]:
-    """Say how many whole rows are before each ragged one."""
+    """Count the whole rows before each ragged one."""
     return np.array(list(widths), np.int64) - np.arange(len(widths))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from contrada.errors import InvalidInput, MissingPackage, Remedy
+from contrada.errors import InvalidInput, MissingPackage, Remedy, blame
 from contrada.files import delimited, geojson, json_lines, parquet, snapshot, vector
 from contrada.files.arrow import read_table
 from contrada.files.parquet import is_part_name
@@ -65,12 +65,12 @@ def list_files(name: str) -> list[Path]:
 
 
 def is_part_of(folder: Path, inside: Path) -> bool:
-    """Tell whether a file of this name would be read with the folder."""
+    """Whether a file of this name would be read with the folder."""
     return _is_geodatabase(folder) or is_part_name(inside)
 
 
 def name_layer(name: str, layer: str) -> str:
-    """Give the name of one layer of a file; refuse a file whose format has none."""
+    """Return the name of one layer of a file; refuse a file whose format has none."""
     if vector.LAYER_MARK in name:
         raise InvalidInput(f"{name} names a layer itself")
     if _find_reader(Path(name), name) is not vector.read_vector:
@@ -79,7 +79,7 @@ def name_layer(name: str, layer: str) -> str:
 
 
 def find_path(name: str) -> Path:
-    """Give the path without the layer that it may name."""
+    """Return the path without the layer that it may name."""
     bare, mark, _ = name.partition(vector.LAYER_MARK)
     return Path(bare if mark and not Path(name).exists() else name)
 
@@ -96,7 +96,7 @@ def _read_file(name: str, batch_rows: int, columns: Sequence[str] | None) -> Row
             raise InvalidInput(f"{name}: no such file")
         return reader(path, name, batch_rows=batch_rows, columns=columns)
     except OSError as fault:
-        raise InvalidInput(f"{name}: cannot be read: {fault.strerror or fault}") from fault
+        raise blame(fault, f"{name}: cannot be read: {fault.strerror or fault}") from fault
 
 
 def _find_reader(path: Path, name: str) -> Reader:
@@ -109,11 +109,11 @@ def _find_reader(path: Path, name: str) -> Reader:
         return vector.read_vector
     if find_suffix(Path(name.partition("|")[0])) is not None:  # roads.gpkg|layer=main
         raise InvalidInput(f"{name}: no such file", remedies=[Remedy.LAYER])
-    raise InvalidInput(f"{name}: unknown suffix; known are: {', '.join(SUFFIXES)}{_more()}")
+    raise InvalidInput(f"{name}: unknown suffix; known suffixes: {', '.join(SUFFIXES)}{_more()}")
 
 
 def _more() -> str:
-    """Say how many more suffixes the installed GDAL reads."""
+    """Describe how many more suffixes the installed GDAL reads."""
     with suppress(MissingPackage):
         more = len(list_drivers().keys() - set(SUFFIXES))
         return f" and {more} more that GDAL reads" if more else ""

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.deferred import compute as pc
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, blame
 from contrada.files.arrow_types import decoded_type, is_text
 from contrada.showing import listed
 
@@ -52,14 +52,14 @@ class Rows:
     )
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Give the rows from the start; what can be read only once refuses a second call.
+        """Iterate over the rows from the start; what can be read only once refuses a second call.
 
         A row that is not whole, or has a bad cell, is refused.
         """
         return self._refuse_faults(self.judged(self.schema.names))
 
     def judged(self, read: Collection[str] = ()) -> Iterator[tuple[pa.RecordBatch, dict[int, str]]]:
-        """Give the rows as `batches` does, with what is wrong with some by their place in a batch.
+        """Iterate over the rows as `batches` does, with the faults of some by place in the batch.
 
         A row that is not whole is all null. A bad cell is null, and a fault of its row where its
         column is among those `read`.
@@ -77,14 +77,14 @@ class Rows:
                 warnings.warn(f"{self.name}: column {column!r} {what}", stacklevel=3)
 
     def explain_text(self, column: str) -> str | None:
-        """Say why a column is text although most of its cells are numbers; None where they are not.
+        """Explain why a column is text although most cells are numbers; None where they are not.
 
         The file is read for it.
         """
         return self._explain_text(column)
 
     def narrowed(self, columns: Sequence[str], attributes: Set[str] | None = None) -> "Rows":
-        """Give the same rows with only some columns, where the format reads them one by one.
+        """Return the same rows with only some columns, where the format reads them one by one.
 
         With `attributes`, dotted names, a column of mappings may lack the members of which none
         of them speaks. At least one column stays, since rows without any could not be counted.
@@ -95,11 +95,11 @@ class Rows:
         return self._narrow(columns or self.schema.names[:1], names)
 
     def whole(self) -> "Rows":
-        """Give the same rows with all columns, whichever are asked for later."""
+        """Return the same rows with all columns, whichever are asked for later."""
         return replace(self, _narrow=None)
 
     def filled(self, defaults: Mapping[str, str]) -> "Rows":
-        """Give the same rows with a text wherever one of these columns is null or absent."""
+        """Return the same rows with a text wherever one of these columns is null or absent."""
         if not defaults:
             return self
         schema = self.schema
@@ -123,7 +123,7 @@ class Rows:
         )
 
     def line_finder(self) -> Callable[[int], int | None]:
-        """Give a function that finds the line of a text file at which a row begins.
+        """Return a function that finds the line of a text file at which a row begins.
 
         It finds None where there are no lines, and goes through the file once as long as it is
         asked in the order of the rows.
@@ -145,7 +145,7 @@ class Rows:
         return find
 
     def place(self, row: int) -> str:
-        """Say where a row is: the file, with the line as editors count it where there are any."""
+        """Describe where a row is: the file, with the line as editors count it if it has lines."""
         return f"{self.name}, {place_of(row, self.line_finder()(row))}"
 
     def _refuse_faults(
@@ -165,11 +165,11 @@ class Rows:
                 yield batch
                 row += batch.num_rows
         except (pa.ArrowException, OSError) as fault:
-            raise InvalidInput(f"{self.name}: cannot read on after row {row}: {fault}") from fault
+            raise blame(fault, f"{self.name}: cannot read on after row {row}: {fault}") from fault
 
 
 def place_of(row: int, line: int | None) -> str:
-    """Say where in a file a row is."""
+    """Describe where in a file a row is."""
     return f"row {row}" if line is None else f"line {line} (row {row})"
 
 
@@ -221,7 +221,7 @@ def _fill(
 
 
 def _rechunk(batches: Iterator[pa.RecordBatch], rows_max: int) -> Iterator[pa.RecordBatch]:
-    """Give the same rows in batches of `rows_max`, the last one shorter."""
+    """Yield the same rows in batches of `rows_max`, the last one shorter."""
     held: list[pa.RecordBatch] = []
     rows_held = 0
     for batch in batches:

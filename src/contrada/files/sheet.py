@@ -70,7 +70,7 @@ class Sheet:
                 raise self.fault(f"damaged gzip: {fault}") from fault
 
     def with_larger_blocks(self) -> "Sheet":
-        """Give the same sheet, read in blocks four times as large."""
+        """Return the same sheet, read in blocks four times as large."""
         assert self.block_bytes <= ROW_BYTES_MAX, "the scan has refused longer rows"
         return replace(self, block_bytes=self.block_bytes * 4)
 
@@ -86,11 +86,11 @@ class Sheet:
                 warnings.warn(f"{self.name}: {swallowed.reason}", stacklevel=2)
 
     def first_lines(self) -> Iterator[int]:
-        """Give the line at which each row begins."""
+        """Iterate over the lines at which the rows begin."""
         return islice(self._scan().first_lines(), 1, None)
 
     def fault(self, reason: str) -> InvalidInput:
-        """Say what to raise for this file."""
+        """Return the error to raise for this file."""
         return InvalidInput(f"{self.name}: {reason}")
 
     def _scan(self) -> SheetScan:
@@ -174,7 +174,7 @@ def _find_other_text(sheet: Sheet) -> str | None:
 
 
 def _decode_lines(file: IO[bytes], name: str) -> Iterator[str]:
-    """Give the lines of a header; blank ones before it may be many, but none may be long."""
+    """Yield the lines of a header; blank ones before it may be many, but none may be long."""
     number = 0
     while line := file.readline(ROW_BYTES_MAX + 1):
         number += 1

@@ -85,16 +85,16 @@ class SheetScan:
         return RowCounts(int(state[ROWS]) - 1, int(state[SUSPECTS]), int(state[RAGGED]))
 
     def suspects(self) -> Iterator[Suspect]:
-        """Give the suspects."""
+        """Iterate over the suspects."""
         return self._scan(stops=True)
 
     def first_lines(self) -> Iterator[int]:
-        """Give the line at which each row begins, the header too."""
+        """Yield the line at which each row begins, the header too."""
         for _, lines, _, _ in self._list_rows():
             yield from lines.tolist()
 
     def ragged(self) -> Iterator[tuple[int, int]]:
-        """Give each row of another number of cells than the header: its number, and that of cells.
+        """Yield the number and the width of each row that is not as wide as the header.
 
         Rows are counted from 0, after the header.
         """
@@ -105,7 +105,7 @@ class SheetScan:
             first_row += len(widths)
 
     def without_ragged(self) -> Iterator[bytes]:
-        """Give the text of the file, in pieces, as it would be without its ragged rows."""
+        """Yield the text of the file, in pieces, as it would be without its ragged rows."""
         held = b""  # the row at hand, as far as it lies in blocks before this one
         for block, _, widths, ends in self._list_rows():
             text, bounds = held + block, [0, *(len(held) + ends).tolist()]
@@ -117,7 +117,7 @@ class SheetScan:
             held = text[bounds[-1] :]
 
     def _list_rows(self) -> Iterator[tuple[bytes, Ints, Ints, Ints]]:
-        """Give block by block what is known of the rows that end there.
+        """Yield block by block what is known of the rows that end there.
 
         That is their first lines, their numbers of cells, and the bytes of the block after them.
         """
@@ -205,7 +205,7 @@ class SheetScan:
 
 
 def describe_ragged(cells: int, columns: int) -> str:
-    """Say what is wrong with a ragged row."""
+    """Describe what is wrong with a ragged row."""
     return f"has {cells:,} cell{'s' if cells > 1 else ''}; the header has {columns:,}"
 
 

@@ -27,7 +27,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, blame
 from contrada.files.arrow import lay_out
 from contrada.files.arrow_types import check_names
 from contrada.files.output import Output
@@ -57,7 +57,7 @@ class Snapshot:
     _content: pa.Buffer = field(repr=False, compare=False)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Give the rows in the batches in which they were written; nothing is copied."""
+        """Yield the rows in the batches in which they were written; nothing is copied."""
         try:
             reader = pa.ipc.open_file(pa.BufferReader(self._content))
             for number in range(reader.num_record_batches):
@@ -69,7 +69,7 @@ class Snapshot:
 
 
 def _spell(path: AnyPath) -> str:
-    """Give a path as text; what no file can be called is refused."""
+    """Return a path as text; refuse what cannot be the name of a file."""
     try:
         name = os.fsdecode(path)
         os.fsencode(name)
@@ -105,7 +105,7 @@ def open_snapshot(path: AnyPath) -> Snapshot:
             header = _Header.read(file, name)
             content = pa.py_buffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except OSError as fault:
-        raise InvalidInput(f"{name}: cannot be read: {fault.strerror or fault}") from fault
+        raise blame(fault, f"{name}: cannot be read: {fault.strerror or fault}") from fault
     header.check(content, name)
     try:
         reader = pa.ipc.open_file(pa.BufferReader(content))
@@ -120,13 +120,13 @@ def open_snapshot(path: AnyPath) -> Snapshot:
 
 
 def read_digest(path: AnyPath) -> str:
-    """Give the digest that a snapshot states of itself, from its first 64 bytes alone."""
+    """Return the digest that a snapshot states of itself, from its first 64 bytes alone."""
     name = os.fsdecode(path)
     try:
         with Path(name).open("rb") as file:
             return _Header.read(file, name).digest.hex()
     except OSError as fault:
-        raise InvalidInput(f"{name}: cannot be read: {fault.strerror or fault}") from fault
+        raise blame(fault, f"{name}: cannot be read: {fault.strerror or fault}") from fault
 
 
 def read_snapshot(path: Path, name: str, *, batch_rows: int, columns: Sequence[str] | None) -> Rows:
@@ -162,7 +162,7 @@ class _Header:
 
     @classmethod
     def read(cls, file: IO[bytes], name: str) -> "_Header":
-        """Read a header, or say why there is none that could be trusted."""
+        """Read a header, or refuse one that cannot be trusted."""
         raw = file.read(HEADER_BYTES)
         start = raw[: len(_MAGIC)]
         if not raw or start != _MAGIC[: len(raw)]:
@@ -244,7 +244,7 @@ class _DigestingFile:
 
 
 def _as_json(value: Any) -> Any:
-    """Give a value of NumPy's as one that JSON has."""
+    """Convert a NumPy value to one that JSON has."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} {brief(value)} has no JSON")

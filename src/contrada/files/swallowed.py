@@ -32,7 +32,7 @@ class Swallowed:
 def explain_swallowed(
     suspect: Suspect, delimiter: str, columns: Mapping[str, ColumnTypes]
 ) -> Swallowed | None:
-    """Say what is wrong with a row over several lines; None where it is probably meant."""
+    """Explain what is wrong with a row over several lines; None where it is probably meant."""
     text = suspect.text.decode(errors="replace")
     lines = [split_line(line, delimiter) for line in _LINE_END.split(text) if line]
     whole = [is_quoted for cell, is_quoted in lines[0] if is_quoted or '"' not in cell]
@@ -70,12 +70,12 @@ def split_line(line: str, delimiter: str) -> list[Cell]:
 
 
 def _is_like_a_row(cells: list[Cell], first: list[Cell], columns: list[ColumnTypes]) -> bool:
-    """Tell whether a line has a cell for each column, each as the column has them."""
+    """Whether a line has a cell for each column, each of the kind that the column has."""
     return len(cells) == len(first) == len(columns) and all(map(_is_alike, cells, first, columns))
 
 
 def _is_alike(cell: Cell, first: Cell, types: ColumnTypes) -> bool:
-    """Tell whether a cell is quoted as in the first line, and of the kind of its column."""
+    """Whether a cell is quoted as in the first line, and of the kind of its column."""
     are_whole = all(is_quoted or '"' not in text for text, is_quoted in (cell, first))
     if are_whole and cell[1] != first[1]:
         return False

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from contrada.deferred import compute as pc
 from contrada.files.numerals import FLOATS, INTEGERS, NumeralCount, Numerals
+from contrada.model.row_columns import Holds, columns_that_hold
 
 Convert = Callable[[pa.Array], pa.Array]
 
@@ -26,7 +27,7 @@ class ColumnTypes:
     """The types that all cells of a column seen so far can have; at first, every one.
 
     A column whose meaning fixes its type has fewer to choose from: an id that looks like a date
-    is still an id, and the pattern `212101212` is no number.
+    is still an id, and the pattern `212101212` is not a number.
     """
 
     def __init__(self, column: str = "", rows_max: float = math.inf) -> None:
@@ -47,14 +48,14 @@ class ColumnTypes:
         self._numbers.see(cells)
 
     def best(self) -> pa.DataType:
-        """Give the type of all cells, or of most if they are numbers, or text."""
+        """Return the type of all cells, or of most if they are numbers, or text."""
         if self.is_blank:
             return pa.string()
         return next(iter(self._left), None) or self._numbers.best() or pa.string()
 
     @property
     def misfits(self) -> str | None:
-        """Say which cells of a column of numbers are bad; None where none is.
+        """Which cells of a column of numbers are bad, in words; None where none is.
 
         It holds when all cells have been seen.
         """
@@ -62,16 +63,16 @@ class ColumnTypes:
 
     @property
     def is_blank(self) -> bool:
-        """Tell whether no cell seen so far was filled."""
+        """Whether no cell seen so far was filled."""
         return not self._numbers.filled
 
     @property
     def is_text(self) -> bool:
-        """Tell whether nothing but text holds the cells."""
+        """Whether nothing but text holds the cells."""
         return bool(pa.types.is_string(self.best()))
 
     def fits(self, cells: pa.Array) -> bool:
-        """Tell whether more cells would leave the type as it is."""
+        """Whether more cells would leave the type as it is."""
         return self.is_text or _try_convert(cells, self.best()) is not None
 
 
@@ -81,7 +82,7 @@ def convert(cells: pa.Array, kind: pa.DataType) -> pa.Array:
         return cells
     converted = _try_convert(cells, kind)
     if converted is None:
-        raise pa.ArrowInvalid(f"a cell is no {kind}: the file has changed")
+        raise pa.ArrowInvalid(f"a cell is not of type {kind}: the file has changed")
     return converted
 
 
@@ -121,7 +122,6 @@ _CONVERSIONS: dict[pa.DataType, tuple[str, Convert]] = {
     pa.timestamp("us", "UTC"): (f"{TIME}{ZONE}$", _cast_to(pa.timestamp("us", "UTC"))),
 }
 _FIXED: dict[str, tuple[pa.DataType, ...]] = {
-    "id": (INTEGERS,),
-    "subscriber": (INTEGERS,),
-    **dict.fromkeys(("relation", "filter", "where", "attribute"), ()),
+    **dict.fromkeys(columns_that_hold(Holds.ID), (INTEGERS,)),
+    **dict.fromkeys(columns_that_hold(Holds.PREDICATE, Holds.NAME), ()),
 }

@@ -88,7 +88,7 @@ def _csv_text(columns: Sequence[pa.ChunkedArray | pa.Array]) -> bytes:
 
 
 def _quote(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    """Give a column as text, in quotes where these are needed."""
+    """Return a column as text, in quotes where they are needed."""
     cells = column.cast(pa.large_string())
     if not is_text(column.type):
         return cells
@@ -106,7 +106,7 @@ def _text(text: str) -> pa.Scalar:
 
 
 def _join(texts: pa.ChunkedArray | pa.Array) -> bytes:
-    """Give all texts as one."""
+    """Join all texts into one."""
     chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
     return b"".join(_join_chunk(chunk) for chunk in chunks if len(chunk))
 
@@ -156,7 +156,7 @@ def _json_texts(column: pa.ChunkedArray) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Give the value in the types of JSON, inside lists and mappings too."""
+    """Convert the value to the types of JSON, inside lists and mappings too."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -1,5 +1,6 @@
 """Vector formats of GDAL, through pyogrio: FlatGeobuf, GeoPackage, shapefiles and many more."""
 
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,13 +13,9 @@ from contrada.errors import InvalidInput, Remedy
 from contrada.files.arrow import Layout, lay_out
 from contrada.files.crs import spell_crs
 from contrada.files.rows import Rows
-from contrada.files.vector_formats import (
-    check_driver,
-    check_file,
-    find_suffix,
-    gdal_path,
-    import_pyogrio,
-)
+from contrada.files.vector_checks import check_file, count_rows
+from contrada.files.vector_formats import check_driver, find_suffix, gdal_path, import_pyogrio
+from contrada.model.geometry import tell_fault
 from contrada.showing import listed
 
 LAYER_MARK = "|layername="  # as QGIS writes it
@@ -54,13 +51,13 @@ def read_vector(path: Path, name: str, *, batch_rows: int, columns: Sequence[str
     except (RuntimeError, IndexError, ValueError) as fault:
         if isinstance(fault, InvalidInput):
             raise
-        raise InvalidInput(f"{name}: cannot be read: {fault}") from fault
+        raise InvalidInput(f"{name}: cannot be read: {_explain(fault)}") from fault
     layout = lay_out(schema, columns, name)
     crs = layout.crs or spell_crs(info["crs"], name)  # not every driver states it in both places
     if suffix == ".shp" and layout.geometries and crs is None:
         warnings.warn(
-            f"{name}: there is no {path.with_suffix('.prj').name} that says in which coordinate "
-            "system it is; it is taken to be that of the other file",
+            f"{name}: there is no {path.with_suffix('.prj').name} to state its coordinate "
+            "system; that of the other file is assumed",
             stacklevel=2,
         )
     announced = info["features"] if info["features"] >= 0 else None
@@ -74,7 +71,8 @@ def read_vector(path: Path, name: str, *, batch_rows: int, columns: Sequence[str
                         yield _arrange(batch.rename_columns(schema.names), layout, times)
                         row += batch.num_rows
                 if row != announced:
-                    _check_end(pyogrio, source, layer, row, announced, name)
+                    rows_min = count_rows(path, suffix, announced)
+                    _check_end(pyogrio, source, layer, row, rows_min, name)
         except RuntimeError as fault:
             raise InvalidInput(f"{name}: cannot read on after row {row}: {fault}") from fault
 
@@ -89,21 +87,29 @@ def read_vector(path: Path, name: str, *, batch_rows: int, columns: Sequence[str
     )
 
 
-def _check_end(
-    pyogrio: Any, source: str, layer: str, row: int, announced: int | None, name: str
-) -> None:
-    """Refuse a file of which GDAL has read a part only: where it fails, its stream just ends.
+def _check_end(pyogrio: Any, source: str, layer: str, row: int, rows_min: int, name: str) -> None:
+    """Refuse a file that GDAL has read only in part: where it fails, its stream just ends.
 
-    A second pass, without any column, does report the failure or finds the other rows. It counts
-    more than what the file announces, which others may have written without counting anew; but
-    GDAL takes a FlatGeobuf that is cut within its index for one without rows.
+    A second pass, without any column, does report the failure or finds the other rows; or it ends
+    as soon, and there are fewer than `rows_min`.
     """
     _, ids, *_ = pyogrio.raw.read(
         source, layer=layer, columns=[], read_geometry=False, return_fids=True
     )
-    rows = max(len(ids), announced or 0) if source.lower().endswith(".fgb") else len(ids)
+    rows = max(len(ids), rows_min)
     if row < rows:
         raise InvalidInput(f"{name}: ends after {row} of {rows} rows")
+
+
+def _explain(fault: Exception) -> str:
+    """Describe what is wrong with a file, where pyogrio has only a number."""
+    unread = re.search(r"Geometry type is not supported: (-?\d+)", str(fault))
+    if unread is None:
+        return str(fault)
+    return (
+        f"a layer has geometries of GDAL's type {unread[1]}, curves or surfaces perhaps; make "
+        "plain ones of them: ogr2ogr -nlt CONVERT_TO_LINEAR -dim XY"
+    )
 
 
 def _find_layer(layers: Any, name: str) -> str:
@@ -128,7 +134,7 @@ def _find_layer(layers: Any, name: str) -> str:
 
 
 def _lacks_ids(pyogrio: Any, source: str, info: Mapping[str, Any]) -> bool:
-    """Tell whether a layer of KML has a field for ids, which it always has, and no id in it."""
+    """Whether a KML layer, which always has a field for ids, has no id in it."""
     if info["driver"] != "LIBKML" or "id" not in info["fields"]:
         return False
     _, table = pyogrio.read_arrow(
@@ -138,7 +144,7 @@ def _lacks_ids(pyogrio: Any, source: str, info: Mapping[str, Any]) -> bool:
 
 
 def _rename(schema: pa.Schema) -> tuple[pa.Schema, frozenset[str]]:
-    """Give the schema with its geometry column called `geometry`, and the columns of times."""
+    """Return the schema with its geometry column called `geometry`, and the columns of times."""
     times = set()
     for index, field in enumerate(schema):
         metadata = field.metadata or {}
@@ -156,11 +162,22 @@ def _with_times(schema: pa.Schema, times: frozenset[str]) -> pa.Schema:
 
 
 def _arrange(batch: pa.RecordBatch, layout: Layout, times: frozenset[str]) -> pa.RecordBatch:
-    columns = [
-        _to_times(column) if field.name in times else column
-        for field, column in zip(layout.schema, layout.arrange(batch).columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=_with_times(layout.schema, times))
+    columns = dict(zip(layout.schema.names, layout.arrange(batch).columns, strict=True))
+    for name in times & columns.keys():
+        columns[name] = _to_times(columns[name])
+    for name in layout.geometry_columns:
+        columns[name] = _tell_lost(columns[name], name)
+    schema = _with_times(layout.schema, times)
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=schema)
+
+
+def _tell_lost(geometries: pa.Array, name: str) -> pa.Array:
+    """Mark geometries of which GDAL returns no bytes at all as bad, with the reason."""
+    is_lost = pc.equal(pc.binary_length(geometries), 0)
+    if not pc.any(is_lost).as_py():
+        return geometries
+    what = "GDAL cannot give this geometry as WKB; a LinearRing by itself is one such"
+    return pc.if_else(is_lost, pa.scalar(tell_fault(name, what), geometries.type), geometries)
 
 
 def _to_times(texts: pa.Array) -> pa.Array:

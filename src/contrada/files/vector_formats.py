@@ -1,20 +1,20 @@
 """The vector formats that GDAL reads, by the suffix of a file, and what lies beside such a file."""
 
-import re
-import struct
 import zipfile
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from contrada.errors import InvalidInput, MissingPackage
+from contrada.errors import InvalidInput, MissingPackage, blame
 from contrada.showing import listed
 
 FOLDER_SUFFIX = ".gdb"  # the one format that is a folder
-_ZIP = ".zip"
+ZIP = ".zip"
+FOR_MACOS = "__MACOSX/"  # what macOS puts into archives for itself
 _COMMON = {
     ".fgb": ("FlatGeobuf",),
     ".gpkg": ("GPKG",),
@@ -31,7 +31,7 @@ _COMMON = {
     ".sqlite": ("SQLite",),
     ".dxf": ("DXF",),
 }
-COMMON_SUFFIXES = (*_COMMON, _ZIP)
+COMMON_SUFFIXES = (*_COMMON, ZIP)
 # Formats of ours, of rasters and spreadsheets, those that name other files or addresses to read,
 # and one that runs a program.
 _OTHER_DRIVERS = frozenset(
@@ -39,16 +39,6 @@ _OTHER_DRIVERS = frozenset(
     "GDALG ADBC WFS OAPIF OGCAPI HTTP GPSBabel MEM GTFS".split()
 )
 _VAGUE_SUFFIXES = frozenset(".xml .json .txt .csv .zip .dbf .mid .db .map".split())
-_REDIRECTIONS = (b"<OGRVRTDataSource", b"<OGRWFSDataSource", b"gdal_streamed_alg")
-_MAGIC = {
-    ".fgb": (b"fgb", "FlatGeobuf file"),
-    ".gpkg": (b"SQLite format 3\0", "GeoPackage file"),
-    ".sqlite": (b"SQLite format 3\0", "SQLite database"),
-    ".shp": (b"\x00\x00\x27\x0a", "shapefile"),
-    ".shz": (b"PK", "zipped shapefile"),
-    ".kmz": (b"PK", "zipped KML file"),
-    _ZIP: (b"PK", "zip archive"),
-}
 _SIDE_SUFFIXES = {
     ".shp": (".shx", ".dbf", ".prj", ".cpg", ".qix", ".sbn", ".sbx"),
     ".tab": (".dat", ".map", ".id", ".ind"),
@@ -56,13 +46,11 @@ _SIDE_SUFFIXES = {
     ".gml": (".xsd",),
 }
 _CACHED = frozenset({".gml", ".vfk"})  # GDAL keeps what it learns of such a file beside it
-_XML_SUFFIXES = frozenset(".gml .kml .gpx .jml .osm".split())
-_XML_ROOT = re.compile(rb"<([A-Za-z_][^\s>/]*)[^>]*>")
-_HEAD_BYTES = 4096
+_MIXED_TYPES = (0x8000_0000, 2000, 3000)  # GDAL's wkbUnknown with z, with m and with both
 
 
 def import_pyogrio() -> Any:
-    """Give pyogrio, which reads all of these formats."""
+    """Import pyogrio, which reads all of these formats."""
     try:
         import pyogrio
     except ImportError as fault:
@@ -72,6 +60,10 @@ def import_pyogrio() -> Any:
         ) from fault
     # GDAL's faster way to read FlatGeobuf spoils the rows around a missing geometry.
     pyogrio.set_gdal_config_options({"OGR_FLATGEOBUF_STREAM_BASE_IMPL": True})
+    # It has a name for a layer of mixed geometries only where none of them has a z or an m.
+    known_types = getattr(getattr(pyogrio, "_geometry", None), "GEOMETRY_TYPES", {})
+    for mixed in _MIXED_TYPES:
+        known_types.setdefault(mixed, "Unknown")
     return pyogrio
 
 
@@ -104,71 +96,14 @@ def list_drivers() -> dict[str, tuple[str, ...]]:
     return {suffix: drivers for suffix, drivers in known.items() if drivers}
 
 
-def check_file(path: Path, suffix: str, name: str) -> None:
-    """Refuse what only has the suffix, what leads GDAL elsewhere, and a shapefile without a part.
-
-    GDAL would try every format that it knows.
-    """
-    if path.is_dir():
-        return
-    magic, kind = _MAGIC.get(suffix, (b"", ""))
-    with path.open("rb") as file:
-        head = file.read(_HEAD_BYTES)
-    if not head.startswith(magic):
-        raise InvalidInput(f"{name}: not a {kind}")
-    if any(mark in head for mark in _REDIRECTIONS):
-        raise InvalidInput(f"{name}: it names other files or addresses to read; name those")
-    if suffix == ".shp":
-        _check_shapefile(path, name)
-    if suffix in _XML_SUFFIXES:
-        _check_end(path, head, name)
-
-
-def _check_shapefile(path: Path, name: str) -> None:
-    """Refuse a shapefile without a part, or with one that is cut: GDAL reads on in silence."""
-    _refuse_cut(path, lambda head: 2 * int.from_bytes(head[24:28], "big"), name)
-    for suffix, content in ((".shx", "the places of its rows"), (".dbf", "its attributes")):
-        if not _find_side_file(path, suffix).exists():
-            raise InvalidInput(
-                f"{name}: there is no {path.with_suffix(suffix).name}, which has {content}; "
-                "a shapefile is the .shp, the .shx and the .dbf together"
-            )
-    index, attributes = _find_side_file(path, ".shx"), _find_side_file(path, ".dbf")
-    _refuse_cut(index, lambda head: 2 * int.from_bytes(head[24:28], "big"), name)
-    _refuse_cut(attributes, _find_dbf_length, name)
-
-
-def _find_dbf_length(head: bytes) -> int:
-    rows, head_bytes, row_bytes = struct.unpack_from("<IHH", head.ljust(12, b"\0"), 4)
-    return int(head_bytes + rows * row_bytes)
-
-
-def _refuse_cut(path: Path, find_length: Callable[[bytes], int], name: str) -> None:
-    with path.open("rb") as file:
-        stated = find_length(file.read(100))
-    length = path.stat().st_size
-    if length < max(stated, 12):
-        raise InvalidInput(f"{name}: {path.name} is cut after {length:,} of {stated:,} bytes")
-
-
-def _check_end(path: Path, head: bytes, name: str) -> None:
-    """Refuse XML that does not come to the end of its root: GDAL reads what is there."""
-    root = _XML_ROOT.search(head)
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - _HEAD_BYTES))
-        tail = file.read()
-    if root is None or (b"</" + root[1] not in tail and not root[0].endswith(b"/>")):
-        raise InvalidInput(f"{name}: it is cut, or no XML: its root does not end")
-
-
 def check_driver(driver: str, suffix: str, name: str) -> None:
     """Refuse a file that GDAL reads as another format than its suffix says."""
     known = list_drivers()
     wanted = known.get(suffix, ())
-    if suffix == _ZIP:
+    if suffix == ZIP:
         wanted = tuple({driver for drivers in known.values() for driver in drivers})
     if driver not in wanted:
-        kinds = " or ".join(wanted) if suffix != _ZIP else "zip archive of a known format"
+        kinds = " or ".join(wanted) if suffix != ZIP else "zip archive of a known format"
         raise InvalidInput(f"{name}: not a {kinds} file, but {driver}")
 
 
@@ -179,7 +114,7 @@ def gdal_path(path: Path, suffix: str, name: str) -> Iterator[str]:
     Where GDAL would write beside a file, or believe what it has written there once, it reads the
     file through a link in a folder that goes away again.
     """
-    if suffix == _ZIP:
+    if suffix == ZIP:
         yield _find_in_archive(path, name)
         return
     if "!" in str(path):
@@ -198,11 +133,8 @@ def gdal_path(path: Path, suffix: str, name: str) -> Iterator[str]:
 
 def _find_in_archive(path: Path, name: str) -> str:
     """Spell the one file of a known format in a zip archive; the archive if there are several."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = [m for m in archive.namelist() if not m.startswith("__MACOSX/")]
-    except (zipfile.BadZipFile, OSError, NotImplementedError) as fault:
-        raise InvalidInput(f"{name}: cannot be read: {fault}") from fault
+    with open_archive(path, name) as archive:
+        members = [m for m in archive.namelist() if not m.startswith(FOR_MACOS)]
     known = [m for m in members if any(m.lower().endswith(s) for s in list_drivers())]
     if not known and not any(f"{FOLDER_SUFFIX}/" in m for m in members):
         raise InvalidInput(f"{name}: it has no file of a known format, only {listed(members)}")
@@ -210,13 +142,23 @@ def _find_in_archive(path: Path, name: str) -> str:
     return f"/vsizip/{path.resolve()}{inside}"
 
 
+@contextmanager
+def open_archive(path: Path, name: str) -> Iterator[zipfile.ZipFile]:
+    """Open a zip archive, with our errors for what is wrong with it."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as fault:
+        raise blame(fault, f"{name}: cannot be read: {fault}") from fault
+
+
 def list_side_files(path: Path) -> list[Path]:
     """List the files beside one that are read with it, whether or not they are there."""
     suffixes = _SIDE_SUFFIXES.get(path.suffix.lower(), ())
-    return [_find_side_file(path, suffix) for suffix in suffixes]
+    return [find_side_file(path, suffix) for suffix in suffixes]
 
 
-def _find_side_file(path: Path, suffix: str) -> Path:
-    """Find a file of the same name with another suffix, in small letters or in capitals."""
+def find_side_file(path: Path, suffix: str) -> Path:
+    """Find a file of the same name with another suffix, in lower or upper case."""
     upper = path.with_suffix(suffix.upper())
     return upper if upper.exists() else path.with_suffix(suffix)

@@ -17,7 +17,7 @@ CellKinds = NDArray[np.uint8]
 
 @kernel
 def find_parents(cells: Ints, level: int) -> SmallIntegers:
-    """Give for each of some sorted, distinct cells the smallest other around it; -1 for none."""
+    """Return for each of some sorted, distinct cells the smallest other around it; -1 for none."""
     parents = np.full(len(cells), -1, np.int32)
     for i in range(1, len(cells)):
         around = i - 1
@@ -43,7 +43,7 @@ def match_cells(
     level: int,
     slots: SmallIntegers,
 ) -> tuple[Ints, Ints]:
-    """Match an event's cell list with all shapes; give the shapes that it touches, and matrices.
+    """Match an event's cell list with all shapes; return those that it touches, and matrices.
 
     Cell i is in the lists of `shapes[posting_starts[i] : posting_starts[i + 1]]`. `cells` are keys
     of kind 0. Every cell of the event finds the cells around it from the one before it on the
@@ -113,7 +113,7 @@ def _grown(touched: Ints, matrices: Ints) -> tuple[Ints, Ints]:
 
 @kernel
 def relate_lists(event: Ints, subscription: Ints, level: int) -> Ints:
-    """Give the matrix of two cell lists, walking along both."""
+    """Return the matrix of two cell lists, walking along both."""
     matrix = np.zeros(4, np.int64)
     i = k = 0
     while i < len(event) and k < len(subscription):

@@ -21,14 +21,14 @@ _SIZE_MAX = 1e300  # no size counts as more: differences of infinite ones would 
 
 @kernel
 def area(box: BoxRow) -> float:
-    """Give the area of a box, or `_SIZE_MAX` where it is larger."""
+    """Return the area of a box, or `_SIZE_MAX` where it is larger."""
     width, height = min(box[2] - box[0], _SIZE_MAX), min(box[3] - box[1], _SIZE_MAX)
     return min(width * height, _SIZE_MAX)
 
 
 @kernel
 def margin(box: BoxRow) -> float:
-    """Give half the perimeter of a box: tells boxes apart that are flat, or very large."""
+    """Return half the perimeter of a box, by which flat or very large boxes can be compared."""
     return min(box[2] - box[0], _SIZE_MAX) + min(box[3] - box[1], _SIZE_MAX)
 
 
@@ -52,7 +52,7 @@ def node_box(tree: Tree, node: int, out: BoxRow) -> None:
 
 @kernel
 def node_kind(tree: Tree, node: int) -> int:
-    """Give the kind of all entries of a node, or -1 where they differ."""
+    """Return the kind of all entries of a node, or -1 where they differ."""
     count, _, _, _, _, kind = tree
     first = kind[node, 0]
     for i in range(1, count[node]):
@@ -99,7 +99,7 @@ def add_entry(tree: Tree, node: int, item: int, entry: BoxRow, kind_: int) -> No
 
 @kernel
 def _waste(a: BoxRow, b: BoxRow, kind_a: int, kind_b: int, weight: float, joined: BoxRow) -> float:
-    """Tell how bad it is to have two boxes in one node; kinds that differ count as extra area."""
+    """Measure the waste of two boxes in one node; kinds that differ count as extra area."""
     join(a, b, joined)
     waste = area(joined) - area(a) - area(b)
     if weight > 0 and (kind_a != kind_b or kind_a < 0):
@@ -288,7 +288,7 @@ def remove_entry(tree: Tree, node: int, item: int) -> None:
 def delete(
     tree: Tree, state: Ints, item: int, entry: BoxRow, least: int, most: int, weight: float
 ) -> bool:
-    """Delete an item; nodes left underfull give their entries back (CondenseTree)."""
+    """Delete an item; the entries of nodes left underfull are inserted again (CondenseTree)."""
     count, level, parent, child, box, kind = tree
     stack = np.empty(state[1] + 1, np.int64)
     node = find_leaf(tree, state[0], item, entry, stack)

@@ -44,7 +44,7 @@ def make_lists(
 
     Piece i has the paths from `piece_starts[i]` on, belongs to geometry `owners[i]`, and ends in
     the points `ends[end_starts[i] : end_starts[i + 1]]` if it is a line. Only cells below the
-    prefix are given, larger ones cut to it.
+    prefix are listed, larger ones cut to it.
     """
     keys = np.empty(256, np.int64)
     list_starts = np.zeros(count + 1, np.int64)
@@ -103,7 +103,7 @@ def _mark(keys: Ints, key: int) -> None:
 
 @kernel
 def code_points(x: Floats, y: Floats, grid: BoxRow, level: int) -> Ints:
-    """Give for each point the cell of the finest level in which it lies."""
+    """Return for each point the cell of the finest level in which it lies."""
     codes = np.empty(len(x), np.int64)
     for i in range(len(x)):
         u = scale(x[i], grid[0], grid[2], level)
@@ -158,7 +158,7 @@ def _join(upper: Ints, lower: Ints, level: int) -> Ints:
 
 @kernel
 def measure(keys: Ints, list_starts: Ints, level: int) -> Ints:
-    """Give the areas of interior and boundary of each list, in cells of the finest level."""
+    """Return the areas of interior and boundary of each list, in cells of the finest level."""
     areas = np.zeros((len(list_starts) - 1, 2), np.int64)
     for geometry in range(len(areas)):
         for i in range(list_starts[geometry], list_starts[geometry + 1]):

@@ -28,7 +28,7 @@ class Kernel(Generic[Parameters, Result]):
 
     @once
     def compiled(self) -> Callable[Parameters, Result]:
-        """The function as Numba gives it, calling others like itself."""
+        """The function as Numba compiles it, calling others like itself."""
         from contrada.kernels.machine_code import compile_kernel
 
         written = self.function
@@ -42,6 +42,24 @@ class Kernel(Generic[Parameters, Result]):
             if isinstance(called, Kernel):
                 names[name] = compiled if called is self else called.compiled
         return compiled
+
+
+class Patience:
+    """Whether kernels pay in a process that may not have loaded them yet.
+
+    They do once as much work has been done without them as it takes to load them.
+    """
+
+    def __init__(self, work: int) -> None:
+        """Take how much work that is, in a unit of the caller's."""
+        self._left = work
+
+    def is_spent(self, work: int) -> bool:
+        """Whether some more work is better done by kernels; if it is not, it is counted."""
+        if self._left > 0:
+            self._left -= work
+            return False
+        return True
 
 
 def kernel(function: Callable[Parameters, Result]) -> Kernel[Parameters, Result]:

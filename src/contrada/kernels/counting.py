@@ -16,7 +16,7 @@ Flags = NDArray[np.bool_]
 
 @kernel
 def count_filters(satisfied: Ints, starts: Ints, filters: Ints, needed: Ints, counts: Ints) -> Ints:
-    """Count constraints, each of which must come once; give the filters that become complete."""
+    """Count constraints, each of which must come once; return the filters thus completed."""
     complete = np.empty(len(needed), np.int64)
     size = 0
     for constraint in satisfied:
@@ -31,7 +31,7 @@ def count_filters(satisfied: Ints, starts: Ints, filters: Ints, needed: Ints, co
 
 @kernel
 def find_groups(chosen: Ints, owner: Ints, groups: Ints, is_found: Flags) -> Ints:
-    """Mark the groups of some satisfied filters; give the owners of those that are new."""
+    """Mark the groups of some satisfied filters; return the owners of those that are new."""
     new = np.empty(len(chosen), np.int64)
     size = 0
     for filter_ in chosen:
@@ -57,7 +57,7 @@ def choose_open(
     may_count: Ints,
     asked: Ints,
 ) -> tuple[Ints, Ints]:
-    """Choose which undecided constraints to evaluate next; give them, and those for later.
+    """Choose which undecided constraints to evaluate next; return them, and those for later.
 
     A constraint that cannot complete a filter of a group not found is dropped. For each group at
     most `quota` are chosen: first what would complete a filter at once, then one of each filter.

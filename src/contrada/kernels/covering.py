@@ -19,7 +19,7 @@ _X, _Y, _CODE, _CHILD, _FIRST, _MIDDLE, _LAST, _PARITY = range(8)  # what a fram
 def cover(
     edges: Floats, slack: float, level: int, is_area: bool, prefix_start: int, prefix_level: int
 ) -> Ints:
-    """Give the keys of the cells below a prefix that edges touch, and of those that they enclose.
+    """Return the keys of the cells below a prefix that edges touch, and of those they enclose.
 
     Closed rings of an area (all of its parts and holes) touch BOUNDARY cells of the finest level
     and enclose INTERIOR ones, each as large as it can be; a line touches INTERIOR cells. A cell
@@ -135,7 +135,7 @@ def _pass_down(
     size: float,
     slack: float,
 ) -> int:
-    """Write the edges of a frame that touch a cell within it behind the frame's; give their end."""
+    """Write a frame's edges that touch a cell within it behind the frame's; return their end."""
     top = frames[depth, _LAST]
     for k in range(frames[depth, _FIRST], frames[depth, _MIDDLE]):
         if touches(edges, arena[k], x, y, size, slack):
@@ -158,7 +158,7 @@ def _look_west(
 ) -> tuple[int, int]:
     """Write the edges that end beside a cell, to its west, behind those that touch it.
 
-    Gives their end, and the parity of the edges that pass the cell by on the west side.
+    Returns their end, and the parity of the edges that pass the cell by on the west side.
     """
     top, parity = middle, frames[depth, _PARITY]
     if not is_area:
@@ -186,7 +186,7 @@ def _look_west(
 
 @kernel
 def touches(edges: Floats, i: int, x: float, y: float, size: float, slack: float) -> bool:
-    """Tell whether an edge comes within `slack` of the cell with this corner and side."""
+    """Whether an edge comes within `slack` of the cell with this corner and side."""
     half = size / 2
     reach = half + slack
     u, v = edges[i, 0] - (x + half), edges[i, 1] - (y + half)
@@ -202,7 +202,7 @@ def touches(edges: Floats, i: int, x: float, y: float, size: float, slack: float
 
 @kernel
 def _is_east(edges: Floats, i: int, low: float, high: float, x: float) -> bool:
-    """Tell whether an edge passes east of x, halfway between two heights."""
+    """Whether an edge passes east of x, halfway between two heights."""
     share = ((low + high) / 2 - edges[i, 1]) / (edges[i, 3] - edges[i, 1])
     return edges[i, 0] + share * (edges[i, 2] - edges[i, 0]) > x
 
@@ -211,7 +211,7 @@ def _is_east(edges: Floats, i: int, low: float, high: float, x: float) -> bool:
 def _is_inside(
     edges: Floats, arena: SmallIntegers, first: int, last: int, parity: int, y: float
 ) -> bool:
-    """Tell whether a cell whose middle is at height y lies inside: an odd number of edges west."""
+    """Whether a cell whose middle is at height y lies inside: an odd number of edges west."""
     for k in range(first, last):
         if (edges[arena[k], 1] > y) != (edges[arena[k], 3] > y):
             parity ^= 1

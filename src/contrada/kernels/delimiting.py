@@ -27,14 +27,14 @@ NO_LIST = np.empty((0, 3), np.int64)
 
 
 def start_rows() -> Ints:
-    """Give the array for the first block of a text."""
+    """Return the state before the first block of a text."""
     state = np.zeros(FAULT + 1, np.int64)
     state[[LINE, ROW_LINE, CELLS]] = 1
     return state
 
 
 def kinds_of_bytes(delimiter: str) -> Bytes:
-    """Give the kind of each byte, where cells are delimited by this character."""
+    """Return the kind of each byte, where cells are delimited by this character."""
     kinds = np.full(256, _TEXT, np.uint8)
     kinds[ord(delimiter)] = _DELIMITER
     kinds[_QUOTE] = _QUOTES
@@ -53,7 +53,7 @@ def scan_rows(
     state: Ints,
     listed: Ints,
 ) -> int:
-    """Go on with a block from the byte `at`; give the byte after the last one that was looked at.
+    """Scan a block from the byte `at` on; return the byte after the last one that was read.
 
     That is the end of the block, or, with the reason in `state[FAULT]`, a byte that must not stand
     there, or the end of a row of more than `bytes_max` bytes. A row of another number of cells is
@@ -116,7 +116,7 @@ def refuse_long(bytes_max: int, state: Ints) -> None:
 
 @kernel
 def is_second_half(block: Bytes, at: int, after_cr: int) -> bool:
-    """Tell whether a byte is the LF of CR LF, a line that has ended already."""
+    """Whether a byte is the LF of CR LF, a line that has ended already."""
     if block[at] != _LF:
         return False
     return block[at - 1] == _CR if at else after_cr != 0
@@ -124,7 +124,7 @@ def is_second_half(block: Bytes, at: int, after_cr: int) -> bool:
 
 @kernel
 def end_line(length: int, cells: int, state: Ints) -> None:
-    """Note whether the line has enough delimiters; a blank one could be no row."""
+    """Note whether the line has enough delimiters; a blank one cannot be a row."""
     if length:
         state[ROW_LINES] += 1
         state[FULL_LINES] += state[LINE_DELIMITERS] >= cells - 1
@@ -133,7 +133,7 @@ def end_line(length: int, cells: int, state: Ints) -> None:
 
 @kernel
 def end_row(at: int, cells: int, bytes_max: int, stops: bool, state: Ints, listed: Ints) -> bool:
-    """End a row before the byte `at`; tell whether to stop. A blank line is no row."""
+    """End a row before the byte `at`; return whether to stop. A blank line is not a row."""
     if state[ROW_BYTES] == 0:
         state[ROW_LINE] = state[LINE]
         return False

@@ -20,7 +20,7 @@ Ring = NDArray[np.float64]
 
 @kernel
 def check_point(x: float, y: float, ring: Ring, radius: float) -> int:
-    """Tell whether a point with a halo lies in, outside or on the boundary of a region."""
+    """Decide whether a point with a halo lies in, outside or on the boundary of a region."""
     is_inside = False
     for i in range(len(ring) - 1):
         x1, y1, x2, y2 = ring[i, 0], ring[i, 1], ring[i + 1, 0], ring[i + 1, 1]
@@ -33,7 +33,7 @@ def check_point(x: float, y: float, ring: Ring, radius: float) -> int:
 
 @kernel
 def distance_squared(x: float, y: float, x1: float, y1: float, x2: float, y2: float) -> float:
-    """Give the square of the distance from a point to a segment."""
+    """Return the square of the distance from a point to a segment."""
     dx, dy = x2 - x1, y2 - y1
     length = dx * dx + dy * dy
     share = 0.0
@@ -44,7 +44,7 @@ def distance_squared(x: float, y: float, x1: float, y1: float, x2: float, y2: fl
 
 @kernel
 def ring_length(ring: Ring) -> float:
-    """Give the length of a boundary."""
+    """Return the length of a boundary."""
     length = 0.0
     for i in range(len(ring) - 1):
         length += math.hypot(ring[i + 1, 0] - ring[i, 0], ring[i + 1, 1] - ring[i, 1])

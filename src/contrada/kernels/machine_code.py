@@ -3,8 +3,9 @@
 Numba's cache does not notice edits in another file and would serve the old answer, so the cache
 folder is named by a hash of all kernel sources, the Numba version and the processor. Where many
 processes need a kernel that nobody has compiled yet, one compiles it while the others wait, and
-then load it. Where no folder can be written to, each process compiles anew; so it does where the
-disk is full, or what lies in the folder cannot be read: a cache never fails, it only does not help.
+then load it. Where no folder can be written to, each process compiles for itself; so it
+does where the disk is full, or the folder cannot be read: a cache never fails, at worst it is no
+help.
 """
 
 import hashlib
@@ -20,6 +21,7 @@ import numba
 import numba.core.config
 from numba.core.compiler_lock import global_compiler_lock
 
+from contrada.errors import Unavailable
 from contrada.machine import cache_folders, locked
 
 config: Any = numba.core.config
@@ -69,7 +71,7 @@ def _one_at_a_time(compile_: Callable[[Any], Any], lock: Path) -> Callable[[Any]
 def _locked_if_possible(path: Path) -> Iterator[None]:
     """Let one process in at a time, or all where there is no room even for a lock."""
     with ExitStack() as stack:
-        with suppress(OSError):
+        with suppress(Unavailable):
             stack.enter_context(locked(path))
         yield
 
@@ -84,7 +86,7 @@ class _Forgiving:
         self._cache = cache
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        """Give the machine code for a signature; None where it must be compiled."""
+        """Return the machine code for a signature; None where it must be compiled."""
         try:
             return self._cache.load_overload(signature, context)
         except Exception:
@@ -100,7 +102,7 @@ class _Forgiving:
             self._cache.disable()
 
     def __getattr__(self, name: str) -> Any:
-        """Give whatever else Numba asks of it."""
+        """Return whatever else Numba asks of it."""
         return getattr(self._cache, name)
 
 

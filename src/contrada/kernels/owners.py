@@ -10,7 +10,7 @@ from contrada.kernels.compiling import kernel
 def first_common(
     rows: Ints, items: Ints, row_starts: Ints, of_rows: Ints, item_starts: Ints, of_items: Ints
 ) -> Ints:
-    """Give for each pair the smallest number that both its row and its item have; -1 for none.
+    """Return for each pair the smallest number that its row and its item share; -1 for none.
 
     Row r has the numbers `of_rows[row_starts[r] : row_starts[r + 1]]`, sorted; items likewise.
     """

@@ -28,25 +28,25 @@ def make_key(start: int, level: int, kind: int) -> int:
 
 @kernel
 def start_of(key: int) -> int:
-    """Give where a cell starts on the curve."""
+    """Return where a cell starts on the curve."""
     return key >> 6
 
 
 @kernel
 def level_of(key: int) -> int:
-    """Give the level of a cell."""
+    """Return the level of a cell."""
     return (key >> 1) & 31
 
 
 @kernel
 def size_of(key: int, level: int) -> int:
-    """Give how many cells of the finest level a cell has: its area."""
+    """Return how many cells of the finest level a cell has: its area."""
     return 1 << (2 * (level - level_of(key)))
 
 
 @kernel
 def interleave(x: int, y: int) -> int:
-    """Give the place on the Morton curve of a column and a row: x in the even bits."""
+    """Return the place on the Morton curve of a column and a row: x in the even bits."""
     return _spread(x) | (_spread(y) << 1)
 
 
@@ -62,7 +62,7 @@ def _spread(bits: int) -> int:
 
 @kernel
 def code_of(u: float, v: float, level: int) -> int:
-    """Give the cell of the finest level in which a point lies, or the nearest."""
+    """Return the cell of the finest level in which a point lies, or the nearest."""
     last = (1 << level) - 1.0
     return interleave(int(min(max(u, 0.0), last)), int(min(max(v, 0.0), last)))
 
@@ -76,7 +76,7 @@ def scale(place: float, origin: float, factor: float, level: int) -> float:
 
 @kernel
 def make_edges(xy: Floats, path_starts: Ints, grid: BoxRow, level: int) -> tuple[Floats, float]:
-    """Make the edges of paths, in cells and within the universe; give them and their slack.
+    """Make the edges of paths, in cells and within the universe; return them and their slack.
 
     `grid` holds west, south, and cells per unit of x and of y. What lies outside the universe is
     drawn to its rim: an edge that crosses the rim is cut there, so that its part inside stays.
@@ -127,7 +127,7 @@ def _draw_in(
 
 @kernel
 def grown(keys: Ints) -> Ints:
-    """Give a copy with twice the room."""
+    """Return a copy with twice the room."""
     larger = np.empty(2 * len(keys), np.int64)
     larger[: len(keys)] = keys
     return larger

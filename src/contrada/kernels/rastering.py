@@ -56,7 +56,7 @@ def place_boxes(
 
 @kernel
 def _span(first: float, last: float, side: int) -> tuple[int, int]:
-    """Give the first and the last cell of a stretch of the grid; an end that is NaN is open."""
+    """Return the first and last cell of a stretch of the grid; an end that is NaN is open."""
     low = min(first, side - 1.0) if first > 0.0 else 0.0
     high = max(last, 0.0) if last < side - 1.0 else side - 1.0
     return int(low), int(high)
@@ -89,7 +89,7 @@ def _mark_boundary(
 
 @kernel
 def _fill(u: Floats, v: Floats, rings: Ints, side: int) -> NDArray[np.bool_]:
-    """Tell which cells have their middle inside, by the parity of the edges left of it."""
+    """Which cells have their middle inside, by the parity of the edges left of it."""
     flips = np.zeros((side, side + 1), np.bool_)
     for i in range(len(u) - 1):
         if rings[i] != rings[i + 1] or v[i] == v[i + 1]:

@@ -16,7 +16,7 @@ EVENT_WITHIN, EVENT_AROUND = 1, 2  # what the boxes must satisfy besides meeting
 
 @kernel
 def make_lists(tree: Tree, state: Ints, apart: NDArray[np.bool_], out: Ints) -> tuple[Ints, Ints]:
-    """Write the items that hold apart in walking order; give each node's range of them."""
+    """Write the items that hold apart in walking order; return each node's range of them."""
     count, level, _, child, _, _ = tree
     first = np.zeros(state[1], np.int64)
     last = np.zeros(state[1], np.int64)

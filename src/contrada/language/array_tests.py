@@ -37,7 +37,7 @@ class _TooMuch(Exception):
 
 
 def is_array(value: Any) -> bool:
-    """Tell whether a value is an array."""
+    """Whether a value is an array."""
     return isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
@@ -77,7 +77,7 @@ class _Set:
         return not (self.keys or self.arrays or self.has_unknown or self.has_others)
 
     def missing(self, other: "_Set") -> frozenset[ElementKey]:
-        """List the keys of another set that are not here; a text may be the moment that it says."""
+        """List the keys of another set that are not here; a text may spell a moment."""
         missing = other.keys - self.keys
         if missing and other.has_texts and self.has_moments:
             missing = frozenset(key for key in missing if _as_moment(key) not in self.keys)
@@ -100,7 +100,7 @@ def _key(value: Any) -> ElementKey:
 
 
 def _as_moment(key: ElementKey) -> ElementKey:
-    """Give the key of the moment that a text says; any other key as it is."""
+    """Return the key of the moment that a text denotes; any other key as it is."""
     moment = read_instant(key[1]) if key[0] == "text" else None
     return key if moment is None else ("time", moment.ns)
 
@@ -146,7 +146,7 @@ class _Arrays:
         )
 
     def are_equal(self, a: Number, b: Number) -> bool | None:
-        """Tell whether two arrays have the same elements."""
+        """Whether two arrays have the same elements."""
         first, second = self._sets[a], self._sets[b]
         is_mixed = (first.has_moments and second.has_texts) or (
             first.has_texts and second.has_moments
@@ -158,7 +158,7 @@ class _Arrays:
         return self._equal[a, b]
 
     def holds_all(self, a: Number, b: Number) -> bool | None:
-        """Tell whether the first array has all elements of the second."""
+        """Whether the first array has all elements of the second."""
         first, second = self._sets[a], self._sets[b]
         otherwise = None if first.has_unknown else False
         parts: list[bool | None] = [True]
@@ -170,7 +170,7 @@ class _Arrays:
         return every(parts)
 
     def meet(self, a: Number, b: Number) -> bool | None:
-        """Tell whether two arrays have an element in common."""
+        """Whether two arrays have an element in common."""
         first, second = self._sets[a], self._sets[b]
         if len(first.missing(second)) < len(second.keys):
             return True

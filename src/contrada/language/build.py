@@ -72,13 +72,13 @@ def build(operator: str, arguments: Arguments, places: Places, place: Place) -> 
 
 
 def _as_array(argument: Expression, kind: str, place: Place) -> Expression:
-    """Give the array of one element that `cql2` takes for parentheses; only a text has those."""
+    """Restore the array of one element that `cql2` takes for parentheses; only text has those."""
     is_bare = kind == "array" and kind_of(argument) not in {"any", "array"}
     return _array((argument,), place) if is_bare and place.text is not None else argument
 
 
 def kind_of(expression: Expression) -> str:
-    """Name the kind of value that a node gives; "any" where only the event can tell."""
+    """Name the kind of a node's value; "any" where only the event decides it."""
     match expression:
         case Attribute():
             return "any"
@@ -118,7 +118,7 @@ def _kind_of_value(value: Value) -> str:
 def _junction(operator: str, arguments: Arguments, places: Places, place: Place) -> Expression:
     for argument, where in zip(arguments, places, strict=True):
         if kind_of(argument) not in {"any", "boolean"}:
-            where.refuse(f"a test is wanted here, not {with_article(kind_of(argument))},")
+            where.refuse(f"a test is expected here, not {with_article(kind_of(argument))},")
     if not arguments:
         place.refuse(f"{operator} takes at least one argument, not 0,")
     if len(arguments) == 1:
@@ -129,7 +129,7 @@ def _junction(operator: str, arguments: Arguments, places: Places, place: Place)
 
 
 def _array(arguments: Arguments, place: Place) -> Expression:
-    """Make an array; arrays are compared as sets, so that a repeated element says nothing."""
+    """Make an array; arrays are compared as sets, so that a repeated element changes nothing."""
     arguments = tuple(dict.fromkeys(arguments))
     values = [argument.value for argument in arguments if isinstance(argument, Literal)]
     if any(isinstance(value, BaseGeometry) for value in values):

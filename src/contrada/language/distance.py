@@ -48,7 +48,7 @@ def wgs84() -> "Geod":
 
 
 def is_within(a: BaseGeometry | None, b: BaseGeometry | None, radius_m: Any) -> bool | None:
-    """Tell whether two geometries lie within a distance of each other; None where unknown."""
+    """Whether two geometries lie within a distance of each other; None where unknown."""
     if a is None or b is None or not can_be_within(a, b, radius_m):
         return None
     metres = float(min(radius_m, _APART_M_MAX))
@@ -56,14 +56,14 @@ def is_within(a: BaseGeometry | None, b: BaseGeometry | None, radius_m: Any) -> 
 
 
 def can_be_within(a: BaseGeometry | None, b: BaseGeometry | None, radius_m: Any) -> bool:
-    """Tell whether a distance can be asked of two geometries."""
+    """Whether the distance of two geometries can be asked for."""
     if a is None or b is None or not is_number(radius_m) or not 0 <= radius_m < np.inf:
         return False
     return is_on_globe(a) and is_on_globe(b)
 
 
 def is_on_globe(geometry: BaseGeometry) -> bool:
-    """Tell whether all coordinates are longitudes and latitudes."""
+    """Whether all coordinates are longitudes and latitudes."""
     west, south, east, north = geometry.bounds
     return bool(west >= -180 and east <= 180 and south >= -90 and north <= 90)
 
@@ -71,12 +71,12 @@ def is_on_globe(geometry: BaseGeometry) -> bool:
 def point_distances_m(
     x: NDArray[np.float64], y: NDArray[np.float64], x2: NDArray[np.float64], y2: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Give the geodesic distances of pairs of points."""
+    """Return the geodesic distances of pairs of points."""
     return np.asarray(wgs84().inv(x, y, x2, y2)[2], float)
 
 
 def reach(geometry: BaseGeometry, radius_m: float) -> BaseGeometry:
-    """Give a box, or the two halves of one that wraps, with all that may lie within a distance."""
+    """Return a box, or two halves of one that wraps, around all that may lie within a distance."""
     west, south, east, north = geometry.bounds
     rise = radius_m / _DEGREE_M_MIN + 1e-9
     south, north = south - rise, north + rise
@@ -113,7 +113,7 @@ def _pieces(geometry: BaseGeometry) -> Pieces:
 
 
 def _are_pieces_within(a: Pieces, b: Pieces, radius_m: float) -> bool | None:
-    """Compare all pieces of two geometries, so many pairs at a time as memory allows.
+    """Compare all pieces of two geometries, as many pairs at a time as memory allows.
 
     The straight line through the earth is shorter than the geodesic, but not by much: it decides
     most pairs for a fraction of the price. Where an edge runs round a place at nearly the distance
@@ -191,7 +191,7 @@ def _segment_distances(
 
 
 def _places_in_space(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give points on the ellipsoid as x, y, z from the centre of the earth, in metres."""
+    """Return points on the ellipsoid as x, y, z from the centre of the earth, in metres."""
     longitude, latitude = np.radians(points).T
     normal = _EQUATOR_M / np.sqrt(1 - _ECCENTRICITY_2 * np.sin(latitude) ** 2)
     across = normal * np.cos(latitude)
@@ -227,7 +227,7 @@ def _are_pairs_within(
 
 
 def _bounds(left: Pieces, right: Pieces) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give the distances of the middles, and what no two points of the pieces can be nearer than.
+    """Return the distances of the middles, and lower bounds for any two points of the pieces.
 
     Moving both ends of a geodesic changes its length by the cosines of the angles that it makes
     with the movements, and, to the second order, by no more than the curvatures of the ellipsoid
@@ -253,7 +253,7 @@ def _bends(pieces: Pieces) -> NDArray[np.float64]:
 
 
 def _headings(pieces: Pieces) -> NDArray[np.float64]:
-    """Give the azimuths of the pieces at their middles, in radians."""
+    """Return the azimuths of the pieces at their middles, in radians."""
     latitude = np.radians((pieces[:, 1] + pieces[:, 3]) / 2)
     stretch = np.cos(latitude) * (1 - _ECCENTRICITY_2 * np.sin(latitude) ** 2)
     east = (pieces[:, 2] - pieces[:, 0]) * stretch / (1 - _ECCENTRICITY_2)

@@ -42,23 +42,23 @@ from contrada.model.subscription import Constraint
 
 
 def evaluate(expression: Expression, event: Event) -> Any:
-    """Give a node's value on an event: for a test True, False, or None for unknown."""
+    """Return a node's value on an event: for a test True, False, or None for unknown."""
     return _EVALUATORS[type(expression)](expression, event)
 
 
 def truth(expression: Expression, event: Event) -> bool | None:
-    """Give a test's truth; an attribute that is no truth value is unknown."""
+    """Return a test's truth; an attribute that is not a truth value is unknown."""
     value = evaluate(expression, event)
     return value if isinstance(value, bool) else None
 
 
 def is_satisfied(constraint: Constraint, event: Event) -> bool:
-    """Tell whether a constraint is satisfied: true, or false where it is negated."""
+    """Whether a constraint is satisfied: true, or false where it is negated."""
     return truth(constraint.test, event) is (not constraint.is_negated)
 
 
 def geometry_of(expression: Expression, event: Event) -> BaseGeometry | None:
-    """Give a side of a spatial test as a geometry; None where it is unknown."""
+    """Return a side of a spatial test as a geometry; None where it is unknown."""
     if isinstance(expression, Attribute):
         return event.geometry(expression.name)
     value = expression.value if isinstance(expression, Literal) else None
@@ -91,7 +91,7 @@ def _is_null(node: IsNull, event: Event) -> bool:
 
 
 def _is_missing(expression: Expression, event: Event) -> bool:
-    """Tell whether a value is absent or null; a computed one is where an argument is."""
+    """Whether a value is absent or null; a computed one is if an argument is."""
     match expression:
         case Attribute(name):
             return event.value(name) is None

@@ -1,6 +1,6 @@
 """Which kinds of values a test can decide on: all others leave it unknown, whatever they are.
 
-Only tests that name an attribute beside literals are looked at; of any other nothing is said.
+Only tests of an attribute and literals are examined; about any other nothing is known.
 """
 
 from collections.abc import Iterator

@@ -36,7 +36,7 @@ class TextRun:
     origins: tuple[int, ...]  # … and the offsets in the original from which it came
 
     def origin(self, offset: int) -> int:
-        """Give the place in the original text from which a place in this one came."""
+        """Return the place in the original text that a place in this one came from."""
         piece = bisect_right(self.starts, offset) - 1
         return self.origins[piece] if piece >= 0 else 0
 
@@ -85,7 +85,7 @@ def divide(pieces: Sequence[Piece], length: int) -> list[TextRun]:
 def spell_lone_arrays(pieces: Sequence[Piece], calls: Collection[str]) -> list[Piece]:
     """Write `(x)` as `(x, x)` where some calls take an array: `cql2` would take it for x.
 
-    This is for names and NULL: of any other value whoever reads the tree sees that it is no array.
+    This is for names and NULL: that any other value is not an array can be seen in the tree.
     """
     words = [piece for piece in pieces if not piece.text.isspace()]
     lone: dict[int, Piece] = {}
@@ -124,7 +124,7 @@ def _count_levels(pieces: Sequence[Piece]) -> int:
 
 
 def _kinds(pieces: Sequence[Piece]) -> list[str]:
-    """Tell of each piece what a parenthesis there would be: plain, a list, or that of a call."""
+    """Classify what a parenthesis at each piece would be: plain, a list, or that of a call."""
     kinds: list[str] = []
     before = ""
     for piece in pieces:

@@ -13,12 +13,14 @@ from contrada.language.tokens import Atom
 from contrada.model.expression import Literal, Value
 from contrada.model.geometry import Fault, as_array, find_faults, read_geometry
 from contrada.model.instant import parse_instant
+from contrada.model.unicode import is_unicode
+from contrada.showing import brief
 
 OPEN_END = ".."
 
 
 def is_literal_node(node: Any) -> bool:
-    """Tell whether a node of the raw tree is a literal."""
+    """Whether a node of the raw tree is a literal."""
     if isinstance(node, Mapping):
         return bool({"date", "timestamp", "bbox", "type"} & node.keys())
     return node is None or isinstance(node, bool | int | float | str | Atom)
@@ -31,6 +33,8 @@ def read_literal(place: Place) -> Literal:
         return _read_atom(node, place)
     if isinstance(node, Mapping):
         return _read_object(place)
+    if isinstance(node, str):
+        return Literal(_text(node, place))
     return Literal(_finite(node, place) if isinstance(node, int | float) else node)
 
 
@@ -56,10 +60,17 @@ def check_geometry(geometry: BaseGeometry | Fault | None, place: Place) -> BaseG
 
 def _read_atom(atom: Atom, place: Place) -> Literal:
     if atom.kind == "string":
-        return Literal(atom.text)
+        return Literal(_text(atom.text, place))
     if atom.kind == "number":
         return Literal(_number(atom, place))
     return Literal(check_geometry(read_geometry(atom.text), place))
+
+
+def _text(text: str, place: Place) -> str:
+    """Refuse half a surrogate pair, which no column of text can hold."""
+    if not is_unicode(text):
+        place.refuse(f"the text {brief(text)} is not valid Unicode")
+    return text
 
 
 def _number(atom: Atom, place: Place) -> int | float:

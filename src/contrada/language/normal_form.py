@@ -107,7 +107,7 @@ class _NormalForm:
         self._constraints: list[Constraint] = []
 
     def write(self, terms: Terms) -> Filter:
-        """Give a filter with its constraints in the order in which the expression has them."""
+        """Return a filter with its constraints in the order in which the expression has them."""
         numbers = (i for i, bit in enumerate(reversed(bin(terms)[2:])) if bit == "1")
         return Filter(tuple(self._constraints[i] for i in numbers))
 

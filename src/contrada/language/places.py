@@ -24,7 +24,7 @@ class Place:
         return Place(self.node[key], self.path + step, self.text)
 
     def describe(self) -> str:
-        """Say where this is, in the user's own terms."""
+        """Describe where this is, in the user's own terms."""
         if self.text is None:
             return f"at {self.path}"
         atom = _first_atom(self.node)

@@ -1,4 +1,4 @@
-"""CQL2 text or JSON to an expression; everything that is wrong with it is said here.
+"""CQL2 text or JSON to an expression; everything that is wrong with it is reported here.
 
 Text is parsed by `cql2`; its tree and the JSON of a user are then read by one and the same
 walker, which gives them our meaning and refuses what could never be evaluated.
@@ -25,6 +25,7 @@ from contrada.limits import (
     PREDICATE_DEPTH_MAX,
 )
 from contrada.model.expression import Attribute, Expression, Literal
+from contrada.model.unicode import is_unicode
 from contrada.showing import brief, brief_text
 
 _POSITION = re.compile(r"-->\s*(\d+):(\d+)")
@@ -155,6 +156,8 @@ def _read_attribute(place: Place) -> str:
             f"the name of an attribute has {len(name):,} characters, more than "
             f"{NAME_LENGTH_MAX:,} (NAME_LENGTH_MAX): {brief_text(name)}"
         )
+    if not is_unicode(name):
+        place.refuse(f"the name {brief(name)} is not valid Unicode")
     return name
 
 
@@ -196,7 +199,7 @@ def _is_group(node: Any, letter: str) -> bool:
 
 
 def _without_zero(node: Any) -> Any:
-    """Give x for `0 + x`, where the 0 stands for no number of the text."""
+    """Return x for `0 + x`, where the 0 stands for no number of the text."""
     if not isinstance(node, dict) or node.get("op") != "+":
         return node
     first, second = node["args"]

@@ -53,7 +53,7 @@ def _related(relation: SpatialRelation, a: Geometries, b: Geometries) -> NDArray
 
 
 def are_known(relation: SpatialRelation, geometries: Geometries) -> NDArray[np.bool_]:
-    """Tell which geometries the relation can be asked of at all."""
+    """Which geometries the relation can be asked of at all."""
     if relation.family is Family.EGENHOFER:
         return are_areas(geometries)
     return ~(shapely.is_missing(geometries) | shapely.is_empty(geometries))
@@ -62,7 +62,7 @@ def are_known(relation: SpatialRelation, geometries: Geometries) -> NDArray[np.b
 def relates(
     relation: SpatialRelation, a: BaseGeometry | None, b: BaseGeometry | None
 ) -> bool | None:
-    """Tell whether one pair satisfies the relation; None where that is unknown."""
+    """Whether one pair satisfies the relation; None where that is unknown."""
     if a is None or b is None:
         return None
     left, right = as_array([a]), as_array([b])

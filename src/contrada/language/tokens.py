@@ -184,7 +184,7 @@ def mask(text: str) -> Masked:
 
 
 def _next(text: str, position: int, atoms: list[Atom]) -> tuple[str, int]:
-    """Give the stand-in for the token at a position, and where the token ends."""
+    """Return the stand-in for the token at a position, and where the token ends."""
     found = _TOKEN.match(text, position)
     assert found is not None
     kind, word, end = found.lastgroup, found.group(), found.end()
@@ -235,7 +235,7 @@ def _geometry_end(text: str, origin: int, start: int) -> int:
 
 
 def is_plain_name(name: str) -> bool:
-    """Tell whether a name may stand in a text without quotes."""
+    """Whether a name may stand in a text without quotes."""
     found = _TOKEN.match(name)
     is_whole = found is not None and found.lastgroup == "name" and found.end() == len(name)
     is_plain = is_whole and name[0].isalpha() and not name.endswith((".", ":"))

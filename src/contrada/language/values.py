@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 from itertools import chain, groupby
 from typing import Any
@@ -60,7 +61,7 @@ def opposite(truth: bool | None) -> bool | None:
 
 
 def is_number(value: Any) -> bool:
-    """Tell whether a value is a number that can be compared: not a truth value, not NaN."""
+    """Whether a value is a number that can be compared: not a truth value, not NaN."""
     if isinstance(value, bool):
         return False
     if isinstance(value, float):
@@ -69,7 +70,7 @@ def is_number(value: Any) -> bool:
 
 
 def is_unknown(value: Any) -> bool:
-    """Tell whether a value is missing: null or NaN."""
+    """Whether a value is missing: null or NaN."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
@@ -90,7 +91,7 @@ def compare(name: str, a: Any, b: Any) -> bool | None:
 
 
 def is_moment(value: Any) -> bool:
-    """Tell whether a value is a moment by its type; a text may be one, too."""
+    """Whether a value is a moment by its type; a text may be one, too."""
     return isinstance(value, Instant | date | np.datetime64)
 
 
@@ -134,17 +135,21 @@ def _divide(a: int | float, b: int | float) -> int | float:
 
 
 def _divide_whole(a: int | float, b: int | float) -> int:
-    """Divide and drop the fraction, towards zero."""
+    """Divide exactly and drop the fraction, towards zero."""
     if isinstance(a, int) and isinstance(b, int):
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-    return math.trunc(a / b)
+    if _is_infinite(b):
+        return math.trunc(a / b)
+    return math.trunc(Fraction(a) / Fraction(b))
 
 
 def _remainder(a: int | float, b: int | float) -> int | float:
-    """Give what `div` leaves: the sign is that of the dividend."""
+    """Return the remainder of `div`, with the sign of the dividend."""
     if isinstance(a, int) and isinstance(b, int):
         return a - b * _divide_whole(a, b)
-    return math.fmod(a, b)
+    if _is_infinite(b) or (float(a) == a and float(b) == b):
+        return math.fmod(a, b)
+    return float(Fraction(a) - Fraction(b) * _divide_whole(a, b))
 
 
 def _power(a: int | float, b: int | float) -> Any:
@@ -166,12 +171,12 @@ _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 def fold_case(text: Any) -> str | None:
-    """Give a text without its case, by Unicode's full case folding."""
+    """Remove the case of a text, by Unicode's full case folding."""
     return text.casefold() if isinstance(text, str) else None
 
 
 def strip_accents(text: Any) -> str | None:
-    """Give a text without its accents: decomposed, combining marks dropped.
+    """Remove the accents of a text: it is decomposed, and combining marks are dropped.
 
     Marks are dropped before the text is decomposed, too: to put a run of them in order takes
     `unicodedata` the square of its length.

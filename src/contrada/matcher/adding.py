@@ -17,7 +17,7 @@ Faults = list[tuple[int, InvalidInput]]  # by position among the subscriptions t
 
 
 class IncomingRows:
-    """The rows of one table on their way into a matcher: read, then settled, then told of."""
+    """The rows of one table on their way into a matcher: read, then settled, then reported."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class IncomingRows:
         self._refused.refuse(self._rows_count)
 
     def tell_left_out(self) -> int:
-        """Tell `on_bad` of the rows that were settled; count all that were left out."""
+        """Pass the rows that were settled to `on_bad`; count all that were left out."""
         self._refuse(self._left_out)
         return self._found.left_out + self._refused.count
 

@@ -13,9 +13,8 @@ from contrada.language import constraint_text, evaluate, make_predicate, to_json
 from contrada.language.distance import can_be_within
 from contrada.language.evaluate import geometry_of
 from contrada.limits import FILTERS_MAX
-from contrada.matching.engine import MakeIndex
+from contrada.matching.engine import Engine, MakeIndex
 from contrada.matching.engines import DEFAULT_ENGINE, make_engine
-from contrada.matching.serving import Describe
 from contrada.matching.simplify import Removal, Rule, simplify
 from contrada.matching.subscribing import PredicateReader
 from contrada.model.crossings import are_entangled
@@ -32,6 +31,9 @@ _TRUTH = {True: "true", False: "false", None: "unknown"}
 _CONSTRAINTS_MAX = 500  # that are printed
 Truth = bool | None
 _Part = TypeVar("_Part")
+
+
+_PAIR_LIMITS = ("PAIR_CONTACTS_MAX", "PAIR_BOXES_MAX", "PAIR_PARTS_MAX", "PAIR_MEMBERS_MAX")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Explanation:
     removed: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the explanation as values that JSON can hold."""
+        """Return the explanation as values that JSON can hold."""
         filters = [
             [{"constraint": c.text, "served_by": c.served_by} for c in constraints]
             for constraints in self.filters
@@ -115,7 +117,7 @@ class ConstraintTruth:
         return f"{truth}{abridge(self.text)}{matrix}{self._remark('  ')}  [{values}]"
 
     def _remark(self, space: str) -> str:
-        """Say what there is to add to the value, after some space."""
+        """The remark that follows the value, after some space; empty where there is none."""
         if self.undecided:
             return f"{space}(not decided: {self.undecided})"
         is_exact = self.value is self.exact_value
@@ -147,7 +149,7 @@ class Why:
 
     @property
     def matched(self) -> bool:
-        """Tell whether the subscription matches."""
+        """Whether the subscription matches."""
         return self.value is True
 
     def __str__(self) -> str:
@@ -176,7 +178,7 @@ class Why:
 
 
 def _size(filters: Sequence[Sequence[object]]) -> str:
-    """Say how much there is of a normal form."""
+    """The size of a normal form, in words."""
     counts = {"filter": len(filters), "constraint": sum(map(len, filters))}
     return ", ".join(f"{n:,} {name}{'' if n == 1 else 's'}" for name, n in counts.items())
 
@@ -218,44 +220,62 @@ def explain(
     engine: str = DEFAULT_ENGINE,
     filters_max: int = FILTERS_MAX,
 ) -> Explanation:
-    """Show how a predicate is understood: its normal form, and what serves each constraint.
+    """Explain how a predicate is understood: its normal form, and what serves each constraint.
 
-    Takes CQL2 text or JSON, or a subscription as `Matcher.get` gives it, for which `engine` should
-    be the matcher's.
+    The predicate is CQL2 text or JSON, or a subscription from `Matcher.get`, for which `engine`
+    should be the matcher's. The answer has them as fields, with what the simplifier removed and
+    why, and its text is for people. No event is needed: `Matcher.why` explains a subscription on
+    one event.
+
+    Raises `InvalidInput` for a predicate that cannot be read, with the place of the fault, for one
+    of more than `filters_max` filters, and for an unknown engine.
+
+    >>> print(contrada.explain("wind > 17 OR wind > 24"))
+    (wind > 17) OR (wind > 24)
+    <BLANKLINE>
+    with the engine strtree:
+    filter 1 of 1
+      wind > 17                                                     sorted values of wind
+    <BLANKLINE>
+    removed by the simplifier: wind > 24 (it implies another filter: wind > 17)
     """
     chosen = make_engine(engine, {})
     if isinstance(predicate, Subscription):
-        return _explain_predicate(predicate.predicate, engine, chosen.describe)
-    reader = PredicateReader(filters_max, chosen.is_simplified)
-    return _explain_predicate(reader.parse(predicate), engine, chosen.describe)
+        return _explain_predicate(predicate.predicate, engine, chosen)
+    reader = PredicateReader(filters_max, chosen.effort)
+    return _explain_predicate(reader.parse(predicate), engine, chosen)
 
 
-def _explain_predicate(predicate: Predicate, engine: str, describe: Describe) -> Explanation:
+def _explain_predicate(predicate: Predicate, name: str, engine: Engine) -> Explanation:
     """Explain a predicate as it is indexed, and what the simplifier had taken out of it."""
-    _, removals = _as_said(predicate)
+    _, removals = _as_said(predicate, engine)
     filters = tuple(
         tuple(
             ExplainedConstraint(constraint_text(constraint), served_by)
-            for constraint, served_by in zip(filter_.constraints, describe(filter_), strict=True)
+            for constraint, served_by in zip(
+                filter_.constraints, engine.describe(filter_), strict=True
+            )
         )
         for filter_ in predicate.filters
     )
     expression = predicate.expression
     removed = tuple(map(str, removals))
-    return Explanation(to_text(expression), to_json(expression), engine, filters, removed)
+    return Explanation(to_text(expression), to_json(expression), name, filters, removed)
 
 
-def _as_said(predicate: Predicate) -> tuple[Predicate, tuple[Removal, ...]]:
-    """Give the normal form of what was said, and what the simplifier has taken out of that."""
+def _as_said(predicate: Predicate, engine: Engine) -> tuple[Predicate, tuple[Removal, ...]]:
+    """Return the normal form of what was said, and what the simplifier took out of it."""
     said = make_predicate(predicate.expression, sys.maxsize)
-    return said, () if said.filters == predicate.filters else simplify(said)[1]
+    if engine.effort is None or said.filters == predicate.filters:
+        return said, ()
+    return said, simplify(said, engine.effort)[1]
 
 
-def explain_why(subscription: Subscription, event: Event, make_index: MakeIndex) -> Why:
+def explain_why(subscription: Subscription, event: Event, engine: Engine) -> Why:
     """Ask an engine about every constraint of a subscription and an event."""
-    said, removals = _as_said(subscription.predicate)
+    said, removals = _as_said(subscription.predicate, engine)
     distinct = dict.fromkeys(c for filter_ in said.filters for c in filter_.constraints)
-    truths = {c: _explain_truth(c, event, make_index) for c in distinct}
+    truths = {c: _explain_truth(c, event, engine.make_index) for c in distinct}
     filters = tuple(tuple(truths[c] for c in filter_.constraints) for filter_ in said.filters)
     impossible = tuple(str(removal) for removal in removals if removal.rule is Rule.CONFLICT)
     if not filters:
@@ -273,15 +293,19 @@ def _join(said: Predicate, filters: Sequence[Sequence[ConstraintTruth]], event: 
 
 
 def _find_matrix(a: BaseGeometry, b: BaseGeometry) -> str | None:
-    """The matrix of two geometries; None where they meet too often to tell."""
+    """The matrix of two geometries; None where they meet too often to decide."""
     is_entangled = are_entangled(as_array([a]), as_array([b]))[0]
     return None if is_entangled else str(shapely.relate(a, b))
 
 
 def _name_limits(test: Spatial | DistanceWithin, matrix: str | None, event: Event) -> str:
-    """Name the limits because of which a test of two geometries, if it is unknown, is so."""
+    """Name the limits that may have left a test of two geometries unknown."""
     if isinstance(test, Spatial):
-        return "PAIR_CONTACTS_MAX, PAIR_BOXES_MAX" if matrix is None else ""
+        return (
+            "PAIR_CONTACTS_MAX, PAIR_BOXES_MAX, PAIR_PARTS_MAX, PAIR_MEMBERS_MAX"
+            if matrix is None
+            else ""
+        )
     a, b = geometry_of(test.left, event), geometry_of(test.right, event)
     can_be_asked = can_be_within(a, b, evaluate(test.radius_m, event))
     return "DISTANCE_PIECES_MAX" if can_be_asked else ""

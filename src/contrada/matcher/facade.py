@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from contrada.errors import InvalidInput, Remedy, UnknownSubscription
 from contrada.files import is_same_crs, read_rows
-from contrada.files.crs import spell_crs
+from contrada.files.crs import spell_given_crs
 from contrada.files.snapshot import open_snapshot
 from contrada.limits import FILTERS_MAX
 from contrada.matcher.adding import IncomingRows
@@ -63,7 +63,20 @@ class Matcher:
     """Finds, for each event, the subscriptions that it satisfies, exactly.
 
     Every method may be called from any thread. A call sees the subscriptions as of its start, and
-    one that fails changes nothing.
+    one that fails changes nothing. What a caller can mend is raised as `InvalidInput` or one of
+    its subclasses in `contrada.errors`.
+
+    `len(matcher)` counts the subscriptions, `id in matcher` looks one up, and iteration yields
+    their ids, sorted. An id is a string or a 64-bit integer, and all ids of a matcher are of one
+    of the two kinds.
+
+    >>> matcher = contrada.Matcher()
+    >>> matcher.add("gale", "wind > 17")
+    >>> matcher.add("coast", geometry="POLYGON((0 0, 9 0, 9 9, 0 0))")
+    >>> matcher.match({"wind": 20, "geometry": "POINT(5 1)"})
+    ['coast', 'gale']
+    >>> len(matcher), "gale" in matcher, list(matcher)
+    (2, True, ['coast', 'gale'])
     """
 
     def __init__(
@@ -84,6 +97,9 @@ class Matcher:
         "constraint"), and for the discrete evaluator `density`, `universe` and `halo`; those of
         `ahs` are `level` and `universe`. `ahs` and the discrete evaluator are approximate and
         never simplify.
+
+        Raises `InvalidInput` for an unknown engine, an option that the engine does not have, and a
+        `crs` that names no coordinate system.
         """
         if not isinstance(simplify, bool):
             raise InvalidInput(f"simplify must be True or False, not {brief(simplify)}")
@@ -92,17 +108,17 @@ class Matcher:
         self._options = options
         self.simplify = simplify
         self._filters_max = filters_max
-        self._reader = PredicateReader(filters_max, simplify and self._engine.is_simplified)
+        self._reader = PredicateReader(filters_max, self._engine.effort if simplify else None)
         empty = SubscriptionSet(
             self._engine.make_index, find_event_faults=self._engine.find_event_faults
         )
-        self._state = _State(empty, spell_crs(crs, "crs"))  # refuses what names no system
+        self._state = _State(empty, spell_given_crs(crs, "crs"))  # refuses what names no system
         self._writing = ProcessLock()
         self._counts = Counts()
 
     @property
     def crs(self) -> str | None:
-        """Name the coordinate system of all coordinates; None while no table has stated one."""
+        """The coordinate system of all coordinates; None until a table states one."""
         return self._state.crs
 
     @property
@@ -143,7 +159,24 @@ class Matcher:
         replace: bool = False,
         repair: bool = False,
     ) -> None:
-        """Add a subscription: a predicate as CQL2 text or JSON, or a geometry with a relation."""
+        """Add one subscription; `add_many` adds one for each row of a table.
+
+        Either `filter` is the whole predicate, as CQL2 text or JSON, or `geometry` is a geometry
+        to which the event's must stand in `relation`, and `where` is CQL2 that must hold as well;
+        `attribute` names the event's geometry. `relation` is an OGC name such as "within", an
+        `eh…` name, a DE-9IM pattern or a `Relation`. `subscriber` is whom `subscribers` names.
+        `repair` mends an invalid geometry. An id that is taken is refused unless `replace` is true.
+
+        Raises `InvalidInput` for a predicate that cannot be read, with the place of the fault, for
+        a geometry that is empty or invalid, and for an id that is taken or of the wrong kind.
+
+        >>> matcher = contrada.Matcher()
+        >>> matcher.add("gale", "wind > 17 AND name LIKE 'storm %'")
+        >>> coast = "POLYGON((0 0, 9 0, 9 9, 0 0))"
+        >>> matcher.add("coast", geometry=coast, relation="within", where="wind > 17")
+        >>> matcher.match({"wind": 20, "geometry": "POINT(5 1)"})
+        ['coast']
+        """
         key = read_id(id, "add")
         place = f"subscription {key!r}"
         try:
@@ -168,11 +201,11 @@ class Matcher:
             raise InvalidInput("there is neither a filter nor a geometry")
         if filter is not None:
             if geometry is not None:
-                raise InvalidInput("a filter and a geometry are one too many; `where` goes with it")
+                raise InvalidInput("give either a filter or a geometry with `where`, not both")
             for name, value in (("where", where), ("relation", relation), ("attribute", attribute)):
                 is_default = value is None or (isinstance(value, str) and value in _DEFAULTS)
                 if not is_default:
-                    raise InvalidInput(f"`{name}` ({brief(value)}) goes with a geometry")
+                    raise InvalidInput(f"`{name}` ({brief(value)}) needs a geometry, not a filter")
             return self._reader.parse(filter)
         event = Event({GEOMETRY: geometry}, repair=repair, place=place)
         shape = event.geometry(GEOMETRY)
@@ -191,12 +224,25 @@ class Matcher:
         quarantine: bool = False,
         on_bad: OnBad | None = None,
     ) -> int:
-        """Add a subscription for each row of a table or file, all or none; give their number.
+        """Add a subscription for each row of a table or file, and return their number.
 
-        `id` names the column of ids (default: `id` if there is one, else the row's number).
-        `repair` mends invalid geometries and leaves out what it cannot mend; `quarantine` leaves
-        out every bad row, also one whose id is taken; `on_bad` is called with row, id and reason
-        for each row that was mended or left out.
+        Unlike a loop over `add` it adds all rows or none, and they become visible at once. The
+        source is an Arrow table, a GeoDataFrame or a path; the columns are named like the arguments
+        of `add`, and any others are ignored. `id` names the column of ids (default: `id` if there
+        is one, else the row's number). `repair` mends invalid geometries and leaves out what it
+        cannot mend; `quarantine` leaves out every bad row, including one whose id is taken;
+        `on_bad` is called with row, id and reason for each row that was mended or left out.
+
+        Raises `InvalidInput` for a bad row, `BadRows` for several, and `InvalidInput` for a source
+        that cannot be read or that is in another coordinate system than the matcher.
+
+        >>> matcher = contrada.Matcher()
+        >>> import pyarrow as pa
+        >>> winds = pa.table({"id": ["gale", "storm"], "filter": ["wind > 17", "wind > 24"]})
+        >>> matcher.add_many(winds)
+        2
+        >>> matcher.match({"wind": 20})
+        ['gale']
         """
         rows = read_rows(source)
         self._check_crs(rows.crs, rows.name)
@@ -213,14 +259,31 @@ class Matcher:
         return incoming.added
 
     def remove(self, id: Id) -> None:
-        """Remove a subscription."""
+        """Remove the subscription that has this id.
+
+        Raises `UnknownSubscription`, which is also a `KeyError`, if there is none.
+
+        >>> matcher = contrada.Matcher()
+        >>> matcher.add("gale", "wind > 17")
+        >>> matcher.remove("gale")
+        >>> "gale" in matcher
+        False
+        """
         with self._writing:
             found = self._find(id)
             changed = self._subscriptions.changed([found.id], [])
             self._state = self._state._replace(subscriptions=changed)
 
     def get(self, id: Id) -> ShownSubscription:
-        """Give a subscription by its id."""
+        """Return the subscription that has this id; its `text` is its predicate as CQL2.
+
+        Raises `UnknownSubscription`, which is also a `KeyError`, if there is none.
+
+        >>> matcher = contrada.Matcher()
+        >>> matcher.add("gale", {"op": ">", "args": [{"property": "wind"}, 17]}, subscriber="ops")
+        >>> matcher.get("gale")
+        <Subscription 'gale' for 'ops': wind > 17>
+        """
         found = self._find(id)
         return ShownSubscription(found.id, found.predicate, found.subscriber)
 
@@ -232,14 +295,37 @@ class Matcher:
         return found
 
     def match(self, event: Mapping[str, Any], *, repair: bool = False) -> list[Id]:
-        """Find the subscriptions that one event satisfies, as sorted ids."""
+        """Return the ids of the subscriptions that one event satisfies, sorted.
+
+        The event is a mapping of attributes to values, a GeoJSON Feature or a CloudEvent that
+        carries one. `match_many` takes many events and is much faster for them; `subscribers`
+        returns whom to tell instead of which subscriptions matched. `repair` mends invalid
+        geometries.
+
+        Raises `InvalidInput` if the event is not a mapping, or if a geometry that a subscription
+        reads is invalid.
+
+        >>> matcher = contrada.Matcher()
+        >>> matcher.add("bay", "S_INTERSECTS(area, POLYGON((0 0, 9 0, 9 9, 0 0))) AND hazard > 3")
+        >>> matcher.match({"area": "POINT(5 1)", "hazard": 4})
+        ['bay']
+        """
         subscriptions = self._subscriptions
         return subscriptions.match(judged(read_event(event, repair=repair), subscriptions))
 
     def subscribers(self, event: Mapping[str, Any], *, repair: bool = False) -> list[Id]:
-        """Find whom to forward an event to, sorted, each once.
+        """Return the subscribers to forward one event to, sorted, each once.
 
-        A subscription without a subscriber forwards to nobody.
+        Unlike `match` it names no subscriptions: a subscriber counts once however many of its
+        subscriptions the event satisfies, and a subscription without a subscriber not at all.
+
+        Raises `InvalidInput` as `match` does.
+
+        >>> matcher = contrada.Matcher()
+        >>> matcher.add("gale", "wind > 17", subscriber="ops")
+        >>> matcher.add("storm", "wind > 24", subscriber="ops")
+        >>> matcher.subscribers({"wind": 30})
+        ['ops']
         """
         subscriptions = self._subscriptions
         return subscriptions.subscribers(judged(read_event(event, repair=repair), subscriptions))
@@ -284,18 +370,32 @@ class Matcher:
         on_bad: OnBad | None = None,
         keep: Sequence[str] = (),
     ) -> pa.Table | Iterator[pa.RecordBatch]:
-        """Match each row of a table or file, or each event of a list.
+        """Match many events, and return the pairs of events and subscriptions as a table.
 
-        The answer is a table of `event` and `subscription`, and of the columns of the events that
-        `keep` names (of events in a list, attributes). A geometry that is kept is WKB, and the
-        mended one where it was mended.
+        The events are an Arrow table, a GeoDataFrame, a path, or a list of what `match` takes; an
+        event is known by its id, or by the number of its row. The table has the columns `event` and
+        `subscription`, and those columns of the events that `keep` names (attributes, where the
+        events are a list); `match_frame` keeps all of them, in a GeoDataFrame. A geometry that is
+        kept is WKB, and the mended one where it was mended.
 
-        Rows come in the events' order, then in the order of subscription ids. `threads` is the
-        number of threads (None: one for each core). `batches=True` gives an iterator of record
-        batches, for more than fits in memory. Bad rows are refused, or with `repair` mended, or
-        with `quarantine` left out; `on_bad` hears of each with row, id and reason.
+        Rows come in the events' order, then in the order of subscription ids. `id` names the
+        column of event ids. `threads` is the number of threads (None: one for each core).
+        `batches=True` returns an iterator of record batches instead, for more than fits in memory.
+        Bad rows are refused, or with `repair` mended, or with `quarantine` left out; `on_bad` is
+        called with row, id and reason for each that was mended or left out.
+
+        Raises `InvalidInput` for the first bad row, for a source that cannot be read or that is in
+        another coordinate system than the matcher, and for a column that does not exist. With
+        `batches=True` a bad row raises when the iterator comes to it.
+
+        >>> matcher = contrada.Matcher()
+        >>> matcher.add("gale", "wind > 17")
+        >>> import pyarrow as pa
+        >>> events = pa.table({"id": [7, 8], "wind": [12, 20]})
+        >>> matcher.match_many(events, keep=["wind"]).to_pylist()
+        [{'event': 8, 'subscription': 'gale', 'wind': 20}]
         """
-        count_threads(threads)  # refuses what is no number of threads
+        count_threads(threads)  # refuses what is not a number of threads
         if isinstance(events, list | tuple):
             table = self._match_list(events, id, repair, quarantine, on_bad, read_kept(keep))
             return iter(table.to_batches()) if batches else table
@@ -345,12 +445,23 @@ class Matcher:
         quarantine: bool = False,
         on_bad: OnBad | None = None,
     ) -> "geopandas.GeoDataFrame":
-        """Match as `match_many` does; give a GeoDataFrame of the answer and the events.
+        """Match many events, and return the pairs with all columns of the event, as a GeoDataFrame.
 
-        It has a row for each pair, in the same order: `event`, `subscription` and the columns of
-        the event, with geometries as they were matched (flat, and mended with `repair`). The index
-        is the row of the event. A column of the events that is itself called `event` or
-        `subscription` becomes `event_of_event` or `subscription_of_event`.
+        It takes the events and options of `match_many` and has the same rows in the same order:
+        `event`, `subscription` and the columns of the event, with geometries as they were matched
+        (flat, and mended with `repair`). The index is the row of the event. A column of the events
+        that is itself called `event` or `subscription` becomes `event_of_event` or
+        `subscription_of_event`. All events are in memory at once; for more than fits, use
+        `match_many` with `batches=True`.
+
+        Raises `InvalidInput` as `match_many` does, and `MissingPackage` without GeoPandas.
+
+        >>> matcher = contrada.Matcher()
+        >>> matcher.add("coast", geometry="POLYGON((0 0, 9 0, 9 9, 0 0))")
+        >>> matcher.match_frame([{"geometry": "POINT(5 1)", "wind": 20}])
+             event subscription  wind     geometry
+        row
+        0        0        coast    20  POINT (5 1)
         """
         require_geopandas()
         count_threads(threads)
@@ -369,8 +480,17 @@ class Matcher:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a snapshot: the subscriptions as they are now, the engine and its options.
 
-        It appears at the path whole or not at all; what was there before stays until then. The
-        same subscriptions and options give the same bytes, whatever came and went before.
+        `Matcher.open` makes a matcher of it again, and `add_many` reads its subscriptions alone. It
+        appears at the path whole or not at all; what was there before stays until then. The same
+        subscriptions and options give the same bytes, whatever was added and removed before.
+
+        Raises `InvalidInput` if the file cannot be written.
+
+        >>> matcher = contrada.Matcher()
+        >>> matcher.add("gale", "wind > 17")
+        >>> matcher.save("winds.contrada")
+        >>> contrada.Matcher.open("winds.contrada").match({"wind": 20})
+        ['gale']
         """
         subscriptions, crs, _ = self._state
         settings = MatcherSettings(
@@ -380,9 +500,17 @@ class Matcher:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
-        """Make a matcher of a snapshot that `save` wrote; it can be changed like any other.
+        """Open a snapshot that `save` wrote as a new matcher, with its engine and options.
 
-        A file that is damaged, cut off, no snapshot or of a newer format is refused.
+        The matcher can be changed like any other; the file stays as it is until the next `save`.
+        To add the subscriptions of a snapshot to a matcher that exists, use `add_many`.
+
+        Raises `InvalidInput` for a file that is missing, damaged, cut off, of a newer format or not
+        a snapshot.
+
+        >>> contrada.Matcher("scan").save("empty.contrada")
+        >>> contrada.Matcher.open("empty.contrada")
+        <Matcher engine='scan' subscriptions=0>
         """
         snapshot = open_snapshot(path)
         settings = MatcherSettings.of(snapshot)
@@ -401,19 +529,39 @@ class Matcher:
         return matcher
 
     def why(self, id: Id, event: Mapping[str, Any], *, repair: bool = False) -> Why:
-        """Show each constraint of a subscription with its value on an event.
+        """Explain why one subscription did or did not match one event.
 
-        The values are those that the engine gives; where it is approximate, the exact ones are
-        shown as well.
+        The answer holds each constraint of the subscription with its value on the event and, for
+        space, the DE-9IM matrix; it is true if the subscription matches, and its text is for
+        people. `contrada.explain` needs no event and shows how a predicate is understood. The
+        values are those that the engine gives; where it is approximate, the exact ones are shown
+        as well.
+
+        Raises `UnknownSubscription`, which is also a `KeyError`, if no subscription has this id,
+        and `InvalidInput` as `match` does.
+
+        >>> matcher = contrada.Matcher()
+        >>> matcher.add("gale", "wind > 17")
+        >>> print(matcher.why("gale", {"wind": 12}))
+        'gale' does not match (false)
+        filter 1 of 1
+          false   wind > 17  [wind = 12]
         """
         subscriptions, subscription = self._subscriptions, self._find(id)
         asked = judged(read_event(event, repair=repair), subscriptions)
-        return explain_why(subscription, asked, self._engine.make_index)
+        return explain_why(subscription, asked, self._engine)
 
     def stats(self) -> Stats:
-        """Count subscriptions, what the index holds, and rows mended and left out so far.
+        """Return counts: of subscriptions, of what the index holds, and of rows mended or left out.
 
-        The figures are a dictionary, which a notebook shows as a table.
+        They are a dictionary, which a notebook shows as a table. Rows are counted by `add_many`,
+        `match_many` and `match_frame`, since the matcher was made.
+
+        >>> matcher = contrada.Matcher()
+        >>> matcher.add("gale", "wind > 17 OR gusts > 24")
+        >>> stats = matcher.stats()
+        >>> stats["engine"], stats["subscriptions"], stats["filters"]
+        ('strtree', 1, 2)
         """
         counts = self._counts.as_dict()
         return Stats({"engine": self.engine, **self._subscriptions.stats(), **counts})
@@ -452,7 +600,7 @@ class Matcher:
             self._state = self._stating(crs, name)._replace(subscriptions=changed)
 
     def _find_fault(self, subscription: Subscription, is_taken: bool) -> InvalidInput | None:
-        """Say why a subscription cannot be added, if it cannot."""
+        """Return why a subscription cannot be added; None if it can."""
         if is_taken:
             return InvalidInput(
                 f"the id {subscription.id!r} is already taken",
@@ -474,14 +622,14 @@ class Matcher:
             self._state = self._stating(crs, name)
 
     def _stating(self, crs: str | None, name: str) -> _State:
-        """Give the state in which a table has stated its coordinate system, if it is the first."""
+        """Return the state after a table states its coordinate system; only the first counts."""
         state = self._state
         if crs is None or state.crs is not None:
             return state
         return state._replace(crs=crs, stated_by=_MATCHER if name == "table" else name)
 
     def _check_crs(self, crs: str | None, name: str) -> None:
-        """Refuse a table in another coordinate system than the one that was stated before."""
+        """Refuse a table whose coordinate system differs from the one stated before."""
         _, own, who = self._state
         if crs is not None and own is not None and not is_same_crs(crs, own):
             raise InvalidInput(f"{name} is in {crs:.60}, {who} in {own:.60}; reproject one of them")

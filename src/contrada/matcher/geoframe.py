@@ -123,8 +123,8 @@ def _choose_geometries(names: Collection[str], more: Sequence[str], place: str) 
     found = [name for name in (GEOMETRY, *more) if name in names]
     if not found:
         raise InvalidInput(
-            f"{place}: there is no geometry to make a GeoDataFrame of; match_many gives a table, "
-            "of which to_pandas() makes a DataFrame"
+            f"{place}: there is no geometry for a GeoDataFrame; match_many returns a table, "
+            "which to_pandas() turns into a DataFrame"
         )
     return list(dict.fromkeys(found))
 
@@ -137,14 +137,14 @@ def _geometry_of(event: Event, name: str) -> BaseGeometry | None:
 
 
 def _free_name(name: str, taken: Collection[str]) -> str:
-    """Give the name of an event's column, another where the answer has one of that name."""
+    """Return the name of an event's column, changed where the answer has one of that name."""
     while name in taken:
         name = f"{name}_of_event"
     return name
 
 
 def _guess_series(values: Sequence[Any]) -> "pd.Series[Any]":
-    """Give values as pandas has them: of one type where all are, else as they are."""
+    """Return values as a pandas series: of one type where all are, else as they are."""
     import pandas as pd
 
     try:
@@ -157,7 +157,7 @@ def _guess_series(values: Sequence[Any]) -> "pd.Series[Any]":
 
 
 def _as_series(column: pa.ChunkedArray) -> "pd.Series[Any]":
-    """Give a column as pandas has it; whole numbers stay whole beside nulls."""
+    """Return a column as a pandas series; whole numbers stay whole beside nulls."""
     from pandas.api.types import pandas_dtype
 
     if pa.types.is_dictionary(column.type):

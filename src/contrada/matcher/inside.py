@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from contrada.errors import Remedy
 from contrada.files import Rows
+from contrada.files.crs import is_longitude_latitude
 from contrada.language.expecting import ValueKind
 from contrada.matcher.match_run import MatchRun, choose_id_column, list_read, narrow_to_read
 from contrada.matching.segments import SubscriptionSet
@@ -18,18 +19,29 @@ if TYPE_CHECKING:
 
 
 def freeze(matcher: "Matcher") -> SubscriptionSet:
-    """Give the subscriptions of a matcher as they are now; later changes do not touch them."""
+    """Return the subscriptions of a matcher as they are now, untouched by later changes."""
     return matcher._subscriptions
 
 
-def describe_mismatches(subscriptions: SubscriptionSet, rows: Rows) -> list[str]:
-    """Say which columns of events hold other values than those that they are compared with."""
+def describe_mismatches(
+    subscriptions: SubscriptionSet, rows: Rows, crs: str | None = None
+) -> list[str]:
+    """Describe the columns of events that hold other values than they are compared with.
+
+    So do coordinates in a system of lengths, `crs` or the events' own, if distances are asked for.
+    """
     known = pa.schema([field for field in rows.schema if field.name not in rows.blank])
     found = []
     for mismatch in subscriptions.find_mismatches(known):
         is_text = mismatch.held is ValueKind.TEXT and ValueKind.NUMBER in mismatch.expected
         why = rows.explain_text(mismatch.column) if is_text else None
         found.append("; ".join([f"{rows.name}: {mismatch}", *([why] if why else [])]))
+    system = rows.crs or crs
+    if system is not None and subscriptions.has_distances and not is_longitude_latitude(system):
+        found.append(
+            f"{rows.name}: dwithin reads coordinates as longitude and latitude, and they are in "
+            f"{system:.60}; reproject them, for instance to EPSG:4326"
+        )
     return found
 
 
@@ -51,7 +63,7 @@ def plan_run(
     subscriptions = freeze(matcher)
     narrow = narrow_to_read(rows, subscriptions, id_column, kept)
     narrow.warn_of_misfits(list_read(subscriptions, id_column))
-    for mismatch in describe_mismatches(subscriptions, narrow):
+    for mismatch in describe_mismatches(subscriptions, narrow, matcher.crs):
         warnings.warn(mismatch, stacklevel=3)
     return MatchRun(
         subscriptions,

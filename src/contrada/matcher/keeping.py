@@ -20,6 +20,7 @@ from contrada.matcher.match_run import MatchedBatch, MatchRun
 from contrada.matching.writing import as_wkb, can_be_geometry, written_geometries
 from contrada.model.event import GEOMETRY, Event, as_python
 from contrada.model.geometry import read_geometry
+from contrada.model.unicode import is_unicode
 from contrada.showing import brief, brief_text, listed
 
 PAIR_COLUMNS = ("event", "subscription")
@@ -62,7 +63,7 @@ def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 class EventKeeping:
-    """Which columns of events are kept, under which names, and of which types they are.
+    """Which columns of events are kept, under which names, and their types.
 
     Geometries are WKB: what the source states to be one, and what a subscription reads as one.
     """
@@ -90,7 +91,7 @@ class EventKeeping:
             yield from put_beside(self._run.as_pairs(matched), [self.beside(matched)], schema)
 
     def beside(self, matched: MatchedBatch) -> Beside:
-        """Give what is kept of the events of a batch that match, for each of its pairs."""
+        """Return what is kept of the events of a batch that match, for each of its pairs."""
         if not self.columns:
             return KeptSide({}), matched.rows
         rows, at = np.unique(matched.rows, return_inverse=True)
@@ -107,7 +108,7 @@ class EventKeeping:
 
 
 def check_kept(keep: Sequence[str], rows: Rows) -> list[str]:
-    """Give the columns of events to keep, each once; refuse what there is none of."""
+    """Return the columns of events to keep, each once; refuse those that do not exist."""
     names = read_kept(keep)
     for name in names:
         if resolve(name, rows) not in rows.schema.names:
@@ -119,13 +120,13 @@ def check_kept(keep: Sequence[str], rows: Rows) -> list[str]:
 
 
 def read_kept(keep: Sequence[str]) -> list[str]:
-    """Give names to keep, each once; refuse those that the answer has itself."""
+    """Return the names to keep, each once; refuse those that the answer has itself."""
     if isinstance(keep, str):
         raise InvalidInput(f"keep takes a sequence of column names; write keep=[{brief(keep)}]")
     names = list(dict.fromkeys(keep))
     for name in names:
         if not isinstance(name, str):
-            raise InvalidInput(f"keep takes names of columns, which {brief(name)} is not")
+            raise InvalidInput(f"keep takes names of columns, not {brief(name)}")
         if name in PAIR_COLUMNS:
             raise InvalidInput(
                 f"the column {name!r} cannot be kept: the answer has one of this name itself; "
@@ -142,7 +143,7 @@ def resolve(name: str, rows: Rows) -> str:
 
 
 def is_geometry(column: str, rows: Rows, read: Collection[str]) -> bool:
-    """Tell whether a column holds geometries: it is stated, or somebody reads it so."""
+    """Whether a column holds geometries: it is stated, or somebody reads it so."""
     if column in rows.geometry_columns:
         return True
     if column not in rows.schema.names or not (column == GEOMETRY or column in read):
@@ -151,7 +152,7 @@ def is_geometry(column: str, rows: Rows, read: Collection[str]) -> bool:
 
 
 def row_bytes(array: pa.Array) -> NDArray[np.int64]:
-    """Say how many bytes each value of a column takes, about."""
+    """Estimate how many bytes each value of a column takes."""
     kind = array.type
     if pa.types.is_dictionary(kind):
         sizes = np.append(row_bytes(array.dictionary), 0)
@@ -216,6 +217,11 @@ class AttributeKeeping:
                 raise InvalidInput(
                     f"no event has an attribute {brief(name)} to keep; they have "
                     f"{listed(self._seen)}"
+                )
+            if not is_unicode(name):
+                raise InvalidInput(
+                    f"the attribute {brief(name)} cannot be kept as a column: "
+                    "its name is not valid Unicode"
                 )
             pairs = pairs.append_column(name, self._as_column(name, values).take(at))
         return pairs

@@ -48,7 +48,7 @@ class Counts:
                 self._totals[name] += count
 
     def as_dict(self) -> dict[str, int]:
-        """Give all totals."""
+        """Return all totals."""
         with self._lock:
             return dict(self._totals)
 
@@ -126,7 +126,7 @@ class MatchRun:
                     future.cancel()
 
     def _receive_all(self, workers: int) -> Iterator[tuple[pa.RecordBatch, int, dict[int, str]]]:
-        """Cut batches so small that even events which match everything give a bounded answer.
+        """Cut batches so small that the answer is bounded even for events that match everything.
 
         The last batch, which may be the only one, is cut into a piece for each thread as well. With
         a piece come its first row, and the rows that the file knows to be bad.
@@ -214,7 +214,7 @@ class MatchRun:
 
 
 def count_threads(threads: int | None) -> int:
-    """Give the number of threads that was asked for, or one for each core."""
+    """Return the number of threads that was asked for, or one for each core."""
     if threads is None:
         return os.cpu_count() or 1
     if not isinstance(threads, int) or threads < 1:
@@ -232,7 +232,7 @@ def match_received(events: ReceivedEvents, subscriptions: SubscriptionSet) -> Ma
 
 
 def count_rows_at_once(subscriptions: SubscriptionSet) -> int:
-    """Say how many events to match at once, so that even those that match all are bounded."""
+    """Return how many events to match at once, so that even those that match all are bounded."""
     return max(_ROWS_MIN, _PAIRS_MAX // max(1, subscriptions.breadth()))
 
 
@@ -319,7 +319,7 @@ def match_list(
 
 
 def _lacks_geometry(event: Event, subscriptions: SubscriptionSet) -> bool:
-    """Tell whether an event has none of the geometries that subscriptions read."""
+    """Whether an event has none of the geometries that subscriptions read."""
     names = subscriptions.geometry_attributes
     return bool(names) and all(event.geometry(name) is None for name in names)
 
@@ -327,7 +327,7 @@ def _lacks_geometry(event: Event, subscriptions: SubscriptionSet) -> bool:
 def _judge(
     event: Event, item: Any, subscriptions: SubscriptionSet, repair: bool
 ) -> tuple[Event, str | None]:
-    """Give an event whose geometries are judged, and what was mended about it."""
+    """Return an event whose geometries are judged, and what was mended about it."""
     try:
         return judged(event, subscriptions), None
     except InvalidInput as error:
@@ -373,7 +373,7 @@ def choose_id_column(rows: Rows, wanted: str | None, remedy: Remedy) -> str | No
 def read_column_name(wanted: str | None) -> None:
     """Refuse what cannot name a column of ids."""
     if wanted is not None and not isinstance(wanted, str):
-        raise InvalidInput(f"id names a column, which {brief(wanted)} does not")
+        raise InvalidInput(f"id must be the name of a column, not {brief(wanted)}")
 
 
 def narrow_to_read(

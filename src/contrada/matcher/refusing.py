@@ -21,7 +21,7 @@ class RefusedRows:
         quarantine: bool,
         on_bad: OnBad | None,
     ) -> None:
-        """Leave bad rows out, and tell `on_bad`, or keep them for a refusal.
+        """Leave bad rows out and report them to `on_bad`, or keep them for a refusal.
 
         `id_column` is the column of ids, `id_wanted` the one that was asked for, if any.
         """

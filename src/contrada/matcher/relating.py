@@ -14,13 +14,25 @@ from contrada.showing import brief, brief_text
 
 
 def relate(a: Any, b: Any) -> Relation:
-    """Give the Egenhofer relation of two regions: which one of the eight holds of a to b."""
+    """Return the Egenhofer relation of two regions: the one of the eight that holds of a to b.
+
+    Of the OGC relations, which `Matcher.add` takes by name, several can hold at once; of these
+    exactly one holds for each pair of regions, with or without holes and of any number of parts. A
+    region is a polygon or multipolygon: a Shapely geometry, WKB, WKT or GeoJSON.
+
+    Raises `InvalidInput` for what is not a valid region, and for two regions whose edges meet too
+    often to decide (the limits `PAIR_CONTACTS_MAX`,
+    `PAIR_BOXES_MAX` and `PAIR_PARTS_MAX`).
+
+    >>> contrada.relate("POLYGON((0 0, 4 0, 4 4, 0 0))", "POLYGON((0 0, 9 0, 9 9, 0 0))")
+    <Relation.COVERED_BY: 'coveredBy'>
+    """
     regions = [_read_region(value, name) for value, name in ((a, "a"), (b, "b"))]
     if are_entangled(as_array(regions[:1]), as_array(regions[1:]))[0]:
         raise InvalidInput(
             "the edges of a and b meet, or come near each other, too often to tell their relation: "
             f"more than {PAIR_CONTACTS_MAX:,} or {PAIR_BOXES_MAX:,} times (PAIR_CONTACTS_MAX, "
-            "PAIR_BOXES_MAX)"
+            "PAIR_BOXES_MAX), or they have too many parts (PAIR_PARTS_MAX)"
         )
     return egenhofer(str(shapely.relate(*regions)))
 

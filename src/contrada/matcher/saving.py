@@ -42,12 +42,11 @@ _KINDS = {  # the types of columns that are not text
     "subscriber": (pa.int64(), pa.string(), _MIXED),
 }
 _LONG_NUMBER = re.compile(r"\d{309}")  # it may lie beyond all doubles
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
 class MatcherSettings:
-    """How a matcher was made: what `Matcher` takes beside the engine's own options."""
+    """How a matcher was made: what `Matcher` takes besides the engine's own options."""
 
     engine: str
     options: dict[str, Any]
@@ -131,7 +130,7 @@ def load_subscriptions(snapshot: Snapshot, reader: PredicateReader) -> list[Subs
 
 
 def _make_schema(subscriptions: Sequence[Subscription], crs: str | None) -> pa.Schema:
-    """Give the columns their types; the geometry says in GeoArrow's words what it is."""
+    """Return the columns with their types; the geometry describes itself as GeoArrow."""
     kinds = {type(s.subscriber) for s in subscriptions} - {type(None)}
     subscriber = _MIXED if len(kinds) > 1 else pa.int64() if int in kinds else pa.string()
     extension = {
@@ -148,7 +147,7 @@ def _make_schema(subscriptions: Sequence[Subscription], crs: str | None) -> pa.S
 
 
 def _batches(subscriptions: Iterable[Subscription], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Give the rows in batches of bounded size."""
+    """Yield the rows in batches of bounded size."""
     texts = _Texts()
     rows: list[_Row] = []
     bytes_held = 0
@@ -169,9 +168,8 @@ def _make_row(subscription: Subscription, texts: "_Texts") -> _Row:
     try:
         match test:
             case Spatial(relation, Attribute(name), Literal(BaseGeometry() as shape)):
-                if _fits(name):
-                    where = None if rest is None else texts.of(rest)
-                    return _Row(id_, None, shape, relation.name, name, where, subscriber)
+                where = None if rest is None else texts.of(rest)
+                return _Row(id_, None, shape, relation.name, name, where, subscriber)
         filter_ = texts.write(subscription.predicate.expression)
     except ValueError as fault:
         raise InvalidInput(f"subscription {id_!r} cannot be saved: {fault}") from fault
@@ -187,11 +185,6 @@ def _split(expression: Expression) -> tuple[Expression, Expression | None]:
         case And((first, second)):
             return first, second
     return expression, None
-
-
-def _fits(name: str) -> bool:
-    """Tell whether Arrow can hold a text; CQL2 JSON can hold any."""
-    return name.isascii() or _SURROGATE.search(name) is None
 
 
 class _Texts:

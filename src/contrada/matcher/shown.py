@@ -1,4 +1,4 @@
-"""What a matcher gives back, as people read it: in a notebook, and where Python prints it."""
+"""What a matcher returns, as people read it: in a notebook, and where Python prints it."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ _SHORT = 120
 
 
 class ShownSubscription(Subscription):
-    """A subscription as `Matcher.get` gives it: it reads as the CQL2 text of its predicate."""
+    """A subscription as `Matcher.get` returns it: it reads as the CQL2 text of its predicate."""
 
     __slots__ = ()
 
     @property
     def text(self) -> str:
-        """Give the predicate as CQL2 text, which `Matcher.add` understands."""
+        """The predicate as CQL2 text, which `Matcher.add` understands."""
         return to_text(self.predicate.expression)
 
     def __str__(self) -> str:

@@ -20,7 +20,7 @@ Columns = Mapping[str, pa.Array]
 
 
 def find_column(columns: Columns, name: str) -> pa.Array | None:
-    """Find an attribute as one column; None where no row has it, or only rows can tell."""
+    """Find an attribute as one column; None where no row has it, or only rows decide."""
     if "." not in name:
         return columns.get(name)
     found: list[pa.Array] = []
@@ -46,7 +46,7 @@ def find_rows(columns: Columns, name: str) -> list[Any] | None:
 def _candidates(columns: Columns, name: str) -> Iterator[pa.Array | None]:
     """List the columns that may have an attribute, in the order in which a row asks them.
 
-    None stands for one that only its values can tell of.
+    None stands for one that only its values can decide.
     """
     pending: list[tuple[Columns | pa.Array, str]] = [(columns, name)]
     while pending:
@@ -68,20 +68,20 @@ def _candidates(columns: Columns, name: str) -> Iterator[pa.Array | None]:
 
 
 def _fields(array: pa.StructArray) -> dict[str, pa.Array]:
-    """Give the fields of a struct, null where it is; the last of a name counts."""
+    """Return the fields of a struct, null where it is; the last of a name counts."""
     names = (field.name for field in array.type)
     return dict(zip(names, _children(array), strict=True))
 
 
 def _children(array: pa.StructArray) -> list[pa.Array]:
-    """Give the fields of a struct; what they hold where it is null may be anything, so not that."""
+    """Return the fields of a struct, without what they hold where the struct is null."""
     if array.null_count:
         return list(array.flatten())
     return [array.field(i) for i in range(array.type.num_fields)]
 
 
 def _with_plain_nulls(array: pa.Array) -> pa.Array | None:
-    """Give a column whose nulls Arrow knows of; None where they are hidden in the values."""
+    """Return a column whose nulls Arrow knows of; None where they are hidden in the values."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     is_hiding = pa.types.is_union(array.type) or pa.types.is_run_end_encoded(array.type)
@@ -89,7 +89,7 @@ def _with_plain_nulls(array: pa.Array) -> pa.Array | None:
 
 
 def _is_plain_map(kind: pa.DataType) -> bool:
-    """Tell whether keys are texts, and values such as no path leads into."""
+    """Whether keys are texts, and no path leads into the values."""
     if not pa.types.is_map(kind) or _may_hold_mappings(kind.item_type):
         return False
     if pa.types.is_struct(kind.item_type) or pa.types.is_dictionary(kind.item_type):
@@ -98,7 +98,7 @@ def _is_plain_map(kind: pa.DataType) -> bool:
 
 
 def _may_hold_mappings(kind: pa.DataType) -> bool:
-    """Tell whether values of a type, no struct, may be mappings to Python."""
+    """Whether values of a type that is not a struct may be mappings to Python."""
     return bool(
         pa.types.is_map(kind)
         or pa.types.is_interval(kind)
@@ -129,7 +129,7 @@ _TICKS_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 def as_values(array: pa.Array, place: str = "a column") -> list[Any]:
-    """Give a column as Python values; one that is nested too deep is refused."""
+    """Return a column as Python values; one that is nested too deep is refused."""
     if _is_deeper(array.type, COLUMN_DEPTH_MAX):
         raise InvalidInput(
             f"{place}: its type is nested deeper than {COLUMN_DEPTH_MAX} levels (COLUMN_DEPTH_MAX)"
@@ -138,7 +138,7 @@ def as_values(array: pa.Array, place: str = "a column") -> list[Any]:
 
 
 def _is_deeper(kind: pa.DataType, depth: int) -> bool:
-    """Tell whether a type has more levels than some, without recursion."""
+    """Whether a type has more levels than some, without recursion."""
     pending = [(kind, 0)]
     while pending:
         kind, level = pending.pop()
@@ -151,7 +151,7 @@ def _is_deeper(kind: pa.DataType, depth: int) -> bool:
 
 
 def _as_values(array: pa.Array) -> list[Any]:
-    """Give an Arrow array as Python values; moments become instants, however deep they lie."""
+    """Return an Arrow array as Python values; moments become instants, however deep they lie."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pa.types.is_date(array.type):
@@ -182,7 +182,7 @@ def _as_mappings(array: pa.Array) -> list[Any]:
 
 
 def _as_mappings_by_key(array: pa.MapArray) -> list[Any]:
-    """Give maps as mappings of what a path can reach: the entries whose keys are texts."""
+    """Return maps as mappings of what a path can reach: the entries whose keys are texts."""
     offsets = array.offsets.to_pylist()
     entries = slice(offsets[0], offsets[-1])
     keys, values = _as_values(array.keys[entries]), _as_values(array.items[entries])
@@ -195,7 +195,7 @@ def _as_mappings_by_key(array: pa.MapArray) -> list[Any]:
 
 
 def _as_durations(array: pa.Array) -> list[Any]:
-    """Give durations as NumPy's: Python's own end at a billion days."""
+    """Return durations as NumPy's: Python's own end at a billion days."""
     durations = array.to_numpy(zero_copy_only=False)
     is_valid = array.is_valid().to_pylist()
     return [

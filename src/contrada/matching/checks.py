@@ -38,7 +38,7 @@ class Check(Protocol):
     """All constraints of one kind, numbered from 0."""
 
     def holds(self, batch: AskedEvents, rows: Positions, ids: Positions) -> Mask:
-        """Tell for each pair whether the row satisfies the constraint."""
+        """Decide for each pair whether the row satisfies the constraint."""
 
 
 class Checks:
@@ -59,10 +59,10 @@ class Checks:
             self._id_of[members] = np.arange(len(members))
 
     def holds(self, batch: AskedEvents, rows: Positions, constraints: Positions) -> Mask:
-        """Tell for each pair of row and constraint whether it is satisfied."""
+        """Decide for each pair of row and constraint whether it is satisfied."""
         result = np.zeros(len(rows), bool)
         checks = self._check_of[constraints]
-        for number in np.unique(checks):
+        for number in np.flatnonzero(np.bincount(checks)):
             at = np.flatnonzero(checks == number)
             ids = self._id_of[constraints[at]]
             result[at] = self._check(int(number)).holds(batch, rows[at], ids)
@@ -79,7 +79,7 @@ class Checks:
 
 
 def describe(constraint: Constraint) -> str:
-    """Say how a constraint is checked on the candidates that the trees leave."""
+    """Describe how a constraint is checked on the candidates that the trees leave."""
     match _kind(constraint):
         case ("range", str(name)):
             return f"range of {name}, vectorised"
@@ -180,13 +180,13 @@ class _RangeCheck:
 
 
 def is_vectorised(constraint: Constraint) -> bool:
-    """Tell whether many constraints of its kind are checked at once, for a single event too."""
+    """Whether many constraints of its kind are checked at once, for a single event too."""
     kind = _kind(constraint)
     return isinstance(kind, tuple) and kind[0] in {"range", "spatial"}
 
 
 def is_range(constraint: Constraint) -> bool:
-    """Tell whether a constraint compares an attribute with a finite number."""
+    """Whether a constraint compares an attribute with a finite number."""
     kind = _kind(constraint)
     return isinstance(kind, tuple) and kind[0] == "range"
 
@@ -229,7 +229,7 @@ def _real_range(operator: str, bound: int | float) -> tuple[float, float]:
 
 
 def _nearest_doubles(bound: int | float) -> tuple[float, float]:
-    """Give the greatest double that is not above a number, and the least not below it."""
+    """Return the greatest double that is not above a number, and the least not below it."""
     try:
         near = float(bound)
     except OverflowError:

@@ -15,8 +15,17 @@ from contrada.deferred import compute as pc
 from contrada.matching.arrow_values import as_values, find_column
 from contrada.model.encodings import read_wkbs
 from contrada.model.event import Event
-from contrada.model.geometry import Fault, as_array, find_faults, read_geometry, read_meant, tidy
+from contrada.model.geometry import (
+    Fault,
+    are_areas,
+    as_array,
+    find_faults,
+    read_geometry,
+    read_meant,
+    tidy,
+)
 from contrada.model.mending import mend
+from contrada.model.relation import Family, SpatialRelation
 from contrada.threads import once
 
 _POINT_BYTES = 21
@@ -37,25 +46,51 @@ class GeometryColumn:
     shapes: Geometries
     faults: dict[int, Fault] = field(default_factory=dict)
     mended: dict[int, Fault] = field(default_factory=dict)
+    _boxes: NDArray[np.float64] | None = None
 
     @property
     def is_known(self) -> Mask:
-        """Tell which rows have a geometry that relations can be asked of."""
+        """Which rows have a geometry that relations can be asked of."""
         return self.is_point | ~shapely.is_missing(self.shapes)
 
     def take(self, rows: Positions) -> Geometries:
-        """Give the geometries of some rows, points too."""
+        """The geometries of some rows, points included."""
         taken = self.shapes[rows]
         points = np.flatnonzero(self.is_point[rows])
         if points.size:
             taken[points] = shapely.points(self.x[rows[points]], self.y[rows[points]])
         return taken
 
+    def boxes(self) -> NDArray[np.float64]:
+        """The box of each row: west, south, east, north; NaN where there is no geometry."""
+        if self._boxes is None:
+            boxes = shapely.bounds(self.shapes)
+            at = self.is_point
+            boxes[at] = np.stack([self.x[at], self.y[at]] * 2, axis=1)
+            self._boxes = boxes
+        return self._boxes
+
+    def are_known(self, relation: SpatialRelation) -> Mask:
+        """Which rows have a geometry that a relation can be asked of."""
+        if relation.family is Family.EGENHOFER:
+            return are_areas(self.shapes)
+        return self.is_known
+
+    def prepared(self, rows: Positions) -> Geometries:
+        """The geometries of some rows, for an engine that asks GEOS about them: points as well.
+
+        Others are prepared from then on. Decoding prepares none, since not every engine asks.
+        """
+        taken = self.take(rows)
+        shapely.prepare(taken)
+        return taken
+
     def one(self, row: int) -> BaseGeometry | None:
-        """Give the geometry of one row."""
+        """The geometry of one row, prepared."""
         if self.is_point[row]:
             return shapely.Point(self.x[row], self.y[row])
         shape: BaseGeometry | None = self.shapes[row]
+        shapely.prepare(shape)
         return shape
 
     def set_aside(self, faults: Mapping[int, Fault]) -> None:
@@ -113,7 +148,7 @@ def _read_wkb(array: pa.Array, repair: bool) -> GeometryColumn:
 
 
 def keep_readable(array: pa.Array) -> pa.Array:
-    """Give WKB as it is, with nulls in place of what is no geometry."""
+    """The same WKB, with nulls in place of what is not a geometry."""
     values = array.to_numpy(zero_copy_only=False)
     if _decode_at_once(values) is not None:
         return array
@@ -198,7 +233,6 @@ def _judge(column: GeometryColumn, rows: Positions, shapes: Geometries, repair: 
             column.mended[row] = fault
             shapes[i] = mended
     judged = GeometryColumn.of(shapes)
-    shapely.prepare(judged.shapes)
     column.x[rows], column.y[rows] = judged.x, judged.y
     column.is_point[rows] = judged.is_point
     column.shapes[rows] = judged.shapes
@@ -228,20 +262,20 @@ class EventBatch:
 
     @once
     def unknown(self) -> GeometryColumn:
-        """Give a column without any geometry."""
+        """A column without any geometry."""
         return GeometryColumn.of(np.full(self.length, None, object))
 
     def geometry(self, name: str) -> GeometryColumn:
-        """Give a geometry column; one that the events lack is unknown everywhere."""
+        """A geometry column; one that the events lack is unknown everywhere."""
         return self._geometries.get(name, self.unknown)
 
     def lack_geometry(self) -> Mask:
-        """Tell which rows have none of the geometries that subscriptions read in these columns."""
+        """Which rows have none of the geometries that subscriptions read in these columns."""
         known = [column.is_known for column in self._geometries.values()]
         return ~np.logical_or.reduce(known) if known else np.zeros(self.length, bool)
 
     def drawn(self, name: str, *, repair: bool = False) -> GeometryColumn:
-        """Give a geometry column to look at: decoded here where no subscription reads it."""
+        """A geometry column to look at: decoded here where no subscription reads it."""
         column = self.column(name)
         if name in self._geometries or column is None:
             return self.geometry(name)
@@ -262,11 +296,11 @@ class EventBatch:
         return find_column(self._columns, name)
 
     def raw(self, name: str) -> pa.Array:
-        """Give a column as it came."""
+        """A column as it came."""
         return self._columns[name]
 
     def values(self, name: str) -> list[Any] | None:
-        """Give a whole column as Python values; None where there is no such column."""
+        """A whole column as Python values; None where there is no such column."""
         if name not in self._columns:
             return None
         if name not in self._values:
@@ -274,19 +308,19 @@ class EventBatch:
         return self._values[name]
 
     def numbers(self, name: str) -> tuple[NDArray[Any], Mask] | None:
-        """Give a column as int64 or float64 and which rows have a number; None if it has none."""
+        """A column as int64 or float64, and which rows have a number; None if it has none."""
         if name not in self._numbers:
             self._numbers[name] = _as_numbers(self.column(name))
         return self._numbers[name]
 
     def codes(self, name: str) -> Codes | None:
-        """Give a column by its distinct values; None where they cannot be told apart quickly."""
+        """A column by its distinct values; None where they cannot be told apart quickly."""
         if name not in self._codes:
             self._codes[name] = self._null if self.lacks(name) else _as_codes(self.column(name))
         return self._codes[name]
 
     def lacks(self, name: str) -> bool:
-        """Tell whether no row can have an attribute: no column has its name or begins its path."""
+        """Whether no row can have an attribute: no column has its name or begins its path."""
         return not any(name == column or name.startswith(f"{column}.") for column in self._columns)
 
     @once
@@ -294,7 +328,7 @@ class EventBatch:
         return Codes(np.full(self.length, -1, np.int64), [])
 
     def row(self, row: int) -> Event:
-        """Give one row as an event."""
+        """One row as an event."""
         geometries = {name: column.one(row) for name, column in self._geometries.items()}
         return Event(_Row(self, row), geometries=geometries, place=f"row {row}", is_settled=True)
 
@@ -313,11 +347,11 @@ class OneEvent:
         self._event = event
 
     def geometry(self, name: str) -> GeometryColumn:
-        """Give a geometry as a column."""
+        """A geometry as a column."""
         return GeometryColumn.of(as_array([self._event.geometry(name)]))
 
     def numbers(self, name: str) -> tuple[NDArray[Any], Mask] | None:
-        """Give a number as a column; None where it is none, or an integer beyond 64 bits."""
+        """A number as a column; None where it is not one, or an integer beyond 64 bits."""
         value = self._event.value(name)
         is_whole = type(value) is int and -(2**63) <= value < 2**63
         if not is_whole and type(value) is not float:
@@ -326,12 +360,12 @@ class OneEvent:
         return values, ~np.isnan(values)
 
     def codes(self, name: str) -> Codes | None:
-        """Give a value as the only one of a column."""
+        """A value as the only one of a column."""
         value = self._event.value(name)
         return Codes(np.array([-1 if value is None else 0]), [value])
 
     def row(self, row: int) -> Event:  # noqa: ARG002
-        """Give the event itself."""
+        """The event itself."""
         return self._event
 
 

@@ -1,13 +1,18 @@
 """What an engine is: a way to index a fixed set of subscriptions and ask it about events."""
 
-from collections.abc import Callable, Collection, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, Protocol
 
 from contrada.arrays import Geometries, Positions
+from contrada.errors import InvalidInput
+from contrada.matching.anchors import Anchor, find_anchors
 from contrada.matching.columns import EventBatch
 from contrada.model.event import Event
 from contrada.model.geometry import Fault
-from contrada.model.subscription import Subscription
+from contrada.model.subscription import Constraint, Filter, Subscription
+from contrada.showing import brief
 
 
 class Index(Protocol):
@@ -24,7 +29,7 @@ class Index(Protocol):
         """Find all pairs of row and position that match, each once, in any order."""
 
     def without(self, positions: Collection[int]) -> "Index":
-        """Give an index that need not find some positions; this one stays as it is."""
+        """Make an index that need not find some positions; this one stays as it is."""
 
     def breadth(self) -> int:
         """Count the filters that any event may satisfy, whatever it holds."""
@@ -34,9 +39,62 @@ class Index(Protocol):
 
 
 MakeIndex = Callable[[Sequence[Subscription]], Index]
+Describe = Callable[[Filter], list[str]]
+Effort = Callable[[Constraint], int]
 FindFaults = Callable[[Geometries], dict[int, Fault]]
+FindAnchors = Callable[[Subscription], list[Anchor] | None]
 
 
 def find_no_faults(_: Geometries) -> dict[int, Fault]:
     """Find nothing wrong with any geometry of an event."""
     return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """How to index subscriptions, and what others must know of the index that comes out of it.
+
+    `describe` says in words what serves each constraint of a filter. `effort` ranks constraints:
+    of two that say the same the simplifier keeps the one with the lower rank. An engine without
+    it gets predicates as they are, since the simplifier reasons about relations exactly, and where
+    they are approximate it would change answers. `check` refuses subscriptions,
+    `find_event_faults` events. `find_anchors` says where in space a subscription can be
+    satisfied at all.
+    """
+
+    make_index: MakeIndex
+    describe: Describe
+    effort: Effort | None
+    check: Callable[[Subscription], None] = lambda _: None
+    find_event_faults: FindFaults = find_no_faults
+    find_anchors: FindAnchors = find_anchors
+
+
+@dataclass(frozen=True, slots=True)
+class EngineKind:
+    """An engine by name: one line about it, and how it is made; its options are the arguments."""
+
+    name: str
+    line: str
+    make: Callable[..., Engine]
+
+    def options(self) -> list[str]:
+        """List the names of the options."""
+        return list(signature(self.make).parameters)
+
+    def with_options(self, options: Mapping[str, Any]) -> Engine:
+        """Make the engine, and refuse options that it does not have."""
+        known = self.options()
+        for option in options:
+            if option not in known:
+                offered = ", ".join(known) or "none"
+                raise InvalidInput(
+                    f"engine {self.name!r} has no option {option!r}; it has: {offered}"
+                )
+        return self.make(**options)
+
+
+def check_choice(option: str, value: Any, choices: Collection[str]) -> None:
+    """Refuse what is none of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise InvalidInput(f"unknown {option} {brief(value)}; there are {', '.join(choices)}")

@@ -1,4 +1,4 @@
-"""The engines `crtree` and `ahs`: Siena's forwarding table, extended with regions.
+"""Siena's forwarding table, extended with regions.
 
 After Siena Fast Forwarding (Carzaniga and Wolf 2003) and the CR-tree paper (2011): every distinct
 constraint is stored once, those that indexes find are counted per filter, and a filter whose count
@@ -17,10 +17,10 @@ from shapely.geometry.base import BaseGeometry
 from contrada.arrays import Positions
 from contrada.kernels.counting import keep_held
 from contrada.matching.columns import EventBatch
-from contrada.matching.crtree import CRTree, may_hold_apart
 from contrada.matching.engine import Index
 from contrada.matching.indexes import INDEXES, ConstraintIndex, SpatialIndex
 from contrada.matching.indexes.by_tree import ExactEvaluator, SpaceIndex
+from contrada.matching.indexes.cr_tree import CRTree, may_hold_apart
 from contrada.matching.indexes.equality import equal_values
 from contrada.matching.indexes.operands import is_operand
 from contrada.matching.indexes.patterns import read_shape
@@ -36,7 +36,7 @@ from contrada.model.expression import (
     Literal,
     Spatial,
 )
-from contrada.model.subscription import Constraint, Subscription
+from contrada.model.subscription import Constraint, Filter, Subscription
 
 _FEW = 16  # so few open constraints are all evaluated, whether that is useful or not
 _PRUNED_SHARE = 16  # trees are pruned when a sixteenth of the positions is gone
@@ -184,7 +184,7 @@ class ForwardingIndex:
         return twin
 
     def _unused(self) -> NDArray[np.bool_]:
-        """Tell which constraints only filters of removed positions count."""
+        """Which constraints only filters of removed positions count."""
         living = self._is_alive[self._table.owner[self._counted.filters]]
         counts = np.diff(self._counted.starts)
         numbers = np.repeat(np.arange(len(counts)), counts)
@@ -206,16 +206,16 @@ class ForwardingIndex:
 
     @property
     def everything(self) -> Positions:
-        """Give each position that has not been removed a group of its own."""
+        """A group of its own for each position that has not been removed."""
         return np.where(self._is_alive, np.arange(len(self._is_alive)), -1)
 
     def trees(self) -> dict[str, CRTree]:
-        """Give the CR-tree of each geometry attribute."""
+        """The CR-tree of each geometry attribute."""
         return self._space.trees()
 
 
 def is_selective(constraint: Constraint) -> bool:
-    """Tell whether few events can be expected to satisfy a constraint that an index finds."""
+    """Whether few events can be expected to satisfy a constraint that an index finds."""
     match constraint.test:
         case Spatial(relation, Attribute(), Literal(BaseGeometry())):
             return not may_hold_apart(relation, constraint.is_negated)
@@ -231,3 +231,30 @@ def is_selective(constraint: Constraint) -> bool:
             is_indexed = is_operand(operand) and read_shape(pattern) not in {None, ("inside", "")}
             return is_indexed and not constraint.is_negated
     return False
+
+
+def effort_of(constraint: Constraint) -> int:
+    """Rank a constraint: an index finds it and few events satisfy it, or not."""
+    return 0 if is_selective(constraint) else 1
+
+
+def describe_counted(filter_: Filter, space: SpatialIndex) -> list[str]:
+    """Describe what serves each constraint: the selective ones are counted, or without any all."""
+    constraints = filter_.constraints
+    has_selective = any(map(is_selective, constraints))
+    found = [
+        (space.describe(constraint) or _name_index(constraint))
+        if is_selective(constraint) or not has_selective
+        else None
+        for constraint in constraints
+    ]
+    rest = "evaluated where the others hold" if any(found) else "evaluated on every event"
+    return [words or rest for words in found]
+
+
+def _name_index(constraint: Constraint) -> str | None:
+    for make in INDEXES:
+        index = make()
+        if index.take(0, constraint):
+            return index.words.format(constraint.attributes()[0])
+    return None

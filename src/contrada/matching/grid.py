@@ -49,40 +49,40 @@ class CellLists:
         return len(self.list_starts) - 1
 
     def of(self, number: int) -> CellKeys:
-        """Give the keys of one geometry."""
+        """Return the keys of one geometry."""
         return self.keys[self.list_starts[number] : self.list_starts[number + 1]]
 
     def owners(self) -> Positions:
-        """Give the number of the geometry that each cell is of."""
+        """Return the number of the geometry that each cell belongs to."""
         return np.repeat(np.arange(len(self)), np.diff(self.list_starts))
 
     def keep(self, is_kept: NDArray[np.bool_]) -> "CellLists":
-        """Give the lists with some of their cells only."""
+        """Return the lists with some of their cells only."""
         counts = np.concatenate([[0], np.cumsum(is_kept)])
         return CellLists(self.level, self.keys[is_kept], counts[self.list_starts])
 
     @property
     def starts(self) -> Positions:
-        """Give where each cell starts on the Morton curve of the finest level."""
+        """Where each cell starts on the Morton curve of the finest level."""
         return self.keys >> 6
 
     @property
     def levels(self) -> Integers:
-        """Give the level of each cell."""
+        """The level of each cell."""
         return (self.keys >> 1) & 31
 
     @property
     def sizes(self) -> Integers:
-        """Give the area of each cell, in cells of the finest level."""
+        """The area of each cell, in cells of the finest level."""
         return np.left_shift(1, 2 * (self.level - self.levels))
 
     @property
     def kinds(self) -> Integers:
-        """Tell of each cell whether it is INTERIOR or BOUNDARY."""
+        """Whether each cell is INTERIOR or BOUNDARY."""
         return self.keys & 1
 
     def areas(self) -> Integers:
-        """Give the areas of interior and boundary of each geometry."""
+        """Return the areas of interior and boundary of each geometry."""
         return measure(self.keys, self.list_starts, self.level)
 
 
@@ -108,13 +108,13 @@ class Grid:
 
     @property
     def middle(self) -> tuple[float, float]:
-        """Give the middle of the universe."""
+        """The middle of the universe."""
         west, south, east, north = self.universe
         return west + (east - west) / 2, south + (north - south) / 2
 
     @property
     def sides(self) -> tuple[float, float]:
-        """Give the width and height of the universe."""
+        """The width and height of the universe."""
         west, south, east, north = self.universe
         return east - west, north - south
 
@@ -143,7 +143,7 @@ class Grid:
         }
 
     def _run(self, geometry: BaseGeometry) -> float:
-        """Give how far an outline runs within the universe, in cells along x and y."""
+        """Return how far an outline runs within the universe, in cells along x and y."""
         paths = lay_out_one(geometry)
         west, south, east, north = self.universe
         within = np.clip(paths.xy, [west, south], [east, north])
@@ -152,7 +152,7 @@ class Grid:
         return float(steps.sum())
 
     def list_cells(self, geometry: BaseGeometry, prefix: Prefix = WHOLE) -> CellKeys:
-        """Give the keys of the cells of one geometry that lie below a prefix."""
+        """Return the keys of the cells of one geometry that lie below a prefix."""
         if isinstance(geometry, Point):
             xy = np.array([[shapely.get_x(geometry), shapely.get_y(geometry)]])
             return list_points(xy, self._scale, self.level, *prefix)
@@ -160,7 +160,7 @@ class Grid:
         return self._list(lay_out_one(geometry), prefix).keys
 
     def locate(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> CellKeys:
-        """Give for each point where its cell starts on the curve."""
+        """Return for each point where its cell starts on the curve."""
         return code_points(x, y, self._scale, self.level)
 
     def decompose(self, geometries: Geometries, prefix: Prefix = WHOLE) -> CellLists:

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from contrada.errors import InvalidInput
 from contrada.model.subscription import Id
+from contrada.model.unicode import is_unicode
 from contrada.showing import brief
 
 _INT_MAX = 2**63
@@ -17,7 +18,7 @@ def read_id(value: Any, place: str) -> Id:
     if _is_numpy_integer(value):
         value = int(value)
     if isinstance(value, str):
-        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+        if not is_unicode(value):
             raise InvalidInput(f"{place}: the id {value!r} is not valid Unicode text")
         return value
     if value is None:
@@ -31,7 +32,7 @@ def read_id(value: Any, place: str) -> Id:
 
 
 def as_key(value: Any) -> Id | None:
-    """Give a value as the id that it could be; None where no id is equal to it."""
+    """Return a value as the id that it could be; None where no id is equal to it."""
     if _is_numpy_integer(value):
         return int(value)
     is_id = isinstance(value, str | int) and not isinstance(value, bool)
@@ -39,7 +40,7 @@ def as_key(value: Any) -> Id | None:
 
 
 def _is_numpy_integer(value: Any) -> bool:
-    """Tell whether a value is one of NumPy's integers, of which durations are a kind."""
+    """Whether a value is a NumPy integer; durations, which are a kind of them, are not."""
     return isinstance(value, np.integer) and not isinstance(value, np.timedelta64)
 
 
@@ -60,5 +61,5 @@ def read_id_column(array: pa.Array, place: str) -> pa.Array:
 
 
 def id_type(ids: list[Id]) -> pa.DataType:
-    """Give the Arrow type of ids of one kind."""
+    """Return the Arrow type of ids of one kind."""
     return pa.int64() if ids and isinstance(ids[0], int) else pa.string()

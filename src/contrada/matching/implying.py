@@ -120,7 +120,7 @@ class Group:
 
 
 class Implications:
-    """What constraints say about each other: those on one attribute are a group.
+    """What constraints imply about each other: those on one attribute are a group.
 
     No more than `SIMPLIFIER_PAIRS_MAX` pairs are looked at, those of the smallest groups first,
     and of pairs of regions no more than `SIMPLIFIER_VERTICES_MAX` vertices.
@@ -154,7 +154,7 @@ class Implications:
 
 
 def _attribute(constraint: Constraint) -> str | None:
-    """Name the one attribute whose other constraints may tell something of this one."""
+    """Name the one attribute whose other constraints may bear on this one."""
     test = constraint.test
     is_presence = isinstance(test, IsNull) and isinstance(test.value, Attribute)
     if not (is_presence or _needs_value(constraint)):
@@ -164,7 +164,7 @@ def _attribute(constraint: Constraint) -> str | None:
 
 
 def _needs_value(constraint: Constraint) -> bool:
-    """Tell whether a constraint on an attribute is unknown where that is null."""
+    """Whether a constraint on an attribute is unknown where that is null."""
     match constraint.test:
         case Comparison(_, Attribute(), Literal()) | Spatial():
             return True
@@ -197,13 +197,13 @@ def _spatial_kind(constraint: Constraint) -> SignedRelation:
 
 @lru_cache(maxsize=_CASES_MAX)
 def does_cover(first: SignedRelation, second: SignedRelation, base: Relation) -> bool:
-    """Tell whether the second constraint implies the first; `base` relates R2 to R1."""
+    """Whether the second constraint implies the first; `base` relates R2 to R1."""
     return all(possible <= satisfying for possible, satisfying in _by_kind(first, second, base))
 
 
 @lru_cache(maxsize=_CASES_MAX)
 def do_conflict(first: SignedRelation, second: SignedRelation, base: Relation) -> bool:
-    """Tell whether no event satisfies both constraints; `base` relates R2 to R1."""
+    """Whether no event satisfies both constraints; `base` relates R2 to R1."""
     return all(not possible & satisfying for possible, satisfying in _by_kind(first, second, base))
 
 

@@ -39,12 +39,12 @@ class LookupTable:
 
     @property
     def key(self) -> bytes:
-        """Tell tables apart: equal keys mean equal tables."""
+        """The key of the table: equal keys mean equal tables."""
         arrays = b"".join(array.tobytes() for array in (self.starts, self.levels))
         return repr((self.universe, self.level, self.replicas)).encode() + arrays
 
     def grid(self) -> Grid:
-        """Give the quadtree whose cells the table knows."""
+        """Return the quadtree whose cells the table knows."""
         return Grid(self.level, self.universe)
 
     def select(self, cells: CellLists) -> "PrefixLists":
@@ -53,7 +53,7 @@ class LookupTable:
         return make_prefix_lists(cells.owners()[which], prefixes, len(cells))
 
     def cut(self, cells: CellLists) -> tuple[CellLists, Positions]:
-        """Cut cells so that each lies in one prefix; give also the prefix of each."""
+        """Cut cells so that each lies in one prefix; return them and the prefix of each."""
         which, prefixes = self._overlay(cells)
         levels = self.levels[prefixes]
         pieces = self.starts[prefixes] << 6 | levels << 1 | cells.kinds[which]
@@ -72,7 +72,7 @@ class LookupTable:
         return which, first[which] + offset
 
     def refined(self, level: int) -> "LookupTable":
-        """Give the same prefixes in a table that knows finer cells."""
+        """Return the same prefixes in a table that knows finer cells."""
         starts = self.starts << 2 * (level - self.level)
         return replace(self, level=level, starts=starts)
 
@@ -187,7 +187,7 @@ def pack(heavy: Sequence[float], partition_count: int, fair: float) -> tuple[tup
 
 
 def copies_of(weight: float, fair: float, partition_count: int) -> int:
-    """Say among how many partitions a prefix of some weight is dealt out."""
+    """Return among how many partitions a prefix of some weight is dealt out."""
     return min(max(1, int(np.ceil(weight / fair))) if fair > 0 else 1, partition_count)
 
 

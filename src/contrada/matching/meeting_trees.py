@@ -17,10 +17,18 @@ EVENTS_MIN = 16  # for fewer it does not pay to prepare an area
 
 _BASE = 16  # vertices of a class: less than so many times as many as its smallest has
 _AREAS_MAX = 64  # for each event asked, so that its cost does not follow all that is registered
-_ASKING = (1, 3, 5, 6)  # lines and areas: points gain nothing, collections may make GEOS raise
+# Lines and areas: points gain nothing, collections may make GEOS raise.
+_MAY_ASK = np.isin(np.arange(-1, 8), (1, 3, 5, 6))
 _COLLECTION = 7
 _NEVER = -1
 _SIZE_MAX = np.iinfo(np.int64).max
+
+
+def build_tree(geometries: Geometries) -> STRtree:
+    """Make a tree and build it now: GEOS would at the first question, and threads may share it."""
+    tree = STRtree(geometries)
+    tree.query(shapely.Point(0, 0))
+    return tree
 
 
 class MeetingTrees:
@@ -29,7 +37,7 @@ class MeetingTrees:
     def __init__(self, geometries: Geometries) -> None:
         """Sort geometries by the number of their vertices."""
         sizes = shapely.get_num_coordinates(geometries)
-        may_ask = np.isin(shapely.get_type_id(geometries), _ASKING)
+        may_ask = _MAY_ASK[shapely.get_type_id(geometries) + 1]
         levels = np.where(may_ask, np.log2(sizes) // np.log2(_BASE), _NEVER).astype(np.int64)
         self._classes = [
             _SizeClass(np.flatnonzero(levels == level), geometries, int(level))
@@ -56,8 +64,7 @@ class _SizeClass:
     def __init__(self, ids: Positions, geometries: Geometries, level: int) -> None:
         self._ids = ids
         self._geometries = shapely.force_2d(geometries[ids])  # a copy that is not prepared
-        self._tree = STRtree(self._geometries)
-        self._tree.query(shapely.Point(0, 0))  # builds it now, before threads may share it
+        self._tree = build_tree(self._geometries)
         # Asking a little larger event is still cheaper, as measured on lines over areas.
         self._size_asking = 0 if level == _NEVER else _BASE ** (level + 2)
         self._asked_min = max(EVENTS_MIN, len(ids) / _AREAS_MAX)
@@ -74,14 +81,14 @@ class _SizeClass:
 
 
 def meet(events: Geometries, geometries: Geometries, ids: Positions) -> NDArray[np.bool_]:
-    """Tell for each pair whether it has a point in common; equal ids are of one geometry."""
+    """Whether each pair has a point in common; equal ids are of one geometry."""
     _, firsts, which, counts = np.unique(
         ids, return_index=True, return_inverse=True, return_counts=True
     )
     sizes, event_sizes = map(shapely.get_num_coordinates, (geometries, events))
     types, event_types = map(shapely.get_type_id, (geometries, events))
     asks = (counts[which] >= EVENTS_MIN) & (sizes > event_sizes)
-    asks &= np.isin(types, _ASKING) & np.isin(event_types, _ASKING)
+    asks &= _MAY_ASK[types + 1] & _MAY_ASK[event_types + 1]
     askers = np.full(len(firsts), None, object)
     asking = np.unique(which[asks])
     askers[asking] = shapely.force_2d(geometries[firsts[asking]])  # prepared for this call alone

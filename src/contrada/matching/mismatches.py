@@ -59,7 +59,7 @@ def find_unmet(
 def describe_unmet(
     unmet: Mapping[str, ValueKind], subscriptions: Iterable[Subscription]
 ) -> list[Mismatch]:
-    """Say of columns which other kinds subscriptions compare them with, and how many do."""
+    """Describe the other kinds that subscriptions compare columns with, and how many do."""
     counts: Counter[str] = Counter()
     expected: dict[str, Kinds] = {}
     examples: dict[str, Expression] = {}
@@ -82,7 +82,7 @@ def _show(test: Expression) -> str:
 
 
 def _kind_of_column(schema: pa.Schema, name: str) -> ValueKind | None:
-    """Tell what a column holds; None where that is anything else, or a path might hold it, too."""
+    """Return what a column holds; None for any other kind, or where a path might hold it, too."""
     index = schema.get_field_index(name)
     if index < 0 or find_beginnings(schema.names, name):
         return None

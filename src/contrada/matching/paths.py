@@ -61,7 +61,7 @@ def lay_out(geometries: Geometries) -> Paths:
 
 
 def lay_out_one(geometry: BaseGeometry) -> Paths:
-    """Lay out one geometry: the same as for many, with less ado where it is of one dimension."""
+    """Lay out one geometry, as for many, but faster where it has one dimension."""
     kind = shapely.get_type_id(geometry)
     if kind == _COLLECTION:
         return lay_out(as_array([geometry]))
@@ -88,12 +88,12 @@ def lay_out_one(geometry: BaseGeometry) -> Paths:
 
 
 def _starts(keys: NDArray[np.int64], count: int) -> Positions:
-    """Give where each of `count` keys starts in a sorted list of keys."""
+    """Return where each of `count` keys starts in a sorted list of keys."""
     return np.searchsorted(keys, np.arange(count + 1)).astype(np.int64)
 
 
 def _take_apart(geometries: Geometries) -> tuple[Geometries, NDArray[np.int64], Positions]:
-    """Give the single parts of geometries, the geometry of each, and its dimension.
+    """Return the single parts of geometries, the geometry of each, and its dimension.
 
     Parts come by geometry, and those of a collection by falling dimension.
     """
@@ -112,7 +112,7 @@ def _take_apart(geometries: Geometries) -> tuple[Geometries, NDArray[np.int64], 
 def _ends(
     parts: Geometries, dimensions: Integers, piece_of: NDArray[np.int64], count: int
 ) -> tuple[NDArray[np.float64], Positions]:
-    """Give the boundary points of the pieces that are lines, by the mod-2 rule over all parts."""
+    """Return the boundary points of the pieces that are lines, by the mod-2 rule over all parts."""
     is_line = dimensions == 1
     if not is_line.any():
         return _NO_ENDS, np.zeros(count + 1, np.int64)

@@ -35,7 +35,7 @@ class ReceivedEvents:
 
     def good_rows(self) -> Positions:
         """List the rows that are not bad."""
-        return np.setdiff1d(np.arange(self.batch.length), list(self.bad))
+        return np.delete(np.arange(self.batch.length), list(self.bad))
 
     def count_without_geometry(self) -> int:
         """Count the good rows that have no geometry where a subscription reads one."""
@@ -54,7 +54,7 @@ def receive(
     find_more_faults: FindFaults = find_no_faults,
     told: Mapping[int, str] = NOTHING_TOLD,
 ) -> ReceivedEvents:
-    """Decode a batch, and say which rows are bad: what they match must not count.
+    """Decode a batch and find its bad rows: what they match must not count.
 
     What no subscription reads as a geometry is not judged. `find_more_faults` judges what one
     reads, once it is sound. `told` has rows that their file knows to be bad.

@@ -14,9 +14,11 @@ import shapely
 from numpy.typing import NDArray
 
 from contrada.arrays import Geometries, Mask, Positions
-from contrada.language.spatial import are_known, related
+from contrada.kernels.rastering import AT_BOUNDARY, IN, OUT
+from contrada.language.spatial import related
 from contrada.matching.columns import GeometryColumn
 from contrada.matching.meeting_trees import meet
+from contrada.matching.placing import holds_apart, holds_around, place_pairs
 from contrada.model.relation import Family, SpatialRelation
 
 _POINT_INSIDE, _POINT_ON_BOUNDARY, _POINT_OUTSIDE = "0FFFFF212", "F0FFFF212", "FF0FFF212"
@@ -24,11 +26,12 @@ _POINT_INSIDE, _POINT_ON_BOUNDARY, _POINT_OUTSIDE = "0FFFFF212", "F0FFFF212", "F
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
-    """Geometries of subscriptions: areas are prepared, boxes at hand."""
+    """Geometries of subscriptions: areas are prepared, boxes and numbers of vertices at hand."""
 
     geometries: Geometries
     is_area: Mask
     boxes: NDArray[np.float64]
+    sizes: Positions
 
 
 def make_shapes(geometries: Geometries) -> Shapes:
@@ -46,7 +49,8 @@ def make_shapes(geometries: Geometries) -> Shapes:
         shapely.intersects_xy(areas, x, y)
     owned = geometries.copy()
     owned[is_area] = areas
-    return Shapes(owned, is_area, boxes)
+    sizes = shapely.get_num_coordinates(geometries).astype(np.int64)
+    return Shapes(owned, is_area, boxes, sizes)
 
 
 def pairs_related(
@@ -56,7 +60,7 @@ def pairs_related(
     shapes: Shapes,
     ids: Positions,
 ) -> tuple[Mask, Mask]:
-    """Tell for each pair whether it satisfies the relation, and whether that is known."""
+    """Decide for each pair whether it satisfies the relation, and whether that is known."""
     known = column.is_known[rows]
     holds = np.zeros(len(rows), bool)
     by_location = column.is_point[rows] & shapes.is_area[ids]
@@ -84,7 +88,7 @@ def _locate(
 
 @lru_cache(maxsize=1024)
 def _admitted(relation: SpatialRelation) -> tuple[bool, bool, bool]:
-    """Tell whether a relation holds of a point inside, on the boundary of and outside an area."""
+    """Whether a relation holds of a point inside, on the boundary of and outside an area."""
     return (
         relation.admits(_POINT_INSIDE, (0, 2)),
         relation.admits(_POINT_ON_BOUNDARY, (0, 2)),
@@ -116,20 +120,39 @@ def _relate_rest(
     holds: Mask,
     known: Mask,
 ) -> None:
-    events = column.take(rows[rest])
-    is_known = are_known(relation, events)
+    asked, items = rows[rest], ids[rest]
+    is_known = column.are_known(relation)[asked]
     known[rest] = is_known
     if relation.family is Family.PATTERN:
         near = is_known
     else:
-        near = is_known & _boxes_meet(shapely.bounds(events), shapes.boxes[ids[rest]])
+        near = is_known & _boxes_meet(column.boxes()[asked], shapes.boxes[items])
         holds[rest] = is_known & ~near & relation.holds_when_apart()
     at = np.flatnonzero(near)
-    events, geometries = events[at], shapes.geometries[ids[rest[at]]]
+    at = at[~_decide_placed(relation, column, asked[at], shapes, items[at], holds, rest[at])]
+    events, geometries = column.prepared(asked[at]), shapes.geometries[items[at]]
     if relation.meeting is not None:
-        holds[rest[at]] = meet(events, geometries, ids[rest[at]]) == relation.meeting
+        holds[rest[at]] = meet(events, geometries, items[at]) == relation.meeting
     else:
         holds[rest[at]], known[rest[at]] = related(relation, events, geometries)
+
+
+def _decide_placed(
+    relation: SpatialRelation,
+    column: GeometryColumn,
+    rows: Positions,
+    shapes: Shapes,
+    ids: Positions,
+    holds: Mask,
+    at: Positions,
+) -> Mask:
+    """Decide the pairs of areas that lie clear of each other's boundary; tell which those are."""
+    places = np.full(len(ids), AT_BOUNDARY, np.uint8)
+    areas = np.flatnonzero(shapes.is_area[ids])
+    places[areas] = place_pairs(column, rows[areas], shapes.boxes, shapes.sizes, ids[areas])
+    holds[at[places == IN]] = holds_around(relation)
+    holds[at[places == OUT]] = holds_apart(relation)
+    return np.asarray(places != AT_BOUNDARY)
 
 
 def _boxes_meet(a: NDArray[np.float64], b: NDArray[np.float64]) -> Mask:

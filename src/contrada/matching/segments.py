@@ -25,6 +25,7 @@ from contrada.matching.mismatches import (
     list_expectations,
 )
 from contrada.model.event import Event
+from contrada.model.expression import DistanceWithin
 from contrada.model.subscription import Id, Subscription
 from contrada.threads import once
 
@@ -44,7 +45,7 @@ class _Rows:
         return self._make_index(self.subscriptions)
 
     def without(self, positions: Collection[int]) -> "_Rows":
-        """Give the same rows with an index that need not find some of them."""
+        """Return the same rows with an index that need not find some of them."""
         if "index" not in self.__dict__:
             return self
         twin = copy(self)
@@ -53,7 +54,7 @@ class _Rows:
 
     @once
     def ids_by_rank(self) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
-        """Give the ids in order, and the place of each position in that order."""
+        """The ids in order, and the place of each position in that order."""
         order = sorted(range(len(self.subscriptions)), key=lambda p: self.subscriptions[p].id)
         ids = np.empty(len(order), object)
         ids[:] = [self.subscriptions[position].id for position in order]
@@ -63,7 +64,7 @@ class _Rows:
 
     @once
     def subscribers(self) -> tuple[list[Id], NDArray[np.int64]]:
-        """Give the subscribers, and the number of the one that each position has; -1 for none."""
+        """The subscribers, and the number of the one that each position has; -1 for none."""
         number_of: dict[Id, int] = {}
         numbers = [
             -1 if s.subscriber is None else number_of.setdefault(s.subscriber, len(number_of))
@@ -87,6 +88,15 @@ class _Rows:
     @once
     def expectations(self) -> frozenset[tuple[str, Kinds]]:
         return list_expectations(self.subscriptions)
+
+    @once
+    def has_distances(self) -> bool:
+        return any(
+            isinstance(constraint.test, DistanceWithin)
+            for subscription in self.subscriptions
+            for filter_ in subscription.predicate.filters
+            for constraint in filter_.constraints
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +140,7 @@ class SubscriptionSet:
     ) -> None:
         """Hold segments; an empty set has none.
 
-        `find_event_faults` says which geometries of events the indexes cannot be asked about.
+        `find_event_faults` finds the geometries of events that the indexes cannot handle.
         """
         self._make_index = make_index
         self._segments = segments
@@ -152,7 +162,7 @@ class SubscriptionSet:
         return None
 
     def changed(self, removed: Collection[Id], added: Sequence[Subscription]) -> "SubscriptionSet":
-        """Give the version without the removed ids and with the added subscriptions."""
+        """Return the version without the removed ids and with the added subscriptions."""
         segments = [_without(segment, removed) for segment in self._segments]
         segments = [self._compacted(segment) for segment in segments if segment.living_count]
         if added:
@@ -163,7 +173,7 @@ class SubscriptionSet:
         return SubscriptionSet(self._make_index, tuple(segments), self.find_event_faults)
 
     def _compacted(self, segment: _Segment) -> _Segment:
-        """Build a segment anew once most of its rows have been removed."""
+        """Rebuild a segment once most of its rows have been removed."""
         if 2 * segment.living_count >= len(segment.is_alive):
             return segment
         return self._segment(tuple(segment.living()))
@@ -241,15 +251,20 @@ class SubscriptionSet:
         """Name the attributes that a subscription reads."""
         return frozenset[str]().union(*(s.rows.attributes for s in self._segments))
 
+    @once
+    def has_distances(self) -> bool:
+        """Whether a subscription asks for a distance, which takes longitude and latitude."""
+        return any(s.rows.has_distances for s in self._segments)
+
     def find_mismatches(self, schema: pa.Schema) -> list[Mismatch]:
-        """Find the columns of events of which a subscription expects another kind of values."""
+        """Find the columns of events for which a subscription expects another kind of value."""
         all_ = frozenset[tuple[str, Kinds]]().union(*(s.rows.expectations for s in self._segments))
         unmet = find_unmet(all_, schema)
         return describe_unmet(unmet, self) if unmet else []
 
     @_QUIETLY
     def breadth(self) -> int:
-        """Count the filters that any event may satisfy: so many answers an event may have."""
+        """Count the filters that any event may satisfy, and so the answers that it may have."""
         return sum(segment.rows.index.breadth() for segment in self._segments)
 
     @_QUIETLY

@@ -10,20 +10,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contrada.arrays import Positions
 from contrada.language import constraint_text
-from contrada.matching.forwarding import is_selective
+from contrada.matching.engine import Effort
 from contrada.matching.implying import Implications
-from contrada.matching.strtree import is_anchor
 from contrada.matching.value_sets import ValueSet, value_set
 from contrada.model.expression import Attribute, Comparison, Literal
 from contrada.model.subscription import Constraint, Filter, Predicate
 
-_EFFORT_MAX = 2
 _TEXT_MAX = 80
 
 
@@ -60,8 +59,8 @@ class Removal:
         return f"{self.removed} ({self.rule.value}: {self.because})"
 
 
-def simplify(predicate: Predicate) -> tuple[Predicate, tuple[Removal, ...]]:
-    """Take out of a predicate what changes no answer."""
+def simplify(predicate: Predicate, effort: Effort) -> tuple[Predicate, tuple[Removal, ...]]:
+    """Take out of a predicate what changes no answer; the less effort, the sooner it stays."""
     if sum(len(filter_.constraints) for filter_ in predicate.filters) < 2:
         return predicate, ()
     removals: list[Removal] = []
@@ -70,7 +69,7 @@ def simplify(predicate: Predicate) -> tuple[Predicate, tuple[Removal, ...]]:
         [number.setdefault(c, len(number)) for c in _without_weaker(filter_.constraints, removals)]
         for filter_ in predicate.filters
     ]
-    terms = _Terms(list(number), removals)
+    terms = _Terms(list(number), removals, effort)
     filters: dict[tuple[int, ...], None] = {}
     for filter_, members in zip(predicate.filters, numbered, strict=True):
         kept = terms.without_redundant(filter_, members)
@@ -119,15 +118,18 @@ def _weaker(bounds: list[Constraint]) -> Iterator[tuple[Constraint, Constraint]]
 class _Terms:
     """The distinct constraints of a predicate, by number, and what they say about each other."""
 
-    def __init__(self, constraints: list[Constraint], removals: list[Removal]) -> None:
+    def __init__(
+        self, constraints: list[Constraint], removals: list[Removal], effort: Effort
+    ) -> None:
         """Compare the constraints; removals are added to a list."""
+        self._effort_of = effort
         self._constraints = constraints
         self._removals = removals
         self._implied = Implications(constraints)
         self._efforts: dict[int, int] = {}
 
     def pick(self, members: Iterable[int]) -> tuple[Constraint, ...]:
-        """Give the constraints of some numbers."""
+        """The constraints of some numbers."""
         return tuple(self._constraints[member] for member in members)
 
     def without_redundant(self, filter_: Filter, members: list[int]) -> list[int] | None:
@@ -168,7 +170,7 @@ class _Terms:
         implied = self._find_implied(filters)
         kept = np.ones(len(filters), bool)
         effort = {
-            i: min(map(self._effort, filters[i]), default=_EFFORT_MAX)
+            i: min(map(self._effort, filters[i]), default=inf)
             for i in range(len(filters))
             if len(implied[i]) > 1
         }
@@ -197,7 +199,7 @@ class _Terms:
 
     def _effort(self, number: int) -> int:
         if number not in self._efforts:
-            self._efforts[number] = _effort_of(self._constraints[number])
+            self._efforts[number] = self._effort_of(self._constraints[number])
         return self._efforts[number]
 
 
@@ -210,10 +212,3 @@ def _shorten(constraint: Constraint) -> str:
     """Write a constraint, cut to a readable length."""
     text = constraint_text(constraint)
     return text if len(text) <= _TEXT_MAX else f"{text[: _TEXT_MAX - 1]}…"
-
-
-def _effort_of(constraint: Constraint) -> int:
-    """Rank a constraint: every engine's index finds it, only some do, or none finds few events."""
-    if is_anchor(constraint):
-        return 0
-    return 1 if is_selective(constraint) else _EFFORT_MAX

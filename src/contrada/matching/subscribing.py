@@ -13,13 +13,16 @@ from contrada.language import make_predicate, read
 from contrada.limits import FILTERS_MAX, NAME_LENGTH_MAX
 from contrada.matching.arrow_values import as_values
 from contrada.matching.columns import read_geometries
+from contrada.matching.engine import Effort
 from contrada.matching.ids import read_id, read_id_column
 from contrada.matching.simplify import simplify
 from contrada.model.event import GEOMETRY
 from contrada.model.expression import And, Attribute, Literal, Spatial
 from contrada.model.geometry import BAD_CELL, Fault, is_area, is_blank
 from contrada.model.relation import Family, SpatialRelation, find_relation
+from contrada.model.row_columns import ROW_COLUMNS
 from contrada.model.subscription import Constraint, Filter, Id, Predicate, Subscription
+from contrada.model.unicode import is_unicode
 from contrada.showing import brief, brief_text
 
 _PARSED_MAX = 10_000
@@ -27,21 +30,22 @@ _PARSED_MAX = 10_000
 OnBad = Callable[[int, Id | None, str], object]
 OnRefused = Callable[[int, Id | None, InvalidInput], object]
 
-_OPTIONAL = ("filter", "relation", "where", "attribute", "subscriber")
-SUBSCRIPTION_COLUMNS = (*_OPTIONAL, GEOMETRY)  # what a row may say, besides its id
+SUBSCRIPTION_COLUMNS = tuple(column.name for column in ROW_COLUMNS if column.name != "id")
+_OPTIONAL = tuple(name for name in SUBSCRIPTION_COLUMNS if name != GEOMETRY)
+_BESIDE_GEOMETRY = tuple(column.name for column in ROW_COLUMNS if column.is_beside_geometry)
 NOTHING_TOLD: Mapping[int, str] = MappingProxyType({})  # about bad rows, by those who read them
 
 
 class PredicateReader:
     """Makes predicates, and remembers those it has parsed: many rows share one `where`."""
 
-    def __init__(self, filters_max: int = FILTERS_MAX, simplify: bool = True) -> None:
-        """Refuse predicates of more than `filters_max` filters; simplify the others, or do not."""
+    def __init__(self, filters_max: int = FILTERS_MAX, effort: Effort | None = None) -> None:
+        """Refuse predicates of more than `filters_max` filters; simplify the others by effort."""
         is_number = isinstance(filters_max, int) and not isinstance(filters_max, bool)
         if not is_number or filters_max < 1:
             raise InvalidInput(f"filters_max must be a number >= 1, not {brief(filters_max)}")
         self._filters_max = filters_max
-        self._simplify = simplify
+        self._effort = effort
         self._parsed: dict[str, Predicate] = {}
 
     def parse(self, source: str | Mapping[str, Any] | bool) -> Predicate:
@@ -57,7 +61,7 @@ class PredicateReader:
 
     def _make(self, source: str | Mapping[str, Any] | bool) -> Predicate:
         predicate = make_predicate(read(source), self._filters_max)
-        return simplify(predicate)[0] if self._simplify else predicate
+        return simplify(predicate, self._effort)[0] if self._effort else predicate
 
     def combine(
         self,
@@ -82,7 +86,7 @@ class PredicateReader:
             And((test, rest.expression)), tuple(Filter(tuple(terms)) for terms in filters)
         )
         is_related = attribute in rest.attributes()  # else nothing follows from the geometry
-        return simplify(joined)[0] if self._simplify and is_related else joined
+        return simplify(joined, self._effort)[0] if self._effort and is_related else joined
 
 
 @dataclass(slots=True)
@@ -114,8 +118,8 @@ def read_subscriptions(
 ) -> None:
     """Read the rows of one batch into `rows`; `told` has those that their file knows to be bad.
 
-    `on_refused` hears of each bad row, with an error that names the column; `on_bad` of those that
-    `repair` has mended or leaves out.
+    `on_refused` is called for each bad row, with an error that names the column, `on_bad` for those
+    that `repair` has mended or leaves out.
     """
     columns = {field.name: batch.column(i) for i, field in enumerate(batch.schema)}
     table = _RowReader(columns, first_row, name, reader, geometry_columns, id_column, repair)
@@ -177,7 +181,7 @@ class _RowReader:
         self._is_known = None if self._column is None else self._column.is_known
 
     def judge(self, row: int) -> tuple[str | None, bool]:
-        """Say what is wrong with a row's geometry that `repair` mended or must leave out."""
+        """Return what is wrong with a row's geometry that `repair` mended or must leave out."""
         column = self._column
         if not self._repair or column is None or self._optional["filter"][row] is not None:
             return None, False
@@ -207,11 +211,11 @@ class _RowReader:
                     "column 'filter': the row has a geometry as well; "
                     "conditions beside a geometry go into the column 'where'"
                 )
-            for column in ("where", "relation", "attribute"):
+            for column in _BESIDE_GEOMETRY:
                 if self._optional[column][row] is not None:
                     raise InvalidInput(
-                        f"column {column!r}: {brief(self._optional[column][row])} goes "
-                        "with a geometry, and this row has a filter"
+                        f"column {column!r}: {brief(self._optional[column][row])} needs "
+                        "a geometry, but this row has a filter"
                     )
             return self._parse("filter", filter_)
         geometry = self._geometry(row)
@@ -248,7 +252,7 @@ class _RowReader:
         return geometry
 
     def _has_geometry(self, row: int) -> bool:
-        """Tell whether something stands where the geometry should."""
+        """Whether something stands where the geometry should."""
         return (
             self._array is not None
             and self._array[row].is_valid
@@ -280,7 +284,7 @@ class _RowReader:
 
 
 def _read_ids(column: pa.Array, place: str) -> list[Any]:
-    """Give a column of ids as values; one that is too large an integer is for its row to refuse."""
+    """Return a column of ids as values; too large an integer is left for its row to refuse."""
     if pa.types.is_uint64(column.type):
         return as_values(column, place)
     try:
@@ -297,7 +301,7 @@ def _read_id(value: Any, column: str) -> Id:
 
 
 def find_miscased(columns: Iterable[str]) -> str | None:
-    """Say which columns would mean something in small letters; None where there are none."""
+    """Describe the columns that would count in lower case; None where there are none."""
     names = list(columns)
     found = [name for name in names if name not in _OPTIONAL and name.lower() in _OPTIONAL]
     ignored = [name for name in found if name.lower() not in names]
@@ -310,26 +314,28 @@ def find_miscased(columns: Iterable[str]) -> str | None:
 
 
 def place_fault(fault: Fault, column: str, value: Any) -> Fault:
-    """The same fault with its column and value, unless its file has said them."""
+    """The same fault with its column and value, unless its file has stated them."""
     if fault.code == BAD_CELL:
         return fault
     return Fault(fault.code, f"{fault.message}{shown(value)}", f"column {column!r}")
 
 
 def read_attribute(value: Any, place: str) -> str:
-    """Read the name of an attribute; anything but a text that says something is refused."""
+    """Read the name of an attribute; anything but a text that is not blank is refused."""
     if not isinstance(value, str) or not value:
-        raise InvalidInput(f"{place}: an attribute has a name, not {brief(value)}")
+        raise InvalidInput(f"{place}: the name of an attribute is a text, not {brief(value)}")
     if len(value) > NAME_LENGTH_MAX:
         raise InvalidInput(
             f"{place}: the name of an attribute has {len(value):,} characters, more than "
             f"{NAME_LENGTH_MAX:,} (NAME_LENGTH_MAX): {brief_text(value)}"
         )
+    if not is_unicode(value):
+        raise InvalidInput(f"{place}: the name {brief(value)} is not valid Unicode")
     return value
 
 
 def is_empty_wkt(text: str) -> bool:
-    """Tell whether a text is the WKT of an empty geometry."""
+    """Whether a text is the WKT of an empty geometry."""
     return text.strip().upper().endswith("EMPTY")
 
 

@@ -32,7 +32,7 @@ class Tally:
         self.known: dict[int, bool] = {}
 
     def add(self, numbers: Positions) -> Positions:
-        """Count satisfied constraints, each once; give the filters that become complete."""
+        """Count satisfied constraints, each once; return the filters thus completed."""
         counted = self._counted
         return count_filters(numbers, counted.starts, counted.filters, counted.needed, self._counts)
 
@@ -41,7 +41,7 @@ class Tally:
         self._found.append(find_groups(filters, self._owner, self._groups, self._is_found))
 
     def is_settled(self, filter_: int) -> bool:
-        """Tell whether a filter cannot find anybody new."""
+        """Whether a filter cannot find anybody new."""
         group = self._groups[self._owner[filter_]]
         return bool(group < 0 or self._is_found[group])
 
@@ -72,5 +72,5 @@ class Tally:
         )
 
     def found(self) -> Positions:
-        """Give an owner of each group that was found."""
+        """Return an owner of each group that was found."""
         return np.concatenate([*self._found, np.array(self._found_alone, np.int64)])

@@ -11,7 +11,7 @@ SIDE_MIN, SIDE_MAX = 1e-100, 1e100  # beyond these, products of lengths are no n
 
 
 def read_universe(universe: Any) -> Box:
-    """Read west, south, east, north; what is no box of a size to work with is refused."""
+    """Read west, south, east, north; what is not a box of a workable size is refused."""
     west, south, east, north = sides = _read_sides(universe)
     if not (west < east and south < north):
         raise InvalidInput(

@@ -22,7 +22,7 @@ Bits = int
 class ValueSet:
     """Values of one kind: those in `only`, or those in a range and not in `without`.
 
-    An end that is None is open to infinity; `includes_low` and `includes_high` tell whether an
+    An end that is None is open to infinity; `includes_low` and `includes_high` state whether an
     end belongs to the range.
     """
 
@@ -40,7 +40,7 @@ class ValueSet:
         return (*(self.only or ()), *ends, *self.without)
 
     def is_stricter(self, other: "ValueSet") -> bool:
-        """Tell, of two sets with the one same end of one kind, whether this one has less in it."""
+        """Whether this set is the smaller one, where both are bounded at the same end alone."""
         if self.low is not None:
             return bool(
                 self.low > other.low

@@ -17,14 +17,14 @@ from contrada.model.geometry import as_array, read_geometry
 
 
 def can_be_geometry(kind: pa.DataType) -> bool:
-    """Tell whether a column of a type may hold geometries: bytes, text or mappings."""
+    """Whether a column of a type may hold geometries: bytes, text or mappings."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return _is_bytes(kind) or _is_text(kind) or bool(pa.types.is_struct(kind))
 
 
 def as_wkb(array: pa.Array, *, repair: bool = False) -> pa.Array:
-    """Give a column as WKB; what is no geometry, which nobody judged, becomes null.
+    """Return a column as WKB; what is not a geometry, which nobody judged, becomes null.
 
     With `repair`, invalid geometries are mended, and null where they cannot be.
     """
@@ -44,7 +44,7 @@ def as_wkb(array: pa.Array, *, repair: bool = False) -> pa.Array:
 def written_geometries(
     events: EventBatch, name: str, rows: Positions, *, repair: bool = False
 ) -> pa.Array:
-    """Give the geometries of some events as WKB, those that were mended as they are now."""
+    """Return the geometries of some events as WKB, those that were mended as they are now."""
     array, judged = events.own_column(name), events.judged(name)
     assert array is not None, "refused before anything runs"
     taken = array.take(pa.array(rows))
@@ -57,7 +57,7 @@ def written_geometries(
 def with_mended(
     batch: pa.RecordBatch, events: EventBatch, names: tuple[str, ...]
 ) -> pa.RecordBatch:
-    """Give a batch in which some columns of geometries, of WKB or WKT, have the mended ones."""
+    """Return a batch in which some geometry columns, of WKB or WKT, have the mended ones."""
     for name in names:
         judged = events.judged(name)
         if judged is None or not judged.mended:

@@ -43,7 +43,7 @@ _COMPOSED = {
 
 
 def compose(first: Iterable[Relation], second: Relation) -> frozenset[Relation]:
-    """Give the relations of a to c that are possible, from those of a to b and that of b to c."""
+    """Return the possible relations of a to c, given those of a to b and that of b to c."""
     return frozenset[Relation]().union(*(_COMPOSED[relation, second] for relation in first))
 
 
@@ -138,5 +138,5 @@ def base_relations(relation: SpatialRelation, is_negated: bool) -> frozenset[Rel
 
 
 def is_decided_by_base(relation: SpatialRelation) -> bool:
-    """Tell whether the base relation of two regions always decides a constraint."""
+    """Whether the base relation of two regions always decides a constraint."""
     return relation.family is not Family.PATTERN

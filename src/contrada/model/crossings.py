@@ -13,12 +13,18 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Geometries
-from contrada.limits import PAIR_BOXES_MAX, PAIR_CONTACTS_MAX
+from contrada.limits import (
+    PAIR_BOXES_MAX,
+    PAIR_CONTACTS_MAX,
+    PAIR_MEMBERS_MAX,
+    PAIR_PARTS_MAX,
+)
 
 _CONTACTS_PER_VERTEX, _BOXES_PER_VERTEX = (
     10,
     100,
 )  # are no trouble: the cost is in proportion to the size
+_COLLECTION = 7
 _QUERIES_AT_ONCE = 4_096
 _PAIRS_AT_ONCE = 2**18
 
@@ -42,7 +48,7 @@ class Meetings:
     pairs: int = 0
 
     def exceed(self, most: "Meetings") -> bool:
-        """Tell whether one of the numbers is more than it may be."""
+        """Whether any of the counts exceeds its limit."""
         return (
             self.crossings > most.crossings
             or self.contacts > most.contacts
@@ -74,7 +80,7 @@ def count_meetings(rings: NDArray[np.object_], most: Meetings) -> Meetings:
 
 
 def are_entangled(a: Geometries, b: Geometries) -> NDArray[np.bool_]:
-    """Tell which pairs meet at so many places that GEOS would take minutes to relate them.
+    """Which pairs meet at so many places, or in so many parts, that GEOS would take minutes.
 
     Two outlines of one coast meet at each of their vertices, and may.
     """
@@ -84,8 +90,25 @@ def are_entangled(a: Geometries, b: Geometries) -> NDArray[np.bool_]:
         size = int(vertices[0][i] + vertices[1][i])
         contacts_max = max(PAIR_CONTACTS_MAX, _CONTACTS_PER_VERTEX * size)
         boxes_max = max(PAIR_BOXES_MAX, _BOXES_PER_VERTEX * size)
-        found[i] = _meet_too_often(a[i], b[i], Meetings(0, contacts_max, boxes_max))
+        most = Meetings(0, contacts_max, boxes_max)
+        found[i] = _have_too_many_parts(a[i], b[i]) or _meet_too_often(a[i], b[i], most)
     return found
+
+
+def _have_too_many_parts(a: BaseGeometry, b: BaseGeometry) -> bool:
+    """Whether GEOS would compare too many parts of one geometry with parts of the other."""
+    is_loose = _COLLECTION in (shapely.get_type_id(a), shapely.get_type_id(b))
+    return _count_parts(a, b) * _count_parts(b, a) > (
+        PAIR_MEMBERS_MAX if is_loose else PAIR_PARTS_MAX
+    )
+
+
+def _count_parts(geometry: BaseGeometry, other: BaseGeometry) -> int:
+    """Count the rings and lines of a geometry whose boxes meet the box of another."""
+    west, south, east, north = shapely.bounds(other)
+    boxes = shapely.bounds(rings_of(geometry))
+    meet = (boxes[:, :2] <= [east, north]) & (boxes[:, 2:] >= [west, south])
+    return int(meet.all(axis=1).sum())
 
 
 def _meet_too_often(a: BaseGeometry, b: BaseGeometry, most: Meetings) -> bool:
@@ -109,7 +132,7 @@ def _meet_too_often(a: BaseGeometry, b: BaseGeometry, most: Meetings) -> bool:
 
 
 def _edges_in(geometry: BaseGeometry, other: BaseGeometry) -> Edges:
-    """Give the edges of a geometry whose boxes meet the box of another."""
+    """Return the edges of a geometry whose boxes meet the box of another."""
     edges, _ = edges_of(rings_of(geometry))
     west, south, east, north = shapely.bounds(other)
     low, high = np.minimum(edges[:, :2], edges[:, 2:]), np.maximum(edges[:, :2], edges[:, 2:])
@@ -117,7 +140,7 @@ def _edges_in(geometry: BaseGeometry, other: BaseGeometry) -> Edges:
 
 
 def edges_of(rings: NDArray[np.object_]) -> tuple[Edges, NDArray[np.int64]]:
-    """Give the edges of all rings, and the ring of each; edges without length are left out."""
+    """Return the edges of all rings, and the ring of each; edges without length are left out."""
     xy, owners = shapely.get_coordinates(rings, return_index=True)
     edges = np.hstack([xy[:-1], xy[1:]])
     is_edge = (owners[:-1] == owners[1:]) & (xy[:-1] != xy[1:]).any(axis=1)
@@ -125,7 +148,7 @@ def edges_of(rings: NDArray[np.object_]) -> tuple[Edges, NDArray[np.int64]]:
 
 
 def near_pairs(edges: Edges) -> Iterator[Pairs]:
-    """Give the pairs of edges whose boxes meet, each once, so many at a time as fit."""
+    """Yield the pairs of edges whose boxes meet, each once, as many at a time as fit."""
     if not len(edges):
         return
     lines = np.asarray(shapely.linestrings(edges.reshape(-1, 2, 2)), object)
@@ -135,7 +158,7 @@ def near_pairs(edges: Edges) -> Iterator[Pairs]:
 
 
 def _query(tree: shapely.STRtree, lines: NDArray[np.object_], size: int) -> Iterator[Pairs]:
-    """Give the pairs of lines and members of a tree whose boxes meet, not too many at a time."""
+    """Yield the pairs of lines and members of a tree whose boxes meet, not too many at a time."""
     start, step = 0, min(_QUERIES_AT_ONCE, max(1, _PAIRS_AT_ONCE // size))
     while start < len(lines):
         first, second = tree.query(lines[start : start + step])
@@ -148,7 +171,7 @@ def _query(tree: shapely.STRtree, lines: NDArray[np.object_], size: int) -> Iter
 def _are_neighbours(
     edges: Edges, owners: NDArray[np.int64], first: NDArray[np.int64], second: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Tell which pairs follow each other in one ring and go on, not back, from where they join."""
+    """Which pairs follow each other in one ring and go on, not back, from where they join."""
     a, b = edges[first], edges[second]
     follows = (a[:, 2:] == b[:, :2]).all(axis=1)
     precedes = (b[:, 2:] == a[:, :2]).all(axis=1)
@@ -162,9 +185,9 @@ def _are_neighbours(
 def _compare(
     left: Sequence[NDArray[np.float64]], right: Sequence[NDArray[np.float64]]
 ) -> NDArray[np.float64]:
-    """Give -1 where edges cross, 0 where they may touch, 1 where they do not meet.
+    """Return -1 where edges cross, 0 where they may touch, 1 where they do not meet.
 
-    As far as doubles tell, and for edges whose boxes meet.
+    As far as doubles can decide, and for edges whose boxes meet.
     """
     with np.errstate(all="ignore"):  # products of huge coordinates are no numbers
         return np.maximum(_sides(left, right), _sides(right, left))

@@ -3,7 +3,7 @@
 GEOS compares the rings of a polygon pair by pair where their boxes meet, and so it does with the
 runs of a boundary, which are its edges as long as they go in one direction. Each is a matter of
 nanoseconds, but a few hundred kilobytes may hold a billion of them. Ordinary polygons have few
-rings or few neighbours to each, which a handful of samples tells; only the others are counted.
+rings or few neighbours to each, as a handful of samples shows; only the others are counted.
 """
 
 import math
@@ -30,7 +30,7 @@ _MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)
 
 
 def find_crowds(geometries: NDArray[np.object_]) -> dict[int, str]:
-    """Tell of what there is too much in those geometries that are too crowded, by position.
+    """Find the geometries that are too crowded, by position, and what each has too much of.
 
     Coordinates are finite.
     """
@@ -71,7 +71,7 @@ def _diagonals(rings: NDArray[np.object_]) -> Edges:
 
 
 def _runs(xy: NDArray[np.float64], owners: NDArray[np.int64]) -> Edges:
-    """Give the first and the last point of each run: a run lies in the box of both."""
+    """Return the first and last point of each run: a run lies in the box of both."""
     is_edge = owners[1:] == owners[:-1]
     east, north = xy[1:, 0] >= xy[:-1, 0], xy[1:, 1] >= xy[:-1, 1]
     is_start = is_edge.copy()
@@ -82,7 +82,7 @@ def _runs(xy: NDArray[np.float64], owners: NDArray[np.int64]) -> Edges:
 
 
 def _are_too_many(edges: Edges, most: int) -> bool:
-    """Tell whether more pairs than may be, for the number of edges too, have boxes that meet."""
+    """Whether too many pairs have boxes that meet, also for the number of edges."""
     count = len(edges)
     if count * (count - 1) // 2 <= most:
         return False
@@ -112,7 +112,7 @@ def _estimate_pairs(edges: Edges) -> float:
 
 
 def have_crowded_ends(lines: NDArray[np.object_]) -> bool:
-    """Tell whether too many edges of lines meet in one point; equal ones count once."""
+    """Whether too many edges of lines meet in one point; equal ones count once."""
     if shapely.get_num_coordinates(lines).sum() <= _RINGS_MIN:
         return False
     edges, _ = edges_of(lines)
@@ -138,7 +138,7 @@ def _count_vertex_pairs(xy: NDArray[np.float64], owners: NDArray[Any]) -> int:
 
 
 def _keys(xy: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Give each point a number, which is hardly ever that of another point."""
+    """Number the points; two different ones hardly ever get the same number."""
     plain = np.ascontiguousarray(xy + 0.0)  # -0 is 0
     mixed = plain.view(np.uint64) * _MULTIPLIERS
     mixed ^= mixed >> np.uint64(29)

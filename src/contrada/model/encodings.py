@@ -2,8 +2,8 @@
 
 GEOS goes down into members without a limit of its own, whatever their type, and makes room for as
 many as a count says. So the structure is followed here first, without recursion: no deeper than
-`GEOMETRY_DEPTH_MAX`, and no further than there are bytes. What the coordinates say is not looked
-at. All functions raise `ValueError` with what is wrong, and `NotImplementedError` for curves.
+`GEOMETRY_DEPTH_MAX`, and no further than there are bytes. The coordinates themselves are not
+examined. All functions raise `ValueError` with what is wrong, and `NotImplementedError` for curves.
 """
 
 import json
@@ -83,14 +83,16 @@ def read_geojson(geometry: Mapping[str, Any]) -> BaseGeometry:
 
 
 def read_interface(geometry: Mapping[str, Any]) -> BaseGeometry:
-    """Read one geometry from what another library's `__geo_interface__` gives."""
+    """Read one geometry from another library's `__geo_interface__`."""
     _check_collections(geometry)
     return shapely.geometry.shape(dict(geometry))
 
 
 def _check_wkb(wkb: bytes) -> None:
     """Follow the members of a geometry; of those that cannot have any GEOS checks the length."""
-    if wkb[:1] not in (b"", b"\x00", b"\x01"):
+    if not wkb:
+        raise ValueError("there are no bytes where WKB is expected")
+    if wkb[:1] not in (b"\x00", b"\x01"):
         raise ValueError("it is not WKB")
     if len(wkb) < _MEMBER_BYTES_MIN or _read_header(wkb[:5], 0)[0] in _WITHOUT_MEMBERS:
         return
@@ -135,7 +137,7 @@ def _follow(wkb: bytes) -> int:
 
 
 def _read_header(header: bytes, at: int) -> tuple[int, int, int, struct.Struct]:
-    """Give a member's code, the bytes of its header and of a point, and how counts are written."""
+    """Return a member's code, the sizes of its header and a point, and how counts are written."""
     if header[:1] > b"\x01":
         raise ValueError(f"byte {at} should be 0 or 1, the order of bytes, and is {header[0]}")
     unsigned = _UNSIGNED[header[:1] == b"\x01"]

@@ -37,8 +37,8 @@ class Names:
 class Event:
     """Attributes of one event. Geometries are read, tidied and judged once, when first asked for.
 
-    A value that is no geometry is unknown (None) where a geometry is wanted; one that is meant as
-    a geometry but cannot be used is refused, as is any text in `geometry` that is none.
+    A value that is not a geometry is unknown (None) where a geometry is wanted; one that is meant
+    as a geometry but cannot be used is refused, as is any other text in `geometry`.
     """
 
     __slots__ = ("_attributes", "_geometries", "_is_settled", "_repair", "id", "place")
@@ -70,7 +70,7 @@ class Event:
         return self._attributes
 
     def value(self, name: str) -> Any:
-        """Give an attribute's value; None where it is absent or null."""
+        """Return the value of an attribute; None where it is absent or null."""
         return as_python(find_value(self._attributes, name))
 
     def names(self) -> list[str]:
@@ -78,7 +78,7 @@ class Event:
         return [name for name in self._attributes if isinstance(name, str)]
 
     def find_names(self, names: "Names") -> Collection[str]:
-        """Give those of some names under which there is something, each once, and maybe others.
+        """Return those of some names that the event has, each once, and perhaps others.
 
         The cost follows the attributes of the event or the names, whichever are fewer.
         """
@@ -100,13 +100,13 @@ class Event:
         return found.keys()
 
     def geometry(self, name: str) -> BaseGeometry | None:
-        """Give an attribute as a geometry; None where it is absent, empty or no geometry."""
+        """Return an attribute as a geometry; None where it is absent, empty or not a geometry."""
         if name not in self._geometries:
             self._geometries[name] = None if self._is_settled else self._read(name)
         return self._geometries[name]
 
     def settled(self, names: Iterable[str]) -> "Event":
-        """Give the event with some geometries read; a bad one is refused, others stay unread."""
+        """Return the event with some geometries read; a bad one is refused, others stay unread."""
         return Event(
             self._attributes,
             id=self.id,
@@ -140,7 +140,7 @@ class Event:
 
 
 def as_python(value: Any) -> Any:
-    """Give a NumPy scalar as Python's value; times stay, since some would become integers.
+    """Convert a NumPy scalar to Python; times stay, since some would become integers.
 
     The missing values of pandas are null, whether or not pandas is there to ask.
     """
@@ -170,7 +170,7 @@ def read_event(event: Any, *, repair: bool = False, place: str = "the event") ->
 
 
 def is_feature(value: Mapping[str, Any]) -> bool:
-    """Tell whether a mapping is a GeoJSON Feature, not just of a type that somebody calls so."""
+    """Whether a mapping is a GeoJSON Feature, and not just of a type that somebody calls so."""
     kind = value.get("type")
     is_named_so = isinstance(kind, str) and kind == "Feature"
     return is_named_so and ("properties" in value or GEOMETRY in value)

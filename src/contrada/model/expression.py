@@ -41,7 +41,7 @@ class Literal:
 
 
 def _typed(value: Value) -> tuple[object, ...]:
-    """Give a value and its type, so that 1 and TRUE differ, in arrays too."""
+    """Return a value with its type, so that 1 and TRUE differ, in arrays too."""
     if isinstance(value, tuple):
         return tuple(map(_typed, value))
     return type(value), number_key(value) if isinstance(value, int) else value

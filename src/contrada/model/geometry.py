@@ -59,7 +59,7 @@ _AREA_TYPES = np.isin(np.arange(-1, 8), (3, 6))
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong with a value: a stable code, what to say of it, and where it stands."""
+    """What is wrong with a value: a stable code, a message, and where it stands."""
 
     code: str
     message: str
@@ -70,7 +70,7 @@ class Fault:
 
 
 def tell_fault(column: str, message: str) -> bytes:
-    """Write, in place of WKB, why there is no geometry; a reader of a file knows the bad cell."""
+    """Encode, in place of WKB, why there is no geometry; a reader of a file knows the bad cell."""
     return _TOLD + f"column {column!r}\0{message}".encode()
 
 
@@ -82,7 +82,7 @@ def _read_told(value: Any) -> Fault | None:
 
 
 def looks_like_wkt(text: str) -> bool:
-    """Tell whether a text is meant as WKT, right or wrong."""
+    """Whether a text is meant as WKT, right or wrong."""
     return _WKT.match(text) is not None
 
 
@@ -116,12 +116,12 @@ def read_meant(value: Any) -> BaseGeometry | Fault | None:
 
 
 def is_blank(value: Any) -> bool:
-    """Tell whether a value is a text that says nothing."""
+    """Whether a value is a text that is empty or all white space."""
     return isinstance(value, str) and (not value or value.isspace())
 
 
 def is_plain_point(value: Any) -> TypeGuard[Point]:
-    """Tell quickly whether a value is a point of two finite coordinates."""
+    """Whether a value is a point of two finite coordinates, decided quickly."""
     return (
         isinstance(value, Point)
         and not value.is_empty
@@ -162,7 +162,7 @@ def _read_text(text: str) -> BaseGeometry | None:
 
 
 def _may_be_geojson(value: Any) -> bool:
-    """Tell whether a value is an object of JSON, or a text that begins as one."""
+    """Whether a value is a JSON object, or a text that begins like one."""
     return isinstance(value, Mapping) or (isinstance(value, str) and value.lstrip()[:1] == "{")
 
 
@@ -176,7 +176,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def prepared(geometry: BaseGeometry) -> BaseGeometry:
-    """Give a copy that is prepared: what is asked of it is answered faster, and more often right.
+    """Return a prepared copy: its answers come faster, and are right more often.
 
     A copy, since preparing would change the caller's geometry under the hands of other threads.
     """
@@ -208,7 +208,7 @@ def _has_empty_part(geometries: Geometries) -> NDArray[np.bool_]:
 
 
 def _has_empty_hole(polygons: Geometries) -> NDArray[np.bool_]:
-    """Tell which polygons have a hole without a point: GEOS does not survive `relate` of one."""
+    """Which polygons have a hole without a point: GEOS does not survive `relate` of one."""
     found = np.zeros(len(polygons), bool)
     with_holes = np.flatnonzero(shapely.get_num_interior_rings(polygons) > 0)
     rings, owners = shapely.get_rings(polygons[with_holes], return_index=True)
@@ -315,7 +315,7 @@ def _find_tangle(geometry: BaseGeometry) -> str | None:
 
 
 def _are_valid(geometries: Geometries) -> NDArray[np.bool_]:
-    """Tell which geometries are valid; those on which GEOS gives up are not."""
+    """Which geometries are valid; those on which GEOS gives up are not."""
     try:
         return np.asarray(shapely.is_valid(geometries), bool)
     except shapely.errors.GEOSException:
@@ -342,7 +342,7 @@ def _non_finite(coordinates: NDArray[np.float64]) -> str:
 
 
 def are_areas(geometries: Geometries) -> NDArray[np.bool_]:
-    """Tell which are regions: polygons, multipolygons and collections of nothing else."""
+    """Which geometries are regions: polygons, multipolygons and collections of nothing else."""
     kinds = shapely.get_type_id(geometries)
     areas = _AREA_TYPES[kinds + 1] & ~shapely.is_empty(geometries)
     for i in np.flatnonzero((kinds == _COLLECTION) & ~shapely.is_empty(geometries)):
@@ -354,7 +354,7 @@ def are_areas(geometries: Geometries) -> NDArray[np.bool_]:
 
 
 def is_area(geometry: BaseGeometry) -> bool:
-    """Tell whether one geometry is a region."""
+    """Whether one geometry is a region."""
     kind = shapely.get_type_id(geometry)
     if kind != _COLLECTION:
         return bool(_AREA_TYPES[kind + 1]) and not shapely.is_empty(geometry)

@@ -56,14 +56,14 @@ class Interval:
     end: Instant | None
 
     def bounds(self) -> tuple[float | int, float | int]:
-        """Give both ends as comparable numbers."""
+        """Return both ends as comparable numbers."""
         start = -np.inf if self.start is None else self.start.ns
         end = np.inf if self.end is None else self.end.ns
         return start, end
 
 
 def read_instant(value: Any) -> Instant | None:
-    """Read a moment from an event's value; None where the value is no moment.
+    """Read a moment from an event's value; None where the value is not a moment.
 
     Takes `datetime` (pandas' too), `date`, `numpy.datetime64` and ISO 8601 text.
     """

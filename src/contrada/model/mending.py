@@ -30,7 +30,7 @@ _MOST = Meetings(MEND_CROSSINGS_MAX, MEND_CONTACTS_MAX, MEND_PAIRS_MAX)
 
 
 def mend(geometry: BaseGeometry) -> BaseGeometry | Fault:
-    """Make an invalid geometry valid and tidy; give its fault where that cannot be done."""
+    """Make an invalid geometry valid and tidy; return its fault where that cannot be done."""
     fault = _find_excess(geometry)
     if fault is not None:
         return fault
@@ -96,7 +96,7 @@ def _excess(geometry: BaseGeometry, what: str, limit: str) -> Fault:
 
 
 def _count_nestings(rings: NDArray[np.object_]) -> int:
-    """Count the pairs of rings of which the box of one lies in that of the other, up to a limit."""
+    """Count the pairs of rings where the box of one lies in that of the other, up to a limit."""
     boxes = np.asarray(shapely.box(*shapely.bounds(rings).T), object)
     tree = shapely.STRtree(boxes)
     count = 0

@@ -27,14 +27,14 @@ _SHIFT = _MODULUS.bit_length() - _DIGEST_BITS
 
 
 def number_key(number: int | float | Decimal) -> Any:
-    """Give the key of a number that is not NaN: keys are equal just where numbers are."""
+    """Return the key of a number that is not NaN: keys are equal exactly where numbers are."""
     if isinstance(number, float) or _is_common(number):
         return number
     return _remainder(number) * _FACTOR % _MODULUS >> _SHIFT, number
 
 
 def _is_common(number: int | Decimal) -> bool:
-    """Tell whether an integer of 64 bits or a double is exactly equal to a number."""
+    """Whether a 64-bit integer or a double is exactly equal to a number."""
     if _INT_MIN <= number <= _INT_MAX and (isinstance(number, int) or number == int(number)):
         return True
     if isinstance(number, int) and number.bit_length() > _DOUBLE_BITS_MAX:

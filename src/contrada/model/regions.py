@@ -30,7 +30,7 @@ class Allowance:
     vertices_left: int
 
     def spend(self, vertices: Integers) -> int:
-        """Say how many of some pairs may be looked at, the first ones, and count their vertices."""
+        """Return how many pairs, the first ones, may be examined, and count their vertices."""
         sums = np.cumsum(vertices)
         count = int(np.searchsorted(sums, self.vertices_left, side="right"))
         self.vertices_left -= int(sums[count - 1]) if count else 0
@@ -38,7 +38,7 @@ class Allowance:
 
 
 def relate_regions(regions: Geometries, allowance: Allowance) -> Integers:
-    """Give the relation of each region to each other, as numbers in `BASES` or UNCERTAIN.
+    """Return the relation of each region to each other, as numbers in `BASES` or UNCERTAIN.
 
     Pairs that the allowance leaves out are uncertain.
     """
@@ -102,7 +102,7 @@ def _relate_pairs(
 def _are_near(
     regions: Geometries, bounds: NDArray[np.float64], first: Integers, second: Integers
 ) -> NDArray[np.bool_]:
-    """Tell between which regions the boundaries keep no distance that rounding cannot bridge."""
+    """Which pairs have boundaries so close that rounding might bridge the distance."""
     margins = _MARGIN * np.abs(np.hstack([bounds[first], bounds[second]])).max(axis=1, initial=0)
     edges = shapely.boundary(regions)
     shapely.prepare(edges[np.unique(first)])  # else the distance takes the square of the vertices
@@ -120,7 +120,7 @@ def _relate_by_matrix(a: Geometries, b: Geometries) -> Integers:
 
 
 def _are_boxes(regions: Geometries) -> NDArray[np.bool_]:
-    """Tell which regions are rectangles along the axes, without further vertices."""
+    """Which regions are rectangles along the axes, without further vertices."""
     is_candidate = (shapely.get_type_id(regions) == 3) & (shapely.get_num_coordinates(regions) == 5)
     numbers = np.flatnonzero(is_candidate & (shapely.get_num_interior_rings(regions) == 0))
     xy = shapely.get_coordinates(regions[numbers]).reshape(-1, 5, 2)

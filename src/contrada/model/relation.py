@@ -2,8 +2,8 @@
 
 The event is the subject of every relation: *event* relation *subscription geometry*.
 Two families have clashing names. The OGC ones (`within`, `overlaps`, …) hold for points, lines and
-areas; the Egenhofer ones (`ehInside`, `ehOverlap`, …) speak of regions only and are told apart by
-four facts (interiors meet, boundaries meet, either one leaves the other), so that they also hold
+areas; the Egenhofer ones (`ehInside`, `ehOverlap`, …) are about regions only and are distinguished
+by four facts (interiors meet, boundaries meet, either one leaves the other), so that they also hold
 for regions with holes and of several parts.
 """
 
@@ -32,7 +32,19 @@ class _InNotebook:
 
 
 class Relation(_InNotebook, StrEnum):
-    """The Egenhofer relation of two regions: exactly one holds for each pair."""
+    """The Egenhofer relation of two regions: exactly one holds for each pair.
+
+    Where a relation is expected, a member means the Egenhofer relation, while the same word as a
+    plain string means the OGC one, which also holds for points and lines.
+
+    >>> str(contrada.relate("POLYGON((0 0, 4 0, 4 4, 0 0))", "POLYGON((4 0, 9 0, 9 9, 4 0))"))
+    'meets'
+    >>> matcher = contrada.Matcher()
+    >>> pond = "POLYGON((0 0, 9 0, 9 9, 0 0))"
+    >>> matcher.add("pond", geometry=pond, relation=contrada.Relation.INSIDE)
+    >>> matcher.get("pond").text
+    'ehInside(geometry, POLYGON((0 0, 9 0, 9 9, 0 0)))'
+    """
 
     DISJOINT = "disjoint"
     MEETS = "meets"
@@ -134,7 +146,7 @@ class SpatialRelation:
 
 
 def fits(matrix: str, pattern: str) -> bool:
-    """Tell whether a DE-9IM matrix fits a pattern of `T F * 0 1 2`."""
+    """Whether a DE-9IM matrix fits a pattern of `T F * 0 1 2`."""
     return all(
         want in ("*", have) or (want == "T" and have != "F")
         for have, want in zip(matrix, pattern, strict=True)

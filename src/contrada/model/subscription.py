@@ -49,7 +49,16 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Who wants what: an id, a predicate, and the subscriber to whom matches are forwarded."""
+    """Who wants what: an id, a predicate, and the subscriber to whom matches are forwarded.
+
+    `Matcher.add` makes one and `Matcher.get` returns it.
+
+    >>> matcher = contrada.Matcher()
+    >>> matcher.add("gale", "wind > 17", subscriber="ops")
+    >>> gale = matcher.get("gale")
+    >>> gale.id, gale.subscriber, isinstance(gale, contrada.Subscription)
+    ('gale', 'ops', True)
+    """
 
     id: Id
     predicate: Predicate

@@ -2,7 +2,7 @@
 
 A box is a tuple: the lows of all dimensions, then the highs. A side may be unbounded. Sizes are
 measured within the universe and in units of it, so that unbounded sides and dimensions of
-different units can be compared; what is flat has no volume, and is told apart by its margin.
+different units can be compared; what is flat has no volume, and is compared by its margin.
 """
 
 from collections.abc import Iterable
@@ -23,18 +23,18 @@ _NUMBERS = (float, int)
 
 
 def join(a: Box, b: Box) -> Box:
-    """Give the smallest box around two."""
+    """Return the smallest box around two."""
     k = len(a) // 2
     return (*map(min, a[:k], b[:k]), *map(max, a[k:], b[k:]))
 
 
 def join_all(boxes: Iterable[Box]) -> Box:
-    """Give the smallest box around some."""
+    """Return the smallest box around some."""
     return reduce(join, boxes)
 
 
 def meets(a: Box, b: Box) -> bool:
-    """Tell whether two boxes have a point in common."""
+    """Whether two boxes have a point in common."""
     k = len(a) // 2
     for i in range(k):  # noqa: SIM110  a generator takes twice as long
         if a[i] > b[i + k] or b[i] > a[i + k]:
@@ -43,18 +43,18 @@ def meets(a: Box, b: Box) -> bool:
 
 
 def covers(a: Box, b: Box) -> bool:
-    """Tell whether no point of b lies outside a."""
+    """Whether no point of b lies outside a."""
     k = len(a) // 2
     return all(a[i] <= b[i] and b[i + k] <= a[i + k] for i in range(k))
 
 
 def everything(dimensions: int) -> Box:
-    """Give the box that is unbounded on all sides."""
+    """Return the box that is unbounded on all sides."""
     return (-inf,) * dimensions + (inf,) * dimensions
 
 
 def nothing(dimensions: int) -> Box:
-    """Give the box that has no point: inverted on all sides, so that joining it changes nothing.
+    """Return the box without a point: inverted on all sides, so that joining it changes nothing.
 
     A single inverted side stands for an attribute that an event lacks: it meets only sides that are
     unbounded at both ends.
@@ -63,7 +63,7 @@ def nothing(dimensions: int) -> Box:
 
 
 def is_box(value: Any, dimensions: int) -> bool:
-    """Tell whether a value is a box of so many dimensions; sides may be inverted."""
+    """Whether a value is a box of so many dimensions; sides may be inverted."""
     if not isinstance(value, tuple) or len(value) != 2 * dimensions:
         return False
     for side in value:
@@ -103,16 +103,16 @@ class Space:
         return len(self.universe) // 2
 
     def is_wide(self, box: Box) -> bool:
-        """Tell whether a box covers the universe in its first two dimensions, which are space."""
+        """Whether a box covers the universe in its first two dimensions, which are space."""
         k, universe = self.dimensions, self.universe
         return all(box[i] <= universe[i] and universe[i + k] <= box[i + k] for i in range(2))
 
     def size(self, box: Box) -> Size:
-        """Give the volume and the margin of a box as far as it lies in the universe."""
+        """Return the volume and the margin of the part of a box that lies in the universe."""
         return _measure(box, self.universe)
 
     def cost(self, box: Box) -> float:
-        """Give about the chance that a small event meets a box."""
+        """Estimate the chance that a small event meets a box."""
         k = len(box) // 2
         universe = self.universe
         cost = 1.0
@@ -122,7 +122,7 @@ class Space:
         return cost
 
     def growth(self, box: Box, other: Box) -> tuple[float, float, float]:
-        """Say how much a box must grow to hold another: in volume and margin; and its volume."""
+        """Return how much a box must grow to hold another, in volume and margin; and its volume."""
         volume, margin = self.size(box)
         joined_volume, joined_margin = self.size(join(box, other))
         return joined_volume - volume, joined_margin - margin, volume

@@ -28,16 +28,16 @@ class Cells:
     rows: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what is no window of the grid."""
+        """Refuse what is not a window of the grid."""
         last = 1 << self.level if 0 <= self.level <= _LEVEL_MAX else 0
         is_inside = 0 <= self.x < last and 0 <= self.y < last
         if not is_inside or not 0 < len(self.rows) <= min(SIDE, last - self.y):
-            raise InvalidInput(f"no window of cells: {self!r:.100}")
+            raise InvalidInput(f"not a window of cells: {self!r:.100}")
         if not all(0 <= row < 1 << min(SIDE, last - self.x) for row in self.rows):
-            raise InvalidInput(f"no rows of cells: {self!r:.100}")
+            raise InvalidInput(f"not rows of cells: {self!r:.100}")
 
     def meets(self, box: Box, space: Space) -> bool:
-        """Tell whether a box touches one of the cells."""
+        """Whether a box touches one of the cells."""
         x0, y0, x1, y1 = _locate(box, space, self.level)
         low, high = max(x0 - self.x, 0), x1 - self.x
         if high < 0:
@@ -49,7 +49,7 @@ class Cells:
 
 @lru_cache(maxsize=2**13)
 def cover(box: Box, space: Space) -> Cells | None:
-    """Give the cells of a box; None for one that is empty."""
+    """Return the cells of a box; None for an empty one."""
     k = len(box) // 2
     if box[0] > box[k] or box[1] > box[k + 1]:
         return None
@@ -60,7 +60,7 @@ def cover(box: Box, space: Space) -> Cells | None:
 
 
 def unite(summaries: Iterable[Cells | None]) -> Cells | None:
-    """Give the summary of several."""
+    """Return the summary of several summaries."""
     distinct = tuple(dict.fromkeys(s for s in summaries if s is not None))
     return _unite_few(distinct) if len(distinct) <= _KEPT_MAX else _unite(distinct)
 
@@ -96,7 +96,7 @@ def _locate(box: Box, space: Space, level: int) -> tuple[int, int, int, int]:
 
 
 def _place(value: float, axis: int, space: Space, level: int) -> int:
-    """Give the cell of a coordinate; greater coordinates never have lesser cells."""
+    """Return the cell of a coordinate; greater coordinates never have lesser cells."""
     universe, count = space.universe, 1 << level
     low, high = universe[axis], universe[axis + len(universe) // 2]
     if value <= low:
@@ -107,7 +107,7 @@ def _place(value: float, axis: int, space: Space, level: int) -> int:
 
 
 def _shift_for(x0: int, y0: int, x1: int, y1: int) -> int:
-    """Say by how many levels a window must be coarser to be small enough."""
+    """Return by how many levels a window must be coarser to be small enough."""
     shift = 0
     while max((x1 >> shift) - (x0 >> shift), (y1 >> shift) - (y0 >> shift)) >= SIDE:
         shift += 1
@@ -115,7 +115,7 @@ def _shift_for(x0: int, y0: int, x1: int, y1: int) -> int:
 
 
 def _bounds(summaries: Sequence[Cells], level: int) -> tuple[int, int, int, int]:
-    """Give the least window at a level around the windows of some."""
+    """Return the smallest window at a level around the windows of some summaries."""
     corners = [
         (
             s.x >> s.level - level,

@@ -50,7 +50,7 @@ def _dissolve(
 
 
 def _fill(state: State, level: int, poor: Entry, siblings: list[Entry], out: Effects) -> None:
-    """Bring children to the own node: all of a sibling if there is room for them, or some."""
+    """Bring children to this node: all of a sibling's if there is room for them, or some."""
     settings = state.settings
     growth = settings.space.growth
     fitting = [entry for entry in siblings if entry.count + poor.count <= settings.M]
@@ -65,7 +65,7 @@ def _fill(state: State, level: int, poor: Entry, siblings: list[Entry], out: Eff
 def _scatter(
     state: State, entries: list[Entry], siblings: Sequence[Entry]
 ) -> tuple[list[PeerId], float]:
-    """Find a home for each entry, the sibling with room that must grow least; say what it costs."""
+    """Find a home for each entry, the sibling with room that must grow least, and the cost."""
     settings = state.settings
     space, cost = settings.space, settings.space.cost
     boxes = {sibling.id: sibling.box for sibling in siblings}
@@ -98,7 +98,7 @@ def _give(
 def take_dissolve(
     state: State, dissolve: Dissolve, sender: PeerId, now: float, out: Effects
 ) -> bool:
-    """Give up the top level: all children of it, this peer too, go to siblings."""
+    """Dissolve the top level: all its children, this peer included, go to siblings."""
     level, siblings = dissolve.level, [e for e in dissolve.siblings if e.id != state.id]
     if sender != state.parent or level != state.top or level < 1 or not siblings:
         return False
@@ -116,7 +116,7 @@ def take_dissolve(
 
 
 def take_give(state: State, give: Give, sender: PeerId, now: float, out: Effects) -> bool:
-    """Give some children to a sibling."""
+    """Hand some children to a sibling."""
     if sender != state.parent or give.level != state.top or give.level < 1:
         return False
     given = _give(state, give.level, give.entry, give.count, now, out)

@@ -17,7 +17,7 @@ TRUST = 2.0  # periods of patience that a new neighbour has less: it may have cr
 
 
 def send_copy(state: State, out: Effects) -> None:
-    """Choose a deputy, and tell it what it would lead."""
+    """Choose a deputy, and send it what it would lead."""
     state.choose_deputy()
     deputy = state.deputy
     if deputy is not None:
@@ -34,7 +34,7 @@ def take_copy(state: State, copy: Copy, sender: PeerId, now: float, out: Effects
 
 
 def is_silent(state: State, heard: float, now: float) -> bool:
-    """Tell whether a neighbour should have been heard of since."""
+    """Whether a neighbour should have been heard from since."""
     return now - heard > SILENCE * state.settings.period
 
 
@@ -50,7 +50,7 @@ def step_in(state: State, asker: PeerId, level: int, now: float, out: Effects) -
 
 
 def replace_parent(state: State, now: float, out: Effects) -> None:
-    """Do without a parent that is silent: lead in its place, or turn to who does."""
+    """Replace a parent that is silent: lead in its place, or turn to whoever does."""
     heir, copy = state.heir, state.copy
     state.heir = state.copy = None
     if not state.settings.deputies or heir is None:

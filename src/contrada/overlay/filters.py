@@ -67,7 +67,7 @@ class Dimensions:
 def derive_filters(
     subscriptions: Iterable[Subscription], dimensions: Dimensions, limit: int = LIMIT
 ) -> tuple[Box, ...]:
-    """Give boxes, sorted, of which each event that satisfies a subscription meets one.
+    """Derive boxes, sorted, so that each event that satisfies a subscription meets one.
 
     They are at most `limit`, none covered by another; none at all if nothing can ever match. The
     time grows with the subscriptions as that of sorting them.
@@ -86,7 +86,7 @@ def derive_filters(
 
 
 def event_box(event: Event | Mapping[str, Any], dimensions: Dimensions) -> Box:
-    """Give the box of an event; a side of which it has nothing is inverted.
+    """Return the box of an event; the side of an attribute that it lacks is inverted.
 
     A geometry that the matcher would refuse is refused here too.
     """
@@ -99,7 +99,7 @@ def event_box(event: Event | Mapping[str, Any], dimensions: Dimensions) -> Box:
 
 
 def _boxes_of(filter_: Filter, dimensions: Dimensions) -> list[Box]:
-    """Give the boxes of one filter, the AND of its constraints; none if they contradict."""
+    """Return the boxes of one filter, the AND of its constraints; none if they contradict."""
     sides = [_find_side(filter_, name) for name in dimensions.attributes]
     if any(low > high for low, high in sides):
         return []
@@ -142,7 +142,7 @@ def _compared(operator: str, value: Any) -> Side:
 
 
 def _round_outwards(number: Any) -> Side:
-    """Give the doubles around a number of any size, twice the same if it is one itself."""
+    """Return the doubles around a number of any size, twice the same if it is one itself."""
     try:
         near = float(number)
     except OverflowError:
@@ -155,7 +155,7 @@ def _round_outwards(number: Any) -> Side:
 
 
 def _find_places(filter_: Filter, name: str) -> list[Rectangle]:
-    """Give rectangles of which a geometry that satisfies the filter must meet one."""
+    """Find rectangles so that each geometry that satisfies the filter meets one."""
     within = _EVERYWHERE
     touched = [[_EVERYWHERE]]
     for constraint in filter_.constraints:
@@ -182,7 +182,7 @@ def _needs_contact(relation: SpatialRelation, is_negated: bool) -> bool:
 
 
 def _reached(shape: BaseGeometry, radius_m: Any) -> list[Rectangle]:
-    """Give the rectangles, cut at 180°, in which all lies that is so near a geometry."""
+    """Return the rectangles, cut at 180°, that hold everything so near a geometry."""
     if not is_number(radius_m) or radius_m < 0:
         return []
     metres = float(min(radius_m, _RADIUS_M_MAX))

@@ -41,7 +41,7 @@ def check(state: State, now: float, out: Effects) -> None:
 
 
 def _forget_silent(state: State, now: float, out: Effects) -> None:
-    """Give up children and a parent that were not heard of for long; deputies take their places."""
+    """Drop children and a parent that have been silent for long; deputies take their places."""
     limit = now - state.settings.patience * state.settings.period
     for id_ in [id_ for id_, child in state.leaving.items() if child.heard < limit]:
         del state.leaving[id_]
@@ -108,7 +108,7 @@ def take_leave(state: State, leave: Leave, sender: PeerId, now: float, out: Effe
 
 
 def take_moved(state: State, moved: Moved, sender: PeerId, now: float, out: Effects) -> bool:
-    """Have another parent, as the old one says, or who was it before, or its deputy."""
+    """Change the parent, on the word of the old one, of one before it, or of its deputy."""
     is_alone = not state.is_root and is_silent(state, state.heard, now)
     is_heir = is_alone and sender == state.heir == moved.to
     was_parent = sender == state.bridge or state.formers.get(sender) == state.moved
@@ -126,7 +126,7 @@ def take_moved(state: State, moved: Moved, sender: PeerId, now: float, out: Effe
 def take_replaced(
     state: State, replaced: Replaced, sender: PeerId, now: float, out: Effects
 ) -> bool:
-    """Let another child take the place of one."""
+    """Replace one child by another."""
     children, entry = state.children(replaced.level + 1), replaced.entry
     if sender in children:
         state.release(replaced.level + 1, sender, now)

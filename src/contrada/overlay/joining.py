@@ -31,7 +31,7 @@ def keep_in_touch(state: State, now: float, contact: PeerId | None, out: Effects
 
 
 def report(state: State, now: float, out: Effects) -> None:
-    """Tell the parent how the topmost node is."""
+    """Report the topmost node to the parent."""
     state.sent = state.describe(state.top)
     if state.sent.wide is None:
         state.crowded = now
@@ -40,7 +40,7 @@ def report(state: State, now: float, out: Effects) -> None:
 
 
 def report_change(state: State, now: float, out: Effects) -> None:
-    """Tell the parent at once if the topmost node is not as it was told."""
+    """Report to the parent at once if the topmost node differs from the last report."""
     if not state.is_root and state.describe(state.top) != state.sent:
         report(state, now, out)
 
@@ -89,7 +89,7 @@ def take_report(state: State, told: Report, sender: PeerId, now: float, out: Eff
 
 
 def _take_over(state: State, level: int, entry: Entry, now: float, out: Effects) -> Child | None:
-    """Take in who reports as a child but is not known as one, unless it has just been let go."""
+    """Adopt one that reports as a child but is not known as one, unless it has just been let go."""
     gone = state.leaving.get(entry.id)
     if gone is not None and now - gone.heard < _GRACE * state.settings.period:
         return None
@@ -98,7 +98,7 @@ def _take_over(state: State, level: int, entry: Entry, now: float, out: Effects)
 
 
 def take_accept(state: State, accept: Accept, sender: PeerId, now: float, out: Effects) -> bool:
-    """Hear from the parent, or be given one that was asked for."""
+    """Take note of the parent, or get one that was asked for."""
     if sender == state.parent and accept.ticket == 0 and not state.is_root:
         if accept.level != state.top:
             return False
@@ -174,7 +174,7 @@ def _take_back(state: State, request: Join) -> bool:
 
 
 def _asked(state: State, request: Join, now: float) -> PeerId | None:
-    """Say whom a peer that is alone waits for to find it a parent, who may know of one."""
+    """Return whom a lone peer is waiting for to find it a parent, and who may know of one."""
     is_waiting = now - state.asked < _JOIN_PATIENCE * state.settings.period
     return state.contact if state.top == 0 and is_waiting and request.hops < _RING_MAX else None
 

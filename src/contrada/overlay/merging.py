@@ -77,7 +77,7 @@ def _join_along_curve(rows: BoxRows, count: int) -> BoxRows:
 
 
 def _places_on_curve(scaled: BoxRows) -> NDArray[np.int64]:
-    """Give places on the curve of lows and highs, which keeps boxes of like place and size near.
+    """Return places on the curve of lows and highs, which keeps boxes of like place and size near.
 
     The cells of the kernels are of two dimensions; here each side of a box is one.
     """
@@ -91,7 +91,7 @@ def _places_on_curve(scaled: BoxRows) -> NDArray[np.int64]:
 
 
 def _pair_up(kinds: NDArray[np.int64], offset: int) -> NDArray[np.int64]:
-    """Give the first of each pair of neighbours of one kind, from an offset on."""
+    """Return the first of each pair of neighbours of one kind, from an offset on."""
     places = np.arange(len(kinds))
     is_start = np.append(True, kinds[1:] != kinds[:-1])
     since_start = places - np.maximum.accumulate(np.where(is_start, places, 0))
@@ -121,7 +121,7 @@ def _joined(a: BoxRows, b: BoxRows) -> BoxRows:
 
 
 def _waste(a: BoxRows, b: BoxRows) -> BoxRows:
-    """Say what share of events would meet two boxes if they were one, and meets neither now."""
+    """Return the share of events that would meet two boxes if joined, and meet neither now."""
     k = a.shape[-1] // 2
     lows, highs = np.maximum(a[..., :k], b[..., :k]), np.minimum(a[..., k:], b[..., k:])
     shared = _share_met(np.concatenate([lows, highs], axis=-1))

@@ -86,14 +86,14 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """To the parent: I am your child no more."""
+    """To the parent: I am no longer your child."""
 
     level: int
 
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """To a child: be the node of the levels from `base` on, with these children beside yourself.
+    """To a child: be the node of the levels from `base` on, with these children besides yourself.
 
     `above` is the parent; the receiver itself if it is to be the root.
     """

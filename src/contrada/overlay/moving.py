@@ -130,7 +130,7 @@ def _superfluous(state: State) -> Iterator[tuple[float, int, PeerId]]:
 
 
 def _box_without(state: State, level: int, at: int, id_: PeerId, instead: Box | None) -> Box:
-    """Give the box of a node if a child at some level had another box, or were not there."""
+    """Return the box of a node if a child at some level had another box, or were not there."""
     boxes = [
         child.box
         for below in range(1, level + 1)
@@ -205,7 +205,7 @@ def _offer(state: State, request: Seek, level: int, now: float, out: Effects) ->
 
 
 def _may_offer(state: State, request: Seek, now: float) -> bool:
-    """Tell whether no request of this peer is open; of two peers that ask, the lesser gives way.
+    """Whether no request of this peer is open; of two peers that ask, the lesser gives way.
 
     Each of two moves may be a gain where both are a loss.
     """

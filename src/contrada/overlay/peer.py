@@ -65,7 +65,7 @@ class Peer:
         self._kept = Kept()
 
     def set_filters(self, filters: Iterable[Box]) -> None:
-        """Have other filters; the parent hears of it at the next tick."""
+        """Change the filters; the parent hears of it at the next tick."""
         self.state.set_filters(_check(filters, self.state.settings))
 
     def tick(self, now: float, contact: PeerId | None = None) -> list[Effect]:

@@ -110,7 +110,7 @@ class Kept:
 
 
 def weigh(payload: Any) -> int:
-    """Say about how many bytes of memory a payload takes; of one that is too large, some."""
+    """Estimate the bytes of memory that a payload takes; of one that is too large, some."""
     total, pending = 0, [payload]
     while pending and total <= _BYTES_MAX:
         value = pending.pop()
@@ -125,5 +125,5 @@ def weigh(payload: Any) -> int:
 
 
 def _is_sound(event: Event, dimensions: int) -> bool:
-    """Tell whether some peer could have sent an event."""
+    """Whether some peer could have sent an event."""
     return is_box(event.box, dimensions) and 0 <= event.number <= _NUMBER_MAX

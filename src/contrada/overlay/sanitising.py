@@ -59,7 +59,7 @@ def _sanitise_children(state: State, children: dict[PeerId, Child], most: int, n
 
 
 def _past(time: float, now: float) -> float:
-    """Give a time, or now if it lies in the future or is none."""
+    """Return a time, or now if it lies in the future or is not one."""
     return time if time <= now else now
 
 

@@ -1,6 +1,6 @@
 """Three ways to divide the children of an overfull node (DR-tree paper, section 3.2).
 
-Each gives two groups of at least `least` entries. Linear and quadratic are Guttman's (SIGMOD
+Each makes two groups of at least `least` entries. Linear and quadratic are Guttman's (SIGMOD
 1984); R* chooses the axis by margins and the place by overlap (Beckmann et al., SIGMOD 1990).
 Its forced reinsertion is left to the reorganisation of the tree.
 """

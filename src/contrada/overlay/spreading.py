@@ -2,7 +2,7 @@
 
 An event goes down a link if it meets the box of the subtree, and its cells if they are known. Peers
 that hang outside the boxes are served by the root, or by the lowest node that knows too many of
-them to tell its parent.
+them to name to its parent.
 
 Events should outlive a change of hands. Who has a new parent sends what rises also the old way, by
 its *bridge*, until the new parent has answered; who has let a child go passes on to it. And while a
@@ -36,7 +36,7 @@ class Seen:
     reaches: OrderedDict[tuple[PeerId, int], int] = field(default_factory=OrderedDict)
 
     def note(self, event: Event, reach: int) -> int | None:
-        """Note an event that is to be spread so far; give how far it was before, None if never."""
+        """Note an event that is to be spread so far; return how far it was before, if at all."""
         key = event.publisher, event.number
         before = self.reaches.get(key)
         self.reaches[key] = reach if before is None else max(before, reach)
@@ -46,13 +46,13 @@ class Seen:
 
 
 def find_reach(state: State, event: Event, sender: PeerId | None) -> int:
-    """Say how far an event is to be spread: up as well, or down from a level."""
+    """Return how far to spread an event: up as well, or down from a level."""
     is_rising = sender is None or event.is_rising
     return HEIGHT_MAX if is_rising else min(event.level, state.top)
 
 
 def may_send(state: State, event: Event, sender: PeerId) -> bool:
-    """Tell whether an event comes from where one can come from."""
+    """Whether an event comes from where one can come from."""
     copy = state.copy
     if not event.is_rising:
         above = {state.parent, state.heir, *state.formers}

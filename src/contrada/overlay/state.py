@@ -42,10 +42,10 @@ class Settings:
     """What all peers of an overlay have in common.
 
     A node has from m to M children, the root from two. `period` is the time between two ticks; a
-    neighbour that was not heard of for `patience` of them is given up.
+    neighbour that is silent for `patience` of them is given up.
 
     What goes beyond the paper can be switched off: `summaries` of cells on the links, `deputies`
-    that take over from a crashed peer, and `moving` children to parents that need grow less.
+    that take over from a crashed peer, and `moving` children to parents that need to grow less.
     `swapping` is the paper's reorganisation by observed false positives.
     """
 
@@ -62,7 +62,7 @@ class Settings:
 
     @property
     def children_max(self) -> int:
-        """Say how many children a node may have until it is split; more are turned away."""
+        """How many children a node may have until it is split; more are turned away."""
         return _CROWD * self.M
 
     def __post_init__(self) -> None:
@@ -95,24 +95,24 @@ class Child:
     due_since: float = NEVER
 
     def entry(self, id_: PeerId) -> Entry:
-        """Say how the node is, as far as is known."""
+        """Describe the node, as far as is known."""
         return Entry(id_, self.box, max(0, self.count), self.cells, self.wide)
 
     def meets(self, box: Box, space: Space) -> bool:
-        """Tell whether an event may concern somebody below."""
+        """Whether an event may concern somebody below."""
         if self.wide is None:
             return True
         return meets(self.box, box) and (self.cells is None or self.cells.meets(box, space))
 
     def widen(self, entry: Entry, space: Space) -> None:
-        """Know of a node that is on its way to some place below."""
+        """Count in a node that is on its way to some place below."""
         self.box = join(self.box, entry.box)
         if self.cells is not None:
             self.cells = unite([self.cells, entry.cells or cover(entry.box, space)])
         self.wide = unite_wide([self.wide, entry.wide])
 
     def expect(self, entries: Iterable[Entry], space: Space, now: float) -> None:
-        """Know of nodes that this child has just been told to adopt."""
+        """Count in nodes that this child has just been told to adopt."""
         self.due += entries
         del self.due[:-DUE_MAX]
         self.due_since = now
@@ -128,7 +128,7 @@ def unite_wide(lists: Iterable[Wide | None]) -> Wide | None:
 
 
 def name_wide(lists: Iterable[Wide | None]) -> dict[PeerId, Box]:
-    """Join what is said of each peer: some of it may be old."""
+    """Join what is known of each peer: some of it may be old."""
     named: dict[PeerId, Box] = {}
     for wide in lists:
         for id_, box in wide or ():
@@ -145,7 +145,7 @@ def _note(memory: dict[PeerId, Any], id_: PeerId, value: Any, most: int) -> None
 
 
 def make_child(entry: Entry, now: float) -> Child:
-    """Make a child of a node of which somebody has told."""
+    """Make a child of a node that somebody has described."""
     return Child(entry.box, entry.count, now, entry.cells, entry.wide)
 
 
@@ -214,7 +214,7 @@ class State:
         self.set_filters(self.filters)
 
     def set_filters(self, filters: tuple[Box, ...]) -> None:
-        """Have other filters."""
+        """Change the filters."""
         space = self.settings.space
         bounded = [box for box in filters if not space.is_wide(box)]
         self.filters = filters
@@ -222,17 +222,17 @@ class State:
         self.is_wide = len(bounded) < len(filters)
 
     def wants(self, box: Box) -> bool:
-        """Tell whether an event meets a filter of the peer itself."""
+        """Whether an event meets a filter of the peer itself."""
         return any(meets(filter_, box) for filter_ in self.filters)
 
     @property
     def top(self) -> int:
-        """Give the highest level; what may lie above is garbage that no message can speak of."""
+        """The highest level; what may lie above is garbage that no message can speak of."""
         return min(len(self.levels), HEIGHT_MAX) - 1
 
     @property
     def is_root(self) -> bool:
-        """Tell whether there is no other parent."""
+        """Whether there is no other parent."""
         return self.parent == self.id
 
     def count(self, level: int) -> int:
@@ -240,11 +240,11 @@ class State:
         return len(self.levels[level]) + 1 if level else 0
 
     def children(self, level: int) -> dict[PeerId, Child]:
-        """Give the children of the node at a level, none if there is no such node."""
+        """Return the children of the node at a level, none if there is no such node."""
         return self.levels[level] if 1 <= level <= self.top else {}
 
     def box(self, level: int) -> Box:
-        """Give the box around the subtree of the node at a level."""
+        """Return the box around the subtree of the node at a level."""
         box = self.filter
         for children in self.levels[1 : level + 1]:
             for child in children.values():
@@ -252,11 +252,11 @@ class State:
         return box
 
     def entry(self, level: int) -> Entry:
-        """Say how the node at a level is, in short."""
+        """Describe the node at a level, in short."""
         return Entry(self.id, self.box(level), self.count(level))
 
     def describe(self, level: int) -> Entry:
-        """Say how the node at a level is, as its parent should know it."""
+        """Describe the node at a level as its parent should know it."""
         if level == 0 and not self.is_wide and len(self.filters) == 1:
             return Entry(self.id, self.filter, 0)
         box, cells, wide = self.box(level), self.cells(level), self.wide(level)
@@ -269,7 +269,7 @@ class State:
         return [self.entry(level - 1), *others]
 
     def cells(self, level: int) -> Cells | None:
-        """Give the cells that the filters below a node touch; None if a box says as much."""
+        """Return the cells that the filters below a node touch; None if a box says as much."""
         space = self.settings.space
         is_simple = level == 0 and len(self.filters) <= 1
         if not self.settings.summaries or is_simple:
@@ -296,11 +296,11 @@ class State:
         return own + [c.wide for children in below for c in children.values() if c.wide != ()]
 
     def see_shape(self) -> int:
-        """Give a number that is another if the children are others."""
+        """Number the set of children; the number changes when the set does."""
         return hash(tuple(map(tuple, self.levels)))
 
     def see_places(self) -> int:
-        """Give a number that is another if the children are others, or lie elsewhere."""
+        """Number the children and their boxes; the number changes when one of them does."""
         return hash(tuple((id_, c.box) for level in self.levels for id_, c in level.items()))
 
     def stay_calm(self) -> None:
@@ -308,7 +308,7 @@ class State:
         self.shape = self.see_shape()
 
     def calm_below(self, now: float) -> float:
-        """Say for how long nothing has changed here or below."""
+        """Return for how long nothing has changed here or below."""
         calm = now - self.changed
         for children in self.levels:
             for child in children.values():
@@ -316,7 +316,7 @@ class State:
         return max(0.0, calm)
 
     def calm_everywhere(self, now: float) -> float:
-        """Say for how long nothing has changed in the tree, as far as is known."""
+        """Return for how long nothing has changed in the tree, as far as is known."""
         below = self.calm_below(now)
         return below if self.is_root else max(0.0, min(below, self.calm))
 
@@ -332,7 +332,7 @@ class State:
         return (*self.settings.space.size(entry.box), entry.id)
 
     def is_sure(self, level: int, id_: PeerId) -> bool:
-        """Tell whether a child has itself said that it is one."""
+        """Whether a child has itself said that it is one."""
         return id_ == self.id or self.levels[level][id_].is_sure
 
     def release(self, level: int, id_: PeerId, now: float) -> Child:
@@ -355,7 +355,7 @@ class State:
         self.move_to(parent, now)
 
     def move_to(self, parent: PeerId, now: float) -> None:
-        """Have another parent."""
+        """Change the parent."""
         self.turn_from(self.parent, now)
         if self.bridge is None:
             self.bridge = self.parent
@@ -367,6 +367,6 @@ class State:
         _note(self.formers, parent, now, FORMERS_MAX)
 
     def be_root(self) -> None:
-        """Have no parent, and ask for one soon."""
+        """Become a root, and ask for a parent soon."""
         self.parent = self.id
         self.asked = NEVER

@@ -36,7 +36,7 @@ def add_child(state: State, level: int, entry: Entry, now: float, out: Effects) 
 
 
 def must_split(state: State, level: int) -> bool:
-    """Tell whether a node has too many children, and enough that would obey."""
+    """Whether a node has too many children, and enough of them would obey."""
     most = state.settings.M
     count = state.count(level)
     if count <= most:
@@ -88,7 +88,7 @@ def list_heritage(
 
 
 def take_lead(state: State, lead: Lead, sender: PeerId, now: float, out: Effects) -> bool:
-    """Be the node of more levels, as the parent says."""
+    """Become the node of more levels, as the parent says."""
     if sender != state.parent or lead.base != state.top + 1 or not lead.lists:
         return False
     if lead.base + len(lead.lists) > HEIGHT_MAX:
@@ -104,7 +104,7 @@ def take_lead(state: State, lead: Lead, sender: PeerId, now: float, out: Effects
 
 
 def take_took(state: State, took: Took, sender: PeerId, now: float, out: Effects) -> bool:
-    """Give up what a child has confirmed to lead."""
+    """Release what a child has confirmed to lead."""
     promise = state.promise
     if promise is None or sender != promise.to or took.base != promise.base:
         return False
@@ -120,7 +120,7 @@ def take_took(state: State, took: Took, sender: PeerId, now: float, out: Effects
 
 
 def is_bound(state: State, now: float) -> bool:
-    """Tell whether a promise is open."""
+    """Whether a promise is open."""
     promise = state.promise
     return promise is not None and now - promise.since < _PROMISE * state.settings.period
 
@@ -165,13 +165,13 @@ def _give_all(state: State, promise: Promise, now: float, out: Effects) -> None:
 
 
 def _correct(promise: Promise, level: int, above: PeerId, out: Effects) -> None:
-    """Tell the new leader of its parent, if that has changed since it was promised."""
+    """Inform the new leader of its parent, if that has changed since it was promised."""
     if above != promise.above:
         out.send(promise.to, Moved(level, above))
 
 
 def bid_farewell(state: State, base: int, to: PeerId, out: Effects) -> None:
-    """Tell the children of all levels from `base` on, and the parent, who leads from now on."""
+    """Inform the children of all levels from `base` on, and the parent, who leads from now on."""
     for level in range(base, state.top + 1):
         for id_ in state.levels[level]:
             if id_ != to:

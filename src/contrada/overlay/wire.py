@@ -59,12 +59,11 @@ def check_payload(payload: Any) -> None:
         raise InvalidInput(f"the payload {_show(payload)} is not JSON: {fault}") from None
     if len(data) > PAYLOAD_BYTES_MAX:
         raise InvalidInput(
-            f"the payload has {len(data):,} bytes as JSON, and {PAYLOAD_BYTES_MAX:,} is the most"
+            f"the payload has {len(data):,} bytes as JSON, more than {PAYLOAD_BYTES_MAX:,}"
         )
     if _is_deep(payload):
         raise InvalidInput(
-            f"the payload {_show(payload)} has lists or objects in each other more than "
-            f"{PAYLOAD_DEPTH_MAX} deep"
+            f"the payload {_show(payload)} is nested more than {PAYLOAD_DEPTH_MAX} levels deep"
         )
 
 
@@ -106,11 +105,9 @@ def _show(value: Any, length: int = 60) -> str:
 
 
 def decode(data: bytes, dimensions: int) -> Message:
-    """Read a message of an overlay with so many dimensions; refuse whatever is none."""
+    """Read a message of an overlay with so many dimensions; refuse whatever is not one."""
     if len(data) > BYTES_MAX:
-        raise PeerError(
-            f"{len(data):,} bytes are too many for a message: {BYTES_MAX:,} is the most"
-        )
+        raise PeerError(f"{len(data):,} bytes are more than a message may have: {BYTES_MAX:,}")
     try:
         row = json.loads(data, parse_constant=_refuse_constant, parse_float=_read_float)
     except (ValueError, RecursionError) as fault:
@@ -165,7 +162,7 @@ def _write(value: Any) -> Any:
 
 @lru_cache(maxsize=DIMENSIONS_MAX)
 def _readers(dimensions: int) -> Mapping[str, Read]:
-    """Give what reads each field, by its name."""
+    """Return what reads each field, by its name."""
 
     def read_box(value: Any) -> Box:
         sides = tuple(

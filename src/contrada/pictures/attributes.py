@@ -18,7 +18,7 @@ VALUE_LENGTH_MAX = 200
 def describe_attributes(
     attributes: Mapping[str, Sequence[str]], rows: NDArray[np.intp], bytes_max: int
 ) -> tuple[list[dict[str, Any]], int]:
-    """Give the columns for the drawn rows, and the bytes that they take; long ones may be left out.
+    """Return the columns for the drawn rows, and their size in bytes; long ones may be left out.
 
     A column has its distinct `values` and for each row the `code` of its value.
     """

@@ -32,7 +32,7 @@ class Tolerances:
     matched: float
 
     def of(self, matched: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Give the tolerance of each shape."""
+        """Return the tolerance of each shape."""
         return np.where(matched, self.matched, self.unmatched)
 
 

@@ -10,7 +10,7 @@ PARTS_MAX = 14
 
 
 def choose_step(span: float, *, is_lonlat: bool) -> float:
-    """Give the first round step that cuts `span` into `PARTS_MAX` parts or fewer.
+    """Return the first round step that cuts `span` into `PARTS_MAX` parts or fewer.
 
     The series is 1, 2, 5, 10 …; of degrees, above ten it is 15, 30, 45, 90.
     """

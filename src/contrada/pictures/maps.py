@@ -38,7 +38,7 @@ def draw_map(
 
     It opens on what matched, or else on the subscriptions. What did not match is faint and lies
     under what did, large shapes under small ones. `pairs` has one row per match: the event's index
-    over all event layers, one after the other, and the subscription's likewise; the page uses it to
+    over all event layers, one after the other, and that of the subscription; the page uses it to
     show what matches what. All that matched is drawn; of what did not, an even sample of at most
     `unmatched_max` in each layer, and the legend says so. Coordinates within the range of longitude
     and latitude are read as such. The file appears whole or not at all.

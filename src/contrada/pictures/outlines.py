@@ -73,7 +73,7 @@ class Outlines:
         return len(self.shape_lengths)
 
     def boxes(self, stretch: float) -> NDArray[np.float64]:
-        """Give each shape's west, south, east and north, in units of x."""
+        """Return each shape's west, south, east and north, in units of x."""
         if not len(self):
             return np.empty((0, 4))
         path_firsts = starts_of(self.path_lengths)
@@ -85,25 +85,25 @@ class Outlines:
         return corners
 
     def typical_size(self, stretch: float) -> float:
-        """Give the median of the longer sides of the shapes' boxes; zero if there are none."""
+        """Return the median of the longer sides of the shapes' boxes; zero if there are none."""
         boxes = self.boxes(stretch)
         return float(np.median((boxes[:, 2:] - boxes[:, :2]).max(axis=1))) if len(boxes) else 0.0
 
     def chief_kind(self) -> str:
-        """Give the kind of most paths; what has none counts as areas."""
+        """Return the kind of most paths; what has none counts as areas."""
         counts = {kind: int((self.path_kinds == kind).sum()) for kind in (AREA, LINE, POINT)}
         return max(counts, key=lambda kind: counts[kind])
 
 
 def starts_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give where each of consecutive runs begins."""
+    """Return where each of consecutive runs begins."""
     return np.cumsum(lengths) - lengths
 
 
 def frame_around(
     columns: Sequence[NDArray[np.object_]], opening_boxes: NDArray[np.float64] | None = None
 ) -> Frame:
-    """Give the frame of all drawn geometries, which opens on some boxes, or on everything.
+    """Return the frame of all drawn geometries, which opens on some boxes, or on everything.
 
     Where the geometries have no extent, it is one of size one.
     """
@@ -154,7 +154,7 @@ def _opening_around(box: Box, whole_side: float) -> Box:
 
 
 def _widened(box: Box, side: float) -> Box:
-    """Give the square of a side around the middle of a box."""
+    """Return the square of a side around the middle of a box."""
     x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
     return x - side / 2, y - side / 2, x + side / 2, y + side / 2
 

@@ -1,6 +1,6 @@
 """A run of the overlay as an image: four moments of it, and its faults over the rounds.
 
-Every font, colour and width is given here or in the palette, and nothing is set globally.
+Every font, colour and width is set here or in the palette, and nothing is set globally.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _draw_moment(axes: Axes, story: Story, frame: RoundFrame) -> None:
 
 
 def _boldness(frame: RoundFrame) -> float:
-    """Say how wide lines are: many peers need thin ones."""
+    """Return how wide lines are: many peers need thin ones."""
     return 1.0 if len(frame.peers) <= _LEAVES_MAX else 0.45
 
 
@@ -132,7 +132,7 @@ def _add_dots(axes: Axes, frame: RoundFrame, middles: dict[PeerId, tuple[float, 
 
 
 def _add_key(figure: Figure, moments: list[tuple[str, RoundFrame]]) -> None:
-    """Say what the colours mean, in one row below the moments."""
+    """Explain what the colours mean, in one row below the moments."""
     from matplotlib.lines import Line2D
 
     height = max(len(peer.levels) - 1 for _, frame in moments for peer in frame.peers.values())

@@ -31,7 +31,7 @@ def _describe_end(story: Story) -> str:
 
 
 def describe_faults(story: Story) -> str:
-    """Say what harms the overlay at the moment of the faults, in few words."""
+    """Describe what harms the overlay at the moment of the faults, in few words."""
     fault = find_faults_frame(story.frames)
     if fault is None:
         return ""
@@ -52,7 +52,7 @@ def thin(frames: list[RoundFrame]) -> list[RoundFrame]:
 
 
 def find_faults_frame(frames: list[RoundFrame]) -> int | None:
-    """Give the place of the frame in which faults are done."""
+    """Return the place of the frame in which faults happen."""
     return next((i for i, frame in enumerate(frames) if frame.stage == FAULTS), None)
 
 

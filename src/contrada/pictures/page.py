@@ -67,7 +67,7 @@ def _describe(picture: Picture) -> dict[str, Any]:
 
 
 def _share_attributes(picture: Picture) -> list[list[dict[str, Any]]]:
-    """Give each layer's columns of attributes, as many as there is room for in all."""
+    """Return each layer's columns of attributes, as many as there is room for in all."""
     room = ATTRIBUTES_BYTES_MAX
     described = []
     for drawn in picture.layers:
@@ -120,7 +120,7 @@ def _labels(labels: Sequence[str], rows: NDArray[np.intp]) -> list[str]:
 
 
 def _steps(outlines: Outlines) -> NDArray[np.int64]:
-    """Give each path's first point as it is and every other as the step from the one before.
+    """Return each path's first point as it is and every other as the step from the one before.
 
     Steps have fewer digits than places, which halves the page.
     """

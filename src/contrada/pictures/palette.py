@@ -27,7 +27,7 @@ class Palette:
     events: tuple[str, ...]
 
     def accent(self, role: Role, position: int) -> str:
-        """Give the colour of what matched in the layer at `position` among those of its role."""
+        """Return the colour of what matched in the layer at `position` among those of its role."""
         colours = self.events if role == "event" else self.subscriptions
         return colours[position % len(colours)]
 

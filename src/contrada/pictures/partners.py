@@ -101,7 +101,7 @@ def _split_counts(
 def _drawn_positions(
     layers: Sequence[Layer], rows: Sequence[NDArray[np.intp]], role: Role
 ) -> NDArray[np.int64]:
-    """Give each row of a role its position among the drawn ones, or -1."""
+    """Return for each row of a role its position among the drawn ones, or -1."""
     columns = [np.empty(0, dtype=np.int64)]
     drawn_count = 0
     for layer, kept in zip(layers, rows, strict=True):

@@ -54,12 +54,12 @@ class DrawnLayer:
 
     @property
     def matched_sample(self) -> str:
-        """Say how many of what matched are drawn; empty if all are."""
+        """How many of what matched are drawn, in words; empty if all are."""
         return _say_drawn(int(self.matched.sum()), self.matched_total)
 
     @property
     def unmatched_sample(self) -> str:
-        """Say how many of what did not match are drawn; empty if all are."""
+        """How many of what did not match are drawn, in words; empty if all are."""
         return _say_drawn(int((~self.matched).sum()), self.total - self.matched_total)
 
 

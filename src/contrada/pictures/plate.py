@@ -178,7 +178,7 @@ def _add_legend(figure: Figure, picture: Picture, bottom_px: float) -> None:
 
 
 def _legend_note(figure: Figure, y: float, text: str) -> float:
-    """Write a quiet line, if there is something to say; give where the next one goes."""
+    """Write a quiet line, if there is one; return where the next one goes."""
     if not text:
         return y
     _write(figure, LEGEND_LEFT_PX + 22, y + 4, text, 5.8, color=LIGHT.quiet)
@@ -206,7 +206,7 @@ def _legend_line(figure: Figure, y: float, drawn: DrawnLayer, color: str, text: 
 
 
 def _facts_of(picture: Picture) -> list[tuple[str, str]]:
-    """List the summary; where it is longer than the footer, say how much is left out."""
+    """List the summary; where it is longer than the footer, add how much is left out."""
     facts = list(picture.summary.items())
     if len(facts) <= FACTS_MAX:
         return facts
@@ -254,7 +254,7 @@ def _fit(text: str, length_max: int) -> str:
 
 
 def _font_characters() -> frozenset[int]:
-    """Give the code points of the bundled font; drawing any other would warn."""
+    """Return the code points of the bundled font; drawing any other would warn."""
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
     return frozenset(get_font(findfont(FontProperties(family="DejaVu Sans"))).get_charmap())

@@ -132,7 +132,7 @@ def make_figure(
 
 
 def _has_both(panels: Sequence[Panel | Bars]) -> bool:
-    """Tell whether a figure has measured points and quoted ones."""
+    """Whether a figure has both measured and quoted points."""
     series = [one for panel in panels if isinstance(panel, Panel) for one in panel.series]
     with_marker = [one.is_quoted for one in series if one.marker]
     return any(with_marker) and not all(with_marker)

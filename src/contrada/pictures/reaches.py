@@ -21,7 +21,7 @@ _WORLD = (-180.0, -90.0, 180.0, 90.0)
 
 
 def area_within(geometry: BaseGeometry, radius_m: float) -> BaseGeometry:
-    """Give all places at most `radius_m` from a geometry in longitude and latitude.
+    """Return all places at most `radius_m` from a geometry in longitude and latitude.
 
     What crosses the 180° meridian goes on at the other side.
     """
@@ -37,7 +37,7 @@ def area_within(geometry: BaseGeometry, radius_m: float) -> BaseGeometry:
 
 
 def _paths(geometry: BaseGeometry, radius_degrees: float) -> list[NDArray[np.float64]]:
-    """Give points, lines and rings as places, with no more of them than their areas would show."""
+    """Return points, lines and rings as places, no more of them than their areas would show."""
     tolerance = radius_degrees / 50
     while True:
         simple = shapely.simplify(geometry, tolerance)
@@ -52,7 +52,7 @@ def _paths(geometry: BaseGeometry, radius_degrees: float) -> list[NDArray[np.flo
 
 
 def _disc(x: float, y: float, radius_m: float) -> BaseGeometry:
-    """Give the disc around a place; longitudes run on beyond 180° where it crosses that."""
+    """Return the disc around a place; longitudes run on beyond 180° where it crosses that."""
     to_poles = [_distance_to_pole(y, pole) for pole in (-90.0, 90.0)]
     if max(to_poles) <= radius_m:
         rest = _disc(x - 180 if x > 0 else x + 180, -y, _HALF_ROUND_M - radius_m)

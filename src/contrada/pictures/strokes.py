@@ -88,7 +88,7 @@ def _stroke_layer(
 
 
 def _pens(drawn: DrawnLayer, rank: int) -> tuple[Pen, Pen]:
-    """Give the pen for what did not match and the one for what did."""
+    """Return the pen for what did not match and the one for what did."""
     accent = LIGHT.accent(drawn.layer.role, drawn.position)
     if drawn.layer.role == "event":
         return (
@@ -122,18 +122,18 @@ class _Paths:
         )
 
     def have_extent(self, shape_count: int) -> NDArray[np.bool_]:
-        """Tell which shapes have a line or an area."""
+        """Which shapes have a line or an area."""
         return np.bincount(self.owners[self.kinds != POINT], minlength=shape_count) > 0
 
     def points_of(self, shapes: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Give the points among the chosen shapes' paths."""
+        """Return the points among the chosen shapes' paths."""
         chosen: NDArray[np.bool_] = shapes[self.owners] & (self.kinds == POINT)
         return self.places[self.firsts[chosen]]
 
     def of_kind(
         self, shapes: NDArray[np.bool_], kind: str
     ) -> Iterator[tuple[int, NDArray[np.float64]]]:
-        """Give the chosen shapes' paths of one kind, each after its owner."""
+        """Yield the chosen shapes' paths of one kind, each after its owner."""
         for path in np.flatnonzero(shapes[self.owners] & (self.kinds == kind)).tolist():
             first = self.firsts[path]
             yield int(self.owners[path]), self.places[first : first + self.lengths[path]]

@@ -26,7 +26,7 @@ from shapely.geometry.base import BaseGeometry
 from contrada.arrays import Geometries
 from contrada.kernels.area_matrices import relate_lists
 from contrada.language.spatial import are_known, related
-from contrada.matching.area_matrix import MatrixPairs, determine
+from contrada.matching.ahs.area_matrix import MatrixPairs, determine
 from contrada.matching.grid import Grid
 from contrada.model.geometry import as_array
 from contrada.model.relation import RELATIONS
@@ -52,7 +52,7 @@ class ErrorRow:
 
     @property
     def wrong(self) -> float:
-        """Give the share of pairs on which the grid is wrong."""
+        """The share of pairs on which the grid is wrong."""
         return (self.missed + self.invented) / self.pairs
 
 
@@ -76,7 +76,7 @@ def measure_errors(seed: int, levels: Sequence[int], count: int) -> list[ErrorRo
 def sum_errors(
     rows: Sequence[ErrorRow], key: Callable[[ErrorRow], str]
 ) -> Mapping[str, tuple[list[float], list[float]]]:
-    """Give for each key the levels, and the wrong answers at each in % of the pairs."""
+    """Return for each key the levels, and the wrong answers at each in % of the pairs."""
     totals: dict[str, dict[int, list[int]]] = {}
     for row in rows:
         total = totals.setdefault(key(row), {}).setdefault(row.level, [0, 0])
@@ -108,7 +108,7 @@ def print_table(rows: Sequence[ErrorRow], say: Callable[[str], object]) -> None:
 def _exact_answers(
     events: Geometries, shapes: Geometries
 ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Give the answers of all relations that can be asked of such pairs."""
+    """Yield the answers of all relations that can be asked of such pairs."""
     for name, relation in RELATIONS.items():
         if are_known(relation, events).all() and are_known(relation, shapes).all():
             yield name, related(relation, events, shapes)[0]

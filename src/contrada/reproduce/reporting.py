@@ -19,7 +19,7 @@ class Reporter(Protocol):
         """Print a line of the result."""
 
     def watch(self, label: str, steps: int) -> AbstractContextManager[Callable[[], object]]:
-        """Show how far some work is meanwhile; what it gives is called after each step."""
+        """Show how far some work has come; call the result after each step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Column:
 
     @property
     def width(self) -> int:
-        """Give the width with the gap before it."""
+        """The width with the gap before it."""
         return max(len(self.name), self.width_min) + _GAP
 
     def write(self, cell: object) -> str:

@@ -25,7 +25,7 @@ class Run(Generic[P]):
     seed: int
 
     def generator(self, *numbers: int) -> Generator:
-        """Give an experiment, or a part of it, random numbers that no other can shift."""
+        """Return random numbers for an experiment, or a part of it, that no other can shift."""
         return np.random.default_rng([self.seed, *numbers])
 
     def draw(

@@ -78,7 +78,7 @@ def event_region(rng: Generator, kind: str) -> Polygon:
 def into_unit_square(regions: Regions) -> Regions:
     """Bring the simple polygons of a layer into the unit square: parts apart, holes filled.
 
-    What is no polygon, or is not finite, is left out.
+    What is not a polygon, or is not finite, is left out.
     """
     finite = regions[_are_finite(regions)]
     parts = shapely.get_parts(shapely.make_valid(shapely.force_2d(finite)))

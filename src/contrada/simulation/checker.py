@@ -1,7 +1,7 @@
 """Is the overlay in a legal state? Definition 3.1 of the DR-tree paper, completed by what it omits.
 
 Looks at dumped states from the outside and shares no code with the protocol: boxes, ranks and
-unions are computed anew, the slow and obvious way.
+unions are computed again, the slow and obvious way.
 
 Some of the definition holds by construction, as a peer stores nothing that could contradict it: a
 leaf has no children, a peer is its own parent below its top, and its own child above its leaf.
@@ -71,14 +71,14 @@ def find_faults(
 
 
 def bound(filters: Sequence[Bounds], universe: Bounds) -> tuple[float, ...]:
-    """Give the box around filters; those that are wide hang outside the boxes."""
+    """Return the box around filters; wide ones hang outside the boxes."""
     k = len(universe) // 2
     bounded = [tuple(box) for box in filters if not is_wide(box, universe)]
     return _union(bounded) if bounded else (inf,) * k + (-inf,) * k
 
 
 def is_wide(box: Bounds, universe: Bounds) -> bool:
-    """Tell whether a filter leaves out nothing of the universe in its first two dimensions."""
+    """Whether a filter leaves out nothing of the universe in its first two dimensions."""
     k = len(universe) // 2
     return all(box[i] <= universe[i] and box[i + k] >= universe[i + k] for i in range(min(k, 2)))
 

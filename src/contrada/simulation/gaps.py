@@ -16,7 +16,7 @@ CellWindow = tuple[int, int, int, tuple[int, ...]]  # level, x, y and rows of bi
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The parent of a peer, and what it remembers of it beside its box.
+    """The parent of a peer, and what it remembers of it besides its box.
 
     Without cells all of the box counts; where `wide` is None every event is sent.
     """
@@ -59,7 +59,7 @@ def _covers(outer: Bounds, inner: Bounds) -> bool:
 
 
 def _has_cells(window: CellWindow, box: Bounds, universe: Bounds) -> bool:
-    """Tell whether all cells that a box touches are there."""
+    """Whether all cells that a box touches are there."""
     level, x, y, rows = window
     k = len(box) // 2
     left, right = (_place(box[side], 0, level, universe) - x for side in (0, k))

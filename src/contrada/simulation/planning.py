@@ -64,16 +64,16 @@ class SimulationPlan:
 
     @property
     def has_trouble(self) -> bool:
-        """Tell whether something goes on after the faults."""
+        """Whether something goes on after the faults."""
         return bool(self.churn or self.loss or self.duplicate or self.partition or self.restart)
 
     @property
     def has_faults(self) -> bool:
-        """Tell whether there is anything to heal."""
+        """Whether there is anything to heal."""
         return bool(self.leave or self.crash or self.corrupt or self.has_trouble)
 
     def settings(self) -> Settings:
-        """Give what all peers have in common."""
+        """Return what all peers have in common."""
         is_full = not self.plain
         return Settings(
             UNIT,
@@ -86,7 +86,7 @@ class SimulationPlan:
         )
 
     def network(self, *, is_calm: bool) -> Network:
-        """Give the network, with its losses and doubles or without."""
+        """Return the network, with or without its losses and duplicates."""
         low = min(0.05, self.delay)
         if is_calm:
             return Network(low, self.delay)

@@ -1,6 +1,6 @@
 """Events through an overlay in virtual time: who handled each, who delivered it, who should have.
 
-Receivers are found anew from filters alone; nothing here asks the overlay who should receive.
+Receivers are found from filters alone; nothing here asks the overlay who should receive.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ class Score:
     """How well events have reached those who want them, counted in pairs of event and peer.
 
     A false positive is a living peer without a match, other than the publisher, that handles an
-    event; `visits` leave the publisher out likewise.
+    event; `visits` leave the publisher out, too.
     """
 
     matches: int = 0
@@ -108,7 +108,7 @@ def score(published: list[Published], filters: Mapping[PeerId, Box]) -> Score:
 
 
 def contain(boxes: Array, point: Sequence[float] | Array) -> NDArray[np.bool_]:
-    """Tell which boxes contain a point: rows of lows, then highs; an edge belongs to its box."""
+    """Which boxes contain a point: rows of lows, then highs; an edge belongs to its box."""
     k = len(point)
     is_inside = (boxes[:, :k] <= point) & (point <= boxes[:, k:])
     found: NDArray[np.bool_] = np.all(is_inside, axis=1)

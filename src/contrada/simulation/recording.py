@@ -45,12 +45,12 @@ class Story:
 
     @property
     def plan(self) -> SimulationPlan:
-        """Give what was to be done."""
+        """The plan of the run."""
         return self.outcome.plan
 
     @property
     def filters(self) -> dict[PeerId, Box]:
-        """Give the filters of all peers that ever were."""
+        """The filters of all peers that ever were."""
         return self.outcome.filters
 
 
@@ -86,7 +86,7 @@ class Recorder:
 
 
 def find_peers_at_fault(faults: Iterable[str]) -> frozenset[PeerId]:
-    """Read from what the checker says which peers it speaks of."""
+    """Read from the checker's faults which peers they name."""
     found = (_PEER_AT_FAULT.match(fault) for fault in faults)
     return frozenset(PeerId(int(match[1])) for match in found if match)
 

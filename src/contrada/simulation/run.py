@@ -187,7 +187,7 @@ class _Run:
                 self._crash(living[int(self._rng.integers(len(living)))])
 
     def _publish(self) -> None:
-        """Publish from peers by chance, and compare with the filters.
+        """Publish from random peers, and compare with the filters.
 
         A child may yet move to a better place meanwhile; the overlay must be legal after that.
         """
@@ -208,7 +208,7 @@ class _Run:
         outcome.problems += describe_losses(outcome.score)
         if simulator.run_until_legal(plan.rounds_max) is None:
             faults = simulator.find_faults()
-            outcome.problems += ["events: not legal any more:", *_shorten(faults)]
+            outcome.problems += ["events: no longer legal:", *_shorten(faults)]
 
 
 class RootOracle:
@@ -233,7 +233,7 @@ class RootOracle:
 
 
 def describe_losses(found: Score) -> list[str]:
-    """Say in lines what is wrong with deliveries."""
+    """Describe in lines what is wrong with deliveries."""
     wrong: Mapping[str, int] = {
         "deliveries are missing": found.missed,
         "deliveries are doubled": found.doubled,

@@ -78,7 +78,7 @@ class Simulator:
         return id_
 
     def set_filters(self, id_: PeerId, *filters: Box) -> None:
-        """Let a peer have other filters."""
+        """Change the filters of a peer."""
         self.peers[id_].set_filters(filters)
         self.filters[id_] = filters
 
@@ -144,7 +144,7 @@ class Simulator:
         self.run(self.now + rounds * self.settings.period)
 
     def run_until_legal(self, rounds_max: int) -> int | None:
-        """Run until the state is legal; give the rounds that it took, None if they were too few."""
+        """Run until the state is legal; return the rounds it took, None if they were too few."""
         for rounds in range(rounds_max + 1):
             if not self.find_faults():
                 return rounds
@@ -156,7 +156,7 @@ class Simulator:
         return list(self._living)
 
     def find_faults(self) -> list[str]:
-        """Say what is illegal in the states of the living; or else what parents do not know."""
+        """List what is illegal in the states of the living; or else what parents do not know."""
         settings = self.settings
         faults = find_faults(
             self.see(),
@@ -181,7 +181,7 @@ class Simulator:
         }
 
     def _choose_contact(self, id_: PeerId) -> PeerId | None:
-        """Be the oracle: name some other living peer that can be reached."""
+        """Act as the oracle: name some other living peer that can be reached."""
         if len(self._living) < 2:
             return None
         other = self._living[int(self._rng.random() * len(self._living))]
@@ -198,7 +198,7 @@ class Simulator:
                     self._wake(id_, at)
 
     def _wake(self, id_: PeerId, at: float) -> None:
-        """Let a peer tick at a time; the first one by chance, so that each has its own phase."""
+        """Schedule the tick of a peer; the first one at random, so that each has its own phase."""
         if id_ not in self._ticked:
             self._ticked.add(id_)
             at = self.now + self._rng.random() * (at - self.now)

@@ -80,7 +80,7 @@ class AnswerShape:
 
     @property
     def id_type(self) -> pa.DataType:
-        """Give the type of subscriptions' ids."""
+        """The type of subscriptions' ids."""
         return _id_type(self.has_whole_ids)
 
     def schema(self, event_type: "DataType", kept: "Sequence[StructField]") -> "StructType":
@@ -114,7 +114,7 @@ class AnswerShape:
         matched: MatchedBatch,
         names: AnswerNames | None,
     ) -> Iterator[pa.RecordBatch]:
-        """Give the pairs of a batch, or the number of matches of each good row."""
+        """Yield the pairs of a batch, or the number of matches of each good row."""
         if self.wants_counts:
             good = matched.events.good_rows()
             counts = np.bincount(matched.rows, minlength=batch.num_rows)[good]
@@ -137,13 +137,13 @@ class AnswerShape:
     def blank(
         self, batch: pa.RecordBatch, matched: MatchedBatch, rows: Positions
     ) -> pa.RecordBatch:
-        """Give rows that say which event it is, and nothing about it."""
+        """Return rows that name their event and hold nothing else."""
         return self._batch(batch, matched, rows, self._nothing(len(rows)))
 
     def bad(
         self, batch: pa.RecordBatch, matched: MatchedBatch, rows: Positions
     ) -> Iterator[pa.RecordBatch]:
-        """Give the bad rows with what is wrong with each."""
+        """Yield the bad rows with what is wrong with each."""
         if not len(rows):
             return
         faults = [matched.events.bad[row] for row in rows.tolist()]
@@ -152,7 +152,7 @@ class AnswerShape:
     def tally(
         self, event_type: pa.DataType, kept: Sequence[pa.DataType], done: "TaskTally"
     ) -> pa.RecordBatch:
-        """Give the last row of a task: what it has done."""
+        """Return the last row of a task: what it has done."""
         answer = {"event": pa.nulls(1, event_type), **self._nothing(1)}
         answer |= {name: pa.nulls(1, kind) for name, kind in zip(self.keep, kept, strict=True)}
         if self.quarantine:

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from contrada.arrays import Integers, Positions
 from contrada.matcher.match_run import MatchedBatch
+from contrada.matching.ahs.shares import NUMBERS, AreaShare, PartialMatrices, add_up, decide
 from contrada.matching.receiving import ReceivedEvents
-from contrada.matching.shares import NUMBERS, AreaShare, PartialMatrices, add_up, decide
 from contrada.spark.answering import ROWS_MAX, AnswerNames, AnswerShape
 from contrada.spark.routing import TURN, draw_lots
 from contrada.spark.staging import StagedSet
@@ -42,7 +42,7 @@ class AreaTask:
     within: PartitionTask
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Give partial answers, and whole ones."""
+        """Yield partial answers, and whole ones."""
         for answer in self.within(batches):
             yield answer if _MATRIX in answer.schema.names else self._as_whole(answer)
 
@@ -54,12 +54,12 @@ class AreaTask:
 
 
 class AreaVisit(Visit):
-    """One batch of events in its partition, of which cells are matched."""
+    """One batch of events in its partition, whose cells are matched."""
 
     def match_segment(
         self, batch: pa.RecordBatch, events: ReceivedEvents, staged: StagedSet
     ) -> tuple[list[MatchedSet], Iterator[pa.RecordBatch]]:
-        """Find nothing whole; give the partial matrices of prefixes that this partition has."""
+        """Find nothing whole; return the partial matrices of prefixes that this partition has."""
         lots = draw_lots(events.ids)
 
         def is_mine(rows: Positions, prefixes: Integers) -> NDArray[np.bool_]:
@@ -102,14 +102,14 @@ class AreaVisit(Visit):
 def _name_only(
     batch: pa.RecordBatch, matched: MatchedBatch, names: AnswerNames, shape: AnswerShape
 ) -> Iterator[pa.RecordBatch]:
-    """Give rows that say which event and subscription it is, and count nothing."""
+    """Yield rows that name an event and a subscription, and count nothing."""
     for piece in shape.pieces(batch, matched):
         ids = names.ids.take(pa.array(matched.ranks[piece]))
         yield shape.blank(batch, matched, matched.rows[piece]).append_column(_KEY, ids)
 
 
 def partial_schema(schema: "StructType", shape: AnswerShape) -> "StructType":
-    """Describe to Spark what `AreaTask` gives: an answer, and what makes it partial."""
+    """Describe to Spark what `AreaTask` yields: an answer, and what makes it partial."""
     from pyspark.sql import types
 
     key = types.LongType() if shape.has_whole_ids else types.StringType()
@@ -129,7 +129,7 @@ class DetermineTask:
     wants_counts: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Give whole answers on, and then those that the sums decide."""
+        """Pass whole answers on, and then yield those that the sums decide."""
         partial: list[pa.RecordBatch] = []
         for batch in batches:
             is_partial = batch.column(_MATRIX).is_valid()

@@ -1,7 +1,7 @@
 """The covering of GeoParquet: a column with the box of every geometry, by which files are pruned.
 
 Spark evaluates the comparisons on rows and skips row groups by their statistics. The footers have
-the same statistics, so that what is skipped can be told before anything runs.
+the same statistics, so that what is skipped is known before anything runs.
 """
 
 import math
@@ -32,7 +32,7 @@ class Covering:
     is_single: bool
 
     def widened(self, box: Box) -> Box:
-        """Give the box to compare with; for sides of single precision it is the next larger one.
+        """Return the box to compare with; for sides of single precision the next larger one.
 
         A writer may have rounded the sides towards us.
         """
@@ -89,7 +89,7 @@ def _wraps(bbox: Sequence[float] | None) -> bool:
 
 
 def meets(covering: Covering, box: Box) -> "Column":
-    """Tell which rows have a box that meets another; each comparison is one that Parquet knows."""
+    """Which rows have a box that meets another; each comparison is one that Parquet knows."""
     from pyspark.sql import functions
 
     kind = "float" if covering.is_single else "double"
@@ -133,7 +133,7 @@ def _may_meet(metadata: pq.FileMetaData, covering: Covering, box: Box) -> Iterat
 
 
 def _extreme(column: pq.ColumnChunkMetaData, is_least: bool) -> float:
-    """Give the least or the greatest value of a column; NaN where there is none but nulls.
+    """Return the least or greatest value of a column; NaN where there are only nulls.
 
     A column without statistics may have any value.
     """
@@ -156,15 +156,15 @@ def add_up(counts: Iterable[RowGroups], has_covering: bool) -> RowGroups:
 
 
 def state_row_groups(frame: "DataFrame", column: str, groups: RowGroups) -> "DataFrame":
-    """Let a column state the row groups that it is read from, beside its coordinate system."""
+    """Let a column state the row groups that it is read from, besides its coordinate system."""
     metadata = {**(frame.schema[column].metadata or {}), _KEY: asdict(groups)}
     return frame.withColumn(column, column_of(column).alias(column, metadata=metadata))
 
 
 def stated_row_groups(frame: "DataFrame") -> RowGroups | None:
-    """Find what a column says of the row groups that it is read from; None where none does.
+    """Return the row groups that a column says it is read from; None where none does.
 
-    Spark keeps the metadata of a field in files that it writes; who reads those is told nothing.
+    Spark keeps the metadata of a field in files that it writes; whoever reads those learns nothing.
     """
     stated = [field.metadata[_KEY] for field in frame.schema if _KEY in (field.metadata or {})]
     groups = RowGroups(**stated[0]) if stated else None

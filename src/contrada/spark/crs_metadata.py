@@ -39,14 +39,14 @@ def stated_primary(frame: "DataFrame") -> str | None:
 
 
 def column_of(name: str) -> "Column":
-    """Give the column of this very name, which may have dots and backticks."""
+    """Return the column of this very name, which may have dots and backticks."""
     from pyspark.sql import functions
 
     return functions.col("`" + name.replace("`", "``") + "`")
 
 
 def stated_crs(frame: "DataFrame", column: str) -> str | None:
-    """Give the coordinate system that a column states, in its metadata or by Spark's own type."""
+    """Return the coordinate system that a column states, in its metadata or by Spark's own type."""
     field = frame.schema[column]
     native = _NATIVE.fullmatch(str(field.dataType.jsonValue()))
     stated = (field.metadata or {}).get(_KEY, native and native[1])

@@ -14,7 +14,7 @@ from typing import IO
 import pyarrow as pa
 import pyarrow.fs
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, blame
 from contrada.spark.uris import open_uri
 
 _RENAMES_FOLDERS = ("local", "hdfs")
@@ -84,7 +84,7 @@ class DraftFolder:
     def _check_target(self, filesystem: pa.fs.FileSystem, target: str) -> None:
         kind = filesystem.get_file_info(target).type
         if kind == pa.fs.FileType.File:
-            raise InvalidInput(f"{self.uri}: is a file, where a folder would go")
+            raise InvalidInput(f"{self.uri}: is a file, not a folder")
         if kind != pa.fs.FileType.NotFound and not self.replace:
             raise InvalidInput(f'{self.uri}: exists already; mode="overwrite" replaces it')
 
@@ -118,6 +118,5 @@ def _refusing(uri: str) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as fault:
-        raise InvalidInput(
-            f"{uri}: cannot be written; it must be a folder that all machines reach: {fault}"
-        ) from fault
+        message = f"{uri}: cannot be written; it must be a folder that all machines reach: {fault}"
+        raise blame(fault, message) from fault

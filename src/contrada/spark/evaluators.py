@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from contrada.arrays import Box
 from contrada.errors import InvalidInput
-from contrada.matching.anchors import Anchor, anchors_of
-from contrada.matching.engines import DEFAULT_ENGINE, Engine, make_engine
+from contrada.matching.anchors import Anchor
+from contrada.matching.engine import Engine
+from contrada.matching.engines import DEFAULT_ENGINE, make_engine
 from contrada.matching.grid import LEVEL, LONGITUDE_LATITUDE, Grid
-from contrada.matching.shares import area_anchors_of
 from contrada.matching.subscribing import PredicateReader
 from contrada.model.subscription import Subscription
 
@@ -27,19 +27,16 @@ class Evaluator:
     grid: Grid | None = None
 
     def engine(self) -> Engine:
-        """Give the engine; a process makes it once."""
+        """Return the engine, which a process makes once."""
         return _make_engine(self.grid)
 
     def reader(self) -> PredicateReader:
         """Make a reader of predicates, which simplifies them where that changes no answer."""
-        return PredicateReader(simplify=self.engine().is_simplified)
+        return PredicateReader(effort=self.engine().effort)
 
-    def anchors_of(self, subscription: Subscription) -> list[Anchor] | None:
-        """Give an anchor for each filter of a subscription; None where some filter has none."""
-        if self.grid is None:
-            return anchors_of(subscription)
-        found = area_anchors_of(subscription)
-        return None if found is None else [(a.attribute, a.geometry) for a in found]
+    def find_anchors(self, subscription: Subscription) -> list[Anchor] | None:
+        """Find an anchor for each filter of a subscription; None where some filter has none."""
+        return self.engine().find_anchors(subscription)
 
 
 EXACT = Evaluator()

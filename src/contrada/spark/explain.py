@@ -1,7 +1,6 @@
 """`contrada.spark.explain`: which plan a match would take, why, and how the load would lie."""
 
 from dataclasses import dataclass
-from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,18 +14,14 @@ from contrada.pictures import Layer, draw_map
 from contrada.spark.box_columns import RowGroups, stated_row_groups
 from contrada.spark.frames import FILE
 from contrada.spark.jobs import Job
-from contrada.spark.match import match, plan_match
+from contrada.spark.match import plan_match
 from contrada.spark.partitioned import Partitions
+from contrada.spark_options import read_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _SHOWN_MAX = 16
-_OPTIONS: dict[str, Any] = {
-    name: parameter.default
-    for name, parameter in signature(match).parameters.items()
-    if parameter.kind is Parameter.KEYWORD_ONLY
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +66,26 @@ class PlanExplanation:
 
 
 def explain(events: "DataFrame", subscriptions: "DataFrame", **options: Any) -> PlanExplanation:
-    """Say how `match` would go about it; takes the options of `match`.
+    """Explain how `match` would run with the same arguments: its plan, and what it rests on.
 
-    Subscriptions are staged and, for the plan "partitioned", put into partitions; of the events
-    only a sample is looked at.
+    It differs from `contrada.explain`, which is about one predicate. Subscriptions are staged and,
+    for the plan "partitioned", put into partitions; of the events only a sample is read.
+
+    Raises `InvalidInput` and `NotBuilt` as `match` does, and `InvalidInput` for an option that
+    `match` does not have.
+
+    >>> events = spark.createDataFrame([(1, 12), (2, 20)], "id long, wind int")
+    >>> winds = spark.createDataFrame([("gale", "wind > 17")], "id string, filter string")
+    >>> plan = contrada.spark.explain(events, winds)
+    >>> plan.plan, plan.subscriptions, plan.columns
+    ('broadcast', 1, ('id', 'wind'))
     """
-    unknown = sorted(options.keys() - _OPTIONS.keys())
-    if unknown:
-        raise InvalidInput(f"explain has no option {unknown[0]!r}; it has {', '.join(_OPTIONS)}")
-    return explain_job(plan_match(events, subscriptions, **(_OPTIONS | options)), events)
+    chosen = read_options(options, "explain")
+    return explain_job(plan_match(events, subscriptions, chosen), events)
 
 
 def explain_job(job: Job, events: "DataFrame") -> PlanExplanation:
-    """Say how a job over events goes about it; columns of our own are not named."""
+    """Explain how a job over events would run; columns of our own are not named."""
     own = {FILE, job.columns.row}
     staged = job.subscribed.staged
     return PlanExplanation(
@@ -121,7 +123,7 @@ def _describe(partitions: Partitions) -> list[str]:
 
 
 def prefix_boxes(table: LookupTable) -> list[tuple[float, float, float, float]]:
-    """Give the box of each prefix, in coordinates of the universe."""
+    """The box of each prefix, in coordinates of the universe."""
     west, south, east, north = table.universe
     width, height = (east - west) / 2**table.level, (north - south) / 2**table.level
     boxes = []

@@ -1,4 +1,4 @@
-"""DataFrames of events and subscriptions: which columns count, of which types they must be.
+"""DataFrames of events and subscriptions: which columns count, and which types they need.
 
 All of this is known from the schema, so that nothing runs before it is known to be right.
 """
@@ -23,7 +23,7 @@ _DEFAULT_ID = "id"
 
 
 def identify(events: "DataFrame", event_id: str) -> "DataFrame":
-    """Give events that have a column of ids: the named one, or for Parquet the file and the row."""
+    """Return events with a column of ids: the named one, or for Parquet the file and the row."""
     from pyspark.sql import functions
 
     if event_id in events.columns or event_id != _DEFAULT_ID:
@@ -50,7 +50,7 @@ def with_file(events: "DataFrame") -> "DataFrame":
 
 
 def _try_column(frame: "DataFrame", name: str, column: "Column") -> "DataFrame | None":
-    """Add a column; None where the source of the rows cannot give it."""
+    """Add a column; None where the source of the rows does not have it."""
     from pyspark.errors import AnalysisException
 
     try:
@@ -64,7 +64,7 @@ def _try_column(frame: "DataFrame", name: str, column: "Column") -> "DataFrame |
 
 @contextmanager
 def _quiet(name: str) -> Iterator[None]:
-    """Silence a logger of PySpark's, which prints the errors that it raises."""
+    """Silence a PySpark logger that prints the errors that PySpark raises."""
     from pyspark.logger import PySparkLogger
 
     logger = PySparkLogger.getLogger(name)  # whose class PySpark relies on
@@ -92,7 +92,7 @@ def check_id(frame: "DataFrame", name: str, whose: str, remedy: Remedy) -> None:
 def subscription_columns(
     subscriptions: "DataFrame", subscription_id: str, strict: bool
 ) -> list[str]:
-    """List the columns of subscriptions that mean something here; say which nearly do."""
+    """List the columns of subscriptions that mean something here; warn of those that nearly do."""
     names = subscriptions.columns
     if "filter" not in names and GEOMETRY not in names:
         raise InvalidInput(
@@ -110,14 +110,14 @@ def subscription_columns(
 def with_wkb(frame: "DataFrame", names: Sequence[str], whose: str) -> "DataFrame":
     """Select columns for Python: Spark's own geometries become WKB and state their system.
 
-    A column of a type that Spark cannot give to Python, or take back, is refused.
+    A column of a type that Spark cannot send to Python, or take back, is refused.
     """
     systems = {}
     for name in names:
         kind = frame.schema[name].dataType
         if not _can_travel(kind):
             raise InvalidInput(
-                f"{whose}, column {name!r}: Spark cannot give {kind.simpleString()} to Python; "
+                f"{whose}, column {name!r}: Spark cannot pass {kind.simpleString()} to Python; "
                 "cast it to another type, or leave it out"
             )
         if _is_native(kind):
@@ -128,7 +128,7 @@ def with_wkb(frame: "DataFrame", names: Sequence[str], whose: str) -> "DataFrame
 
 
 def _can_travel(kind: "DataType") -> bool:
-    """Tell whether Spark writes a type for a Python worker and reads it back."""
+    """Whether Spark writes a type for a Python worker and reads it back."""
     from pyspark.sql import types
 
     match kind:
@@ -175,7 +175,7 @@ def _holds_native(kind: "DataType") -> bool:
 
 
 def referenced_columns(events: "DataFrame", attributes: Collection[str], strict: bool) -> list[str]:
-    """Choose the columns that a constraint reads; say so where the events lack one."""
+    """Choose the columns that a constraint reads; warn where the events lack one."""
     found, missing = [], []
     for name in sorted(attributes):
         found += [path for path in paths_of(name) if path in events.columns]
@@ -207,7 +207,7 @@ def _has_path(struct: "StructType", name: str) -> bool:
 
 
 def has_whole_ids(frame: "DataFrame", name: str, whose: str) -> bool:
-    """Tell whether ids are integers; anything but integers and strings is refused."""
+    """Whether ids are integers; anything but integers and strings is refused."""
     from pyspark.sql import types
 
     kind = frame.schema[name].dataType
@@ -222,7 +222,7 @@ def has_whole_ids(frame: "DataFrame", name: str, whose: str) -> bool:
 
 
 def has_whole_subscribers(subscriptions: "DataFrame") -> bool:
-    """Tell whether subscribers are integers, which they are called by as ids are."""
+    """Whether subscribers are integers; the same types are allowed as for ids."""
     from pyspark.sql.types import NullType
 
     if "subscriber" not in subscriptions.columns:
@@ -233,7 +233,7 @@ def has_whole_subscribers(subscriptions: "DataFrame") -> bool:
 
 
 def id_type(events: "DataFrame", event_id: str) -> "DataType":
-    """Give the type of the answer's column `event`."""
+    """Return the type of the answer's column `event`."""
     from pyspark.sql import types
 
     is_whole = has_whole_ids(events, event_id, "events")

@@ -1,7 +1,7 @@
 """The Java process of a session: it starts quietly, in time, or leaves one line and no process.
 
-PySpark gives Java our stderr, where Spark writes tracebacks, and keeps the process when a start has
-failed. Here what Java says is held back until Spark has started.
+PySpark hands our stderr to Java, where Spark writes tracebacks, and keeps the process when a start
+has failed. Here what Java says is held back until Spark has started.
 """
 
 import logging
@@ -14,7 +14,7 @@ from threading import Event, Thread, Timer
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from contrada.errors import ContradaError, InvalidInput
+from contrada.errors import ContradaError, InvalidInput, Unavailable
 from contrada.showing import brief_text
 
 START_SECONDS = "spark.contrada.start.seconds"
@@ -28,6 +28,7 @@ _CAUSE = re.compile(r'^(?:Exception in thread "[^"]*" |Caused by: |: |Error: )(.
 _AFTERWORDS = re.compile(
     r"^Error: (Could not create the Java|A fatal exception).*\n?", re.MULTILINE
 )
+_BAD_SETTING = re.compile(r"Invalid |(Spark)?(IllegalArgument|NumberFormat)Exception\b")
 _PACKAGE = re.compile(r"^(?:[a-z]\w*\.)+(?=[A-Z])")
 
 _log = logging.getLogger(__name__)
@@ -54,11 +55,13 @@ def starting(master: str, config: Mapping[str, str], wait_s: float | None) -> It
             raise
         said = words.end()
         if is_late.is_set():
-            raise InvalidInput(
-                f"{master} takes no application within {wait_s:g} s: it is not a Spark master, or "
-                f"a slow one; the setting {START_SECONDS} is how long to wait"
+            raise Unavailable(
+                f"{master} accepts no application within {wait_s:g} s: it is not a Spark master, "
+                f"or a slow one; the setting {START_SECONDS} is how long to wait"
             ) from None
-        raise InvalidInput(f"Spark cannot start on {master}: {find_cause(said, message)}") from None
+        cause = find_cause(said, message)
+        kind = InvalidInput if _BAD_SETTING.match(cause) else Unavailable
+        raise kind(f"Spark cannot start on {master}: {cause}") from None
     words.pass_on()
 
 
@@ -105,7 +108,7 @@ class HeldWords:
         self._held = b""
 
     def end(self) -> str:
-        """Give what a process has said that has ended."""
+        """Return what a process that has ended wrote."""
         self.leave_to_process()
         self._listener.join(_LAST_WORDS_S)
         return self._held.decode(errors="replace")
@@ -197,7 +200,7 @@ def _silencing_py4j() -> Iterator[None]:
 
 
 def _java_process() -> Any:
-    """Give the process that PySpark has started for this one; None where it uses another's."""
+    """Return the process that PySpark has started for this one; None where it uses another's."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway

@@ -16,13 +16,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contrada.arrays import Box
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, blame, is_of_machine
 from contrada.files.crs import is_same_crs
 from contrada.files.geoarrow import NATIVE_TYPES
 from contrada.files.geometry_columns import (
     GeometryField,
     find_geometry_columns,
     geoparquet_metadata,
+    warn_of_edges,
 )
 from contrada.model.event import GEOMETRY
 from contrada.spark.box_columns import (
@@ -69,18 +70,33 @@ def read_geoparquet(
 ) -> "DataFrame":
     """Read GeoParquet files or folders, which must be in one coordinate system.
 
-    The columns are those of the files, and `geometry`, the primary one, where they have none of
-    this name. Geometry columns state their coordinate system, which `match` compares.
+    Unlike `spark.read.parquet` it reads the `geo` metadata of the files: geometry columns state
+    their coordinate system, which `match` compares. The columns are those of the files, and
+    `geometry`, the primary one, where they have none of this name.
 
     `bbox` (west, south, east, north; west beyond east crosses the 180° meridian) only prunes: rows
     whose box in the covering column does not meet it are left out, by whole row groups if the
-    statistics allow; `explain` tells how many. Without a covering in every file, all rows come.
+    statistics allow; `explain` shows how many. Without a covering in every file, all rows come.
+
+    Raises `InvalidInput` for a path that cannot be read, a file that is not GeoParquet or not WKB,
+    files in different coordinate systems, and a `bbox` that is not four finite numbers.
+
+    >>> places = spark.createDataFrame([(1, "POINT(5 1)")], "id long, geometry string")
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     contrada.spark.write_geoparquet(places, f"{folder}/places", crs="EPSG:4326")
+    ...     contrada.spark.read_geoparquet(spark, f"{folder}/places").columns
+    1
+    ['id', 'geometry']
     """
     names = _names(paths)
     box = None if bbox is None else _check_box(bbox)
     footers = _read_footers(_list_files(spark, names), box)
     for footer in footers[1:]:
         _refuse_difference(footers[0], footer)
+    curved = [footer for footer in footers if any(column.edges for column in footer.columns)]
+    if curved:
+        warn_of_edges(curved[0].columns, curved[0].uri)
     frame = spark.read.parquet(*names)
     covering = _common_covering(footers)
     if box is not None and covering is not None:
@@ -97,7 +113,7 @@ def read_geoparquet(
 
 
 def _common_covering(footers: Sequence[Footer]) -> Covering | None:
-    """Give the covering that all files have; None where one of them has another or none."""
+    """Return the covering that all files share; None where one has another or none."""
     covering = footers[0].covering
     return covering if all(footer.covering == covering for footer in footers) else None
 
@@ -142,7 +158,8 @@ def _read_footer(uri: str, box: Box | None) -> Footer:
             # The footer's own metadata: a writer may add to it after the schema is written.
             schema = file.schema_arrow.with_metadata(metadata.metadata or {})
     except (pa.ArrowException, OSError) as fault:
-        raise InvalidInput(f"{uri}: not a Parquet file: {fault}") from fault
+        what = "cannot be read" if is_of_machine(fault) else "not a Parquet file"
+        raise blame(fault, f"{uri}: {what}: {fault}") from fault
     geo = geoparquet_metadata(schema, uri)
     if not geo:
         raise InvalidInput(
@@ -167,7 +184,7 @@ def _read_footer(uri: str, box: Box | None) -> Footer:
 
 
 def _refuse_difference(first: Footer, other: Footer) -> None:
-    """Refuse a file of which the rows would not be events in the same plane."""
+    """Refuse a file whose rows would not be events in the same plane."""
     if first.columns[0].name != other.columns[0].name:
         raise InvalidInput(
             f"{other.uri} has its geometry in column {other.columns[0].name!r}, "

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from contrada.errors import InvalidInput
-from contrada.files.crs import is_same_crs, spell_crs
+from contrada.errors import InvalidInput, blame
+from contrada.files.crs import is_same_crs, spell_given_crs
 from contrada.files.parquet_writer import GeoParquetWriter
 from contrada.model.event import GEOMETRY
 from contrada.spark.crs_metadata import stated_crs
@@ -44,7 +44,7 @@ class WriteTask:
     crs: str | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Give a line with the name of the file and its rows; none where there are no rows."""
+        """Yield a line with the name of the file and its rows; none where there are no rows."""
         from pyspark import TaskContext
 
         self.versions.check()
@@ -64,11 +64,11 @@ class WriteTask:
         )
 
     def write(self, batches: Iterable[pa.RecordBatch], number: int) -> tuple[str, int]:
-        """Write a file; give its name and the number of its rows."""
+        """Write a file; return its name and the number of its rows."""
         name = f"part-{number:05}-{secrets.token_hex(8)}.parquet"
         place = f"{self.draft.uri}: partition {number}"
         rows = 0
-        with self.draft.open(name) as file:
+        with _blaming(place), self.draft.open(name) as file:
             writer = GeoParquetWriter(file, self.schema, self.geometry, self.crs, place)
             with _abandoned_on_failure(writer):
                 for batch in batches:
@@ -87,11 +87,22 @@ def write_geoparquet(
     crs: str | None = None,
     mode: str = "error",
 ) -> int:
-    """Write a folder of GeoParquet files, one for each partition that has rows; give their count.
+    """Write a folder of GeoParquet files, one for each partition, and return the number of rows.
 
-    `geometry` names the column of WKB, WKT or Spark's own geometries; nulls stay null. `crs` is
-    that of the column where None is given, and unknown where it states none. The folder appears
-    whole or not at all; mode "error" refuses one that exists, "overwrite" replaces it.
+    Unlike `frame.write.parquet` it writes the `geo` metadata, which `read_geoparquet` and other
+    programs look for. `geometry` names the column of WKB, WKT or Spark's own geometries; nulls stay
+    null. `crs` defaults to what the column states, and is unknown where it states nothing. The
+    folder appears whole or not at all; mode "error" refuses one that exists, "overwrite" replaces
+    it.
+
+    Raises `InvalidInput` for a stream, a column that is missing or cannot be written, a `crs` that
+    contradicts the column, a bad geometry, and a folder that exists or cannot be written.
+
+    >>> places = spark.createDataFrame([(1, "POINT(5 1)")], "id long, geometry string")
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     contrada.spark.write_geoparquet(places, f"{folder}/places", crs="EPSG:4326")
+    1
     """
     name = os.fspath(path)
     _check(frame, geometry, mode)
@@ -111,7 +122,7 @@ def write_geoparquet(
 
 def _check(frame: "DataFrame", geometry: str, mode: str) -> None:
     if not hasattr(frame, "isStreaming"):
-        raise InvalidInput(f"a DataFrame is written, not {type(frame).__name__}")
+        raise InvalidInput(f"only a DataFrame can be written, not {type(frame).__name__}")
     if frame.isStreaming:
         raise InvalidInput("a stream cannot be written as a whole; give a batch DataFrame")
     if mode not in _MODES:
@@ -133,7 +144,7 @@ def _check(frame: "DataFrame", geometry: str, mode: str) -> None:
 
 
 def _choose_crs(frame: "DataFrame", geometry: str, given: str | None, name: str) -> str | None:
-    stated, wanted = stated_crs(frame, geometry), spell_crs(given, name)
+    stated, wanted = stated_crs(frame, geometry), spell_given_crs(given, name)
     if stated is not None and wanted is not None and not is_same_crs(stated, wanted):
         raise InvalidInput(
             f"{name}: column {geometry!r} is in {stated:.60}, not in {wanted:.60}; "
@@ -164,6 +175,14 @@ def _run(frame: "DataFrame", task: WriteTask) -> list[tuple[str, int]]:
         if line["error"] is not None:
             raise InvalidInput(line["error"])
     return [(line["name"], line["rows"]) for line in lines]
+
+
+@contextlib.contextmanager
+def _blaming(place: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as fault:
+        raise blame(fault, f"{place}: cannot be written: {fault}") from fault
 
 
 @contextlib.contextmanager

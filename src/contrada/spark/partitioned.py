@@ -101,7 +101,7 @@ def _divide(
     columns: EventColumns,
     count: int,
 ) -> tuple[LookupTable, NDArray[np.float64]]:
-    """Make the table, and say how heavy each of its partitions is."""
+    """Make the table; return it with the weight of each of its partitions."""
     evaluator = subscribed.staged.evaluator
     own = evaluator.grid
     universe = choose_universe(subscribed.bounds) if own is None else own.universe

@@ -1,7 +1,7 @@
 """Whether a master can be used, as far as that is known before Java starts.
 
-Spark itself tries for a minute, and ends with tracebacks of Java; a word with the master tells at
-once.
+Spark itself tries for a minute, and ends with tracebacks of Java; a word with the master settles it
+at once.
 """
 
 import os
@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from urllib.parse import urlsplit
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Unavailable
 from contrada.spark.yarn import find_resource_managers
 
 WAIT_S = 10.0
@@ -64,9 +64,9 @@ def refuse_unusable(
             return
         faults.append(fault)
     reasons = "; ".join(faults) or f"no answer within {wait_s:g} s"
-    raise InvalidInput(
+    raise Unavailable(
         f"no Spark master can be reached at {master}: {reasons}; is it running, and is this the "
-        "address that it gives itself?"
+        "address that it announces?"
     )
 
 
@@ -81,7 +81,7 @@ def _try(address: Address, wait_s: float, answers: "SimpleQueue[str | None]") ->
 
 
 def _speak_spark(connect: Connect) -> str | None:
-    """Ask for something that every process of Spark answers; say what is wrong with the answer."""
+    """Ask what every Spark process answers; return what is wrong with the answer."""
     answer = b""
     with connect() as link, suppress(ConnectionError):
         link.sendall(_ask_for_stream())
@@ -106,7 +106,7 @@ def _speak_https(connect: Connect) -> str | None:
 
 
 def _speak_yarn(connect: Connect) -> str | None:
-    """Say nothing: to be there is enough."""
+    """Connect and close: being there is enough."""
     connect().close()
     return None
 

@@ -34,10 +34,25 @@ def register(
     subscription_id: str = "id",
     repair: bool = False,
 ) -> None:
-    """Register subscriptions under a name, in place of those that had it.
+    """Register subscriptions as SQL functions, in place of any that had this name.
 
-    `name(struct(*))` gives the ids that a row satisfies, as an array. `name_match(TABLE(events))`
-    gives rows of `event`, the column `id` of the events as a text, and `subscription`.
+    `name(struct(*))` returns the ids that a row satisfies, as an array, and needs no id of the
+    event. `name_match(TABLE(events))` returns rows of `event`, the column `id` of the events as
+    text, and `subscription`, as `match` does. Both always use every subscription in every worker.
+
+    Raises `InvalidInput` for a name that SQL would not take and for bad subscriptions. A bad event
+    fails the query.
+
+    >>> winds = spark.createDataFrame([("gale", "wind > 17")], "id string, filter string")
+    >>> contrada.spark.register(spark, "winds", winds)
+    >>> spark.sql("SELECT wind, winds(struct(*)) AS ids FROM VALUES (12), (20) AS t(wind)").show()
+    +----+------+
+    |wind|   ids|
+    +----+------+
+    |  12|    []|
+    |  20|[gale]|
+    +----+------+
+    <BLANKLINE>
     """
     from pyspark.sql import functions
 
@@ -49,8 +64,8 @@ def register(
     lookup = _Lookup(Versions.here(), staged.staged, staged.geometries, has_whole_ids, repair)
     kind = "long" if has_whole_ids else "string"
 
-    def find(rows: pa.Array) -> pa.Array:
-        return lookup.find(rows)
+    def find(*rows: pa.Array) -> pa.Array:
+        return lookup.find(*rows)
 
     class FindPairs:
         def eval(self, table: pa.RecordBatch) -> "Iterator[pa.Table]":
@@ -73,13 +88,12 @@ class _Lookup:
     has_whole_ids: bool
     repair: bool
 
-    def find(self, rows: pa.StructArray) -> pa.Array:
-        """Give the ids that each row satisfies."""
-        if not isinstance(rows, pa.StructArray):
-            raise InvalidInput(
-                f"the function takes struct(*), the columns of a row, not {rows.type}"
-            )
-        batch = pa.RecordBatch.from_struct_array(rows)
+    def find(self, *arguments: pa.Array) -> pa.Array:
+        """Return the ids that each row satisfies; the one argument is a struct of its columns."""
+        if len(arguments) != 1 or not isinstance(arguments[0], pa.StructArray):
+            given = ", ".join(str(argument.type) for argument in arguments) or "nothing"
+            raise InvalidInput(f"the function takes struct(*), the columns of a row, not {given}")
+        batch = pa.RecordBatch.from_struct_array(arguments[0])
         found = [self._ids(matched) for matched in self._match(batch, None)]
         kind = pa.list_(pa.int64() if self.has_whole_ids else pa.string())
         return (
@@ -87,7 +101,7 @@ class _Lookup:
         )
 
     def pairs(self, batch: pa.RecordBatch) -> pa.Table:
-        """Give the pairs of event and subscription."""
+        """Return the pairs of event and subscription."""
         if _EVENT_ID not in batch.schema.names:
             names = ", ".join(batch.schema.names)
             raise InvalidInput(f"the events have no column {_EVENT_ID!r}; they have {names}")

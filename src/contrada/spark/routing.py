@@ -1,6 +1,6 @@
 """The task that brings events to partitions.
 
-It gives each event to the partitions in charge of the cells that it touches. One of them is
+It sends each event to the partitions in charge of the cells that it touches. One of them is
 its home, where bad events are reported and residual subscriptions are evaluated. Events that touch
 no cell, bad ones among them, have their home outside.
 """
@@ -68,7 +68,7 @@ class Router:
 
 @dataclass(frozen=True, slots=True)
 class RouteTask:
-    """The function for `mapInArrow` that gives each event to its partitions."""
+    """The function for `mapInArrow` that sends each event to its partitions."""
 
     versions: Versions
     table: LookupTable
@@ -76,7 +76,7 @@ class RouteTask:
     anchored: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Give each event once for every partition, with the prefixes that it touches."""
+        """Yield each event once for every partition, with the prefixes that it touches."""
         from pyspark import TaskContext
 
         self.versions.check()
@@ -126,7 +126,7 @@ class _Copies:
 
 
 def draw_lots(ids: pa.Array) -> Integers:
-    """Give each event a number that depends on its id alone: a task that runs again draws alike."""
+    """Number each event by its id alone, so that a task that runs again draws the same."""
     if pa.types.is_integer(ids.type):
         return np.asarray(ids.fill_null(0).cast(pa.int64())) & 0x7FFF_FFFF
     texts = ids.fill_null("").to_pylist()
@@ -134,7 +134,7 @@ def draw_lots(ids: pa.Array) -> Integers:
 
 
 def _deal(lists: PrefixLists, lots: Integers, router: Router) -> _Copies:
-    """Give each row to the partitions of its prefixes; the first of them is its home."""
+    """Deal each row to the partitions of its prefixes; the first of them is its home."""
     owners = np.repeat(np.arange(len(lots)), np.diff(lists.list_starts))
     partitions = router.partition(lists.prefixes, lots[owners])
     homeless = np.flatnonzero(np.diff(lists.list_starts) == 0)

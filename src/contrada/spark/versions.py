@@ -4,7 +4,7 @@ import platform
 from dataclasses import dataclass
 
 import contrada
-from contrada.errors import InvalidInput
+from contrada.errors import Unavailable
 from contrada.files.snapshot import FORMAT
 
 
@@ -18,7 +18,7 @@ class Versions:
 
     @classmethod
     def here(cls) -> "Versions":
-        """Tell what this process runs."""
+        """Return the versions that this process runs."""
         python = ".".join(platform.python_version_tuple()[:2])
         return cls(contrada.__version__, python, FORMAT)
 
@@ -28,7 +28,7 @@ class Versions:
         for name in ("contrada", "python", "snapshot"):
             theirs, ours = getattr(self, name), getattr(here, name)
             if theirs != ours:
-                raise InvalidInput(
+                raise Unavailable(
                     f"driver and workers differ: {name} {theirs} on the driver, {ours} on "
                     f"{platform.node()}; install the same on both"
                 )

@@ -101,7 +101,7 @@ class Visit:
     def match_segment(
         self, batch: pa.RecordBatch, events: ReceivedEvents, staged: StagedSet
     ) -> tuple[list[MatchedSet], Iterator[pa.RecordBatch]]:
-        """Match a segment; keep the pairs of which this partition is the owner.
+        """Match a segment; keep the pairs that this partition owns.
 
         Answers may also be partial; these are all whole.
         """

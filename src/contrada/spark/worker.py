@@ -141,7 +141,7 @@ def _make_room(size_bytes: int) -> None:
 def cut(
     batches: Iterator[pa.RecordBatch], names: tuple[str, ...], subscriptions: SubscriptionSet
 ) -> Iterator[pa.RecordBatch]:
-    """Cut batches so small that even events which match everything give a bounded answer."""
+    """Cut batches so small that the answer is bounded even for events that match everything."""
     rows_max = min(ROWS_MAX, count_rows_at_once(subscriptions))
     for large in batches:
         for first in range(0, large.num_rows, rows_max):
@@ -149,7 +149,7 @@ def cut(
 
 
 def name_files(batch: pa.RecordBatch, events: ReceivedEvents) -> None:
-    """Say of bad events which file they come from, where that is known."""
+    """Add to bad events the file that they come from, where that is known."""
     if FILE not in batch.schema.names:
         return
     files = batch.column(FILE)

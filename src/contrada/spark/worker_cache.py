@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Unavailable
 from contrada.machine import cache_folders
 
 _BYTES_MAX = "CONTRADA_CACHE_BYTES_MAX"
@@ -11,10 +11,10 @@ _BYTES_MAX_DEFAULT = 8 * 2**30
 
 
 def cache_folder(name: str) -> Path:
-    """Give a folder that all workers of a machine share."""
+    """Return a folder that all workers of a machine share."""
     for folder in cache_folders(name):
         return folder
-    raise InvalidInput(
+    raise Unavailable(
         "neither the user's cache nor the temporary folder can be written to: "
         "set XDG_CACHE_HOME to a folder that can"
     )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
-from contrada.errors import InvalidInput
+from contrada.errors import Unavailable
 
 _FOLDERS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _MANAGER = "yarn.resourcemanager"
@@ -12,17 +12,17 @@ _HOST, _PORT = "0.0.0.0", 8032  # noqa: S104  Hadoop's own default
 
 
 def find_resource_managers(environment: Mapping[str, str], config: Mapping[str, str]) -> list[str]:
-    """List `host:port` of each resource manager; none where only Hadoop itself can tell.
+    """List `host:port` of each resource manager; none where only Hadoop itself knows.
 
-    Refused is YARN where no variable names its settings, nor a script that Spark runs might.
+    YARN is refused where no variable names its settings and no script that Spark runs might.
     """
     if _has_script(environment) or any(f"spark.hadoop.{_MANAGER}" in name for name in config):
         return []
     folders = [Path(environment[name]) for name in _FOLDERS if environment.get(name)]
     if not folders:
-        raise InvalidInput(
-            f"yarn cannot be found: neither {' nor '.join(_FOLDERS)} is set, which name the folder "
-            "of its settings"
+        raise Unavailable(
+            f"yarn cannot be found: neither {' nor '.join(_FOLDERS)} is set to the folder of its "
+            "settings"
         )
     settings: dict[str, str] = {}
     for folder in folders:
@@ -36,7 +36,7 @@ def find_resource_managers(environment: Mapping[str, str], config: Mapping[str, 
 
 
 def _has_script(environment: Mapping[str, str]) -> bool:
-    """Tell whether Spark runs a script that may set more variables."""
+    """Whether Spark runs a script that may set more variables."""
     from pyspark.find_spark_home import _find_spark_home
 
     folder = environment.get("SPARK_CONF_DIR") or Path(_find_spark_home()) / "conf"

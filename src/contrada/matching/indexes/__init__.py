@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from typing import Protocol
 
 from contrada.arrays import Positions
-from contrada.matching.crtree import CRTree
+from contrada.matching.indexes.cr_tree import CRTree
 from contrada.matching.indexes.difference import DifferenceIndex
 from contrada.matching.indexes.equality import EqualityIndex
 from contrada.matching.indexes.patterns import PatternIndex
@@ -20,7 +20,9 @@ from contrada.model.subscription import Constraint
 
 
 class ConstraintIndex(Protocol):
-    """Constraints of one kind, by number."""
+    """Constraints of one kind, by number; `words` name it for the attribute in their braces."""
+
+    words: str
 
     def take(self, number: int, constraint: Constraint) -> bool:
         """Take a constraint in, if it is of this kind."""
@@ -29,7 +31,7 @@ class ConstraintIndex(Protocol):
         """Make ready for events: no constraint will be taken after this."""
 
     def satisfied(self, event: Event) -> list[Positions]:
-        """Give the numbers of the constraints that an event satisfies, each once."""
+        """Find the numbers of the constraints that an event satisfies, each once."""
 
 
 class SpatialIndex(Protocol):
@@ -42,7 +44,7 @@ class SpatialIndex(Protocol):
         """Make ready for events: no constraint will be taken after this."""
 
     def survey(self, event: Event) -> tuple[list[Positions], Positions]:
-        """Give the constraints that an event satisfies for sure, and those to look at."""
+        """Find the constraints that an event satisfies for sure, and those to look at."""
 
     def place(self, event: Event, numbers: Positions) -> tuple[Positions, Positions]:
         """Decide cheaply what can be; give the constraints that hold, and the open ones."""
@@ -54,10 +56,13 @@ class SpatialIndex(Protocol):
         """Decide a constraint of any kind that was not taken, as if it had been."""
 
     def without(self, numbers: Collection[int]) -> "SpatialIndex":
-        """Give an index that need not find some constraints; this one stays as it is."""
+        """Make an index that need not find some constraints; this one stays as it is."""
+
+    def describe(self, constraint: Constraint) -> str | None:
+        """Name what finds a constraint; None where it would not be taken."""
 
     def trees(self) -> dict[str, CRTree]:
-        """Give the CR-tree of each attribute that has one."""
+        """Return the CR-tree of each attribute that has one."""
 
     def stats(self) -> dict[str, int]:
         """Count what the index holds."""

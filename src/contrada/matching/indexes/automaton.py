@@ -49,7 +49,7 @@ class Automaton:
         return self._next[state].get(letter, 0)
 
     def find(self, text: str) -> set[int]:
-        """Give the numbers of all words in a text; a chain walked once is not walked again."""
+        """Find the numbers of all words in a text; a chain walked once is not walked again."""
         found = set(self.outputs[0])
         seen: set[int] = set()
         state = 0

@@ -5,7 +5,7 @@ that lie apart hold without being looked at, if the event is of the right kind a
 on areas that lie clear of an area's boundary. What is left is open, and an evaluator decides it.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from copy import copy
 from typing import Protocol
 
@@ -16,11 +16,12 @@ from shapely import Point, box
 from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Geometries, Integers, Mask, Positions
-from contrada.kernels.rastering import AT_BOUNDARY, IN, place_boxes
+from contrada.kernels.rastering import AT_BOUNDARY, IN
 from contrada.language import is_satisfied
 from contrada.language.distance import is_within, reach
 from contrada.matching.columns import GeometryColumn
-from contrada.matching.crtree import CRTree, box_needs, may_hold_apart
+from contrada.matching.indexes.cr_tree import CRTree, box_needs, may_hold_apart
+from contrada.matching.placing import holds_apart, holds_around, place_areas
 from contrada.matching.row_relations import locate, make_shapes, pairs_related
 from contrada.model.calculus import base_relations
 from contrada.model.crossings import are_entangled
@@ -43,12 +44,8 @@ BASES = (  # in the order of the columns of the CR-tree paper's Table 1
     Relation.COVERS,
     Relation.COVERED_BY,
 )
-NO_BASE = len(BASES)  # none is found: the regions are too entangled
-_AREAS = (2, 2)
-_AREA_TYPES = (3, 6)
-_EVENT_AROUND, _APART = "212FF1FF2", "FF2FF1212"  # areas whose boundaries do not meet
-_RASTER_MIN = 32  # fewer items are evaluated one by one
-_RASTER_SIDE_MAX = 256
+# None is found, as the regions are too entangled: all that is known is whether they meet.
+SOME_BASE, NO_CONTACT = len(BASES), len(BASES) + 1
 
 
 class RelationEvaluator(Protocol):
@@ -84,7 +81,7 @@ class ShapeSet:
 
     @once
     def rings(self) -> tuple[NDArray[np.float64], Positions]:
-        """Give the outer ring of each, or of its first part, one after another, and the starts."""
+        """The outer ring of each, or of its first part, one after another, and the starts."""
         outlines = shapely.get_exterior_ring(shapely.get_geometry(self.geometries, 0))
         coordinates, owners = shapely.get_coordinates(outlines, return_index=True)
         starts = np.searchsorted(owners, np.arange(len(outlines) + 1)).astype(np.int64)
@@ -120,10 +117,10 @@ class ExactEvaluator:
         """Compute matrices only where the regions meet at all, which is far cheaper to see."""
         regions = shapes.shapes.geometries[items]
         found = np.full(len(items), BASES.index(Relation.DISJOINT), np.int64)
-        meeting = np.flatnonzero(shapely.intersects(event, regions))
-        entangled = are_entangled(np.full(len(meeting), event, object), regions[meeting])
-        found[meeting[entangled]] = NO_BASE
-        meeting = meeting[~entangled]
+        entangled = are_entangled(np.full(len(items), event, object), regions)
+        meets = np.asarray(shapely.intersects(event, regions), bool)
+        found[entangled] = np.where(meets[entangled], SOME_BASE, NO_CONTACT)
+        meeting = np.flatnonzero(meets & ~entangled)
         matrices = np.asarray(shapely.relate(event, regions[meeting]), object)
         for matrix in set(matrices.tolist()):
             found[meeting[matrices == matrix]] = BASES.index(egenhofer(matrix))
@@ -143,17 +140,18 @@ class SpaceIndex:
 
     def take(self, number: int, constraint: Constraint) -> bool:
         """Take relations of an attribute to a literal, and distances that are literals too."""
-        match constraint.test:
-            case Spatial(relation, Attribute(name), Literal(BaseGeometry() as geometry)):
-                self._evaluator.check(relation, geometry)
-            case DistanceWithin(
-                Attribute(name), Literal(BaseGeometry()), Literal(int() | float())
-            ) if not constraint.is_negated:
-                pass
-            case _:
-                return False
+        name = _attribute(constraint)
+        if name is None:
+            return False
+        if isinstance(constraint.test, Spatial):
+            self._evaluator.check(constraint.test.relation, _geometry(constraint.test))
         self._rows.setdefault(name, []).append((number, constraint))
         return True
+
+    def describe(self, constraint: Constraint) -> str | None:
+        """Name the tree that finds a constraint."""
+        name = _attribute(constraint)
+        return None if name is None else f"CR-tree of {name}"
 
     def freeze(self) -> None:
         """Build the trees, constraint by constraint."""
@@ -162,7 +160,7 @@ class SpaceIndex:
         }
 
     def survey(self, event: Event) -> tuple[list[Positions], Positions]:
-        """Give the constraints that hold because all lies apart, and those to look at."""
+        """Find the constraints that hold because all lies apart, and those to look at."""
         satisfied: list[Positions] = []
         near = [np.zeros(0, np.int64)]
         for name, forest in self._forests.items():
@@ -213,13 +211,13 @@ class SpaceIndex:
         return is_satisfied(constraint, event)
 
     def without(self, numbers: Collection[int]) -> "SpaceIndex":
-        """Give an index from whose trees some constraints are deleted."""
+        """Make an index from whose trees some constraints are deleted."""
         twin = SpaceIndex(self._evaluator, self._split)
         twin._forests = {name: forest.without(numbers) for name, forest in self._forests.items()}
         return twin
 
     def trees(self) -> dict[str, CRTree]:
-        """Give the tree of each attribute."""
+        """The tree of each attribute."""
         return {name: forest.tree for name, forest in self._forests.items()}
 
     def stats(self) -> dict[str, int]:
@@ -243,8 +241,8 @@ class _Forest:
         self._is_distance = np.array([relation is None for relation, _ in self._kinds], bool)
         self._is_regional = np.array([_is_regional(kind) for kind in self._kinds], bool)
         self._holds_of_base = np.array([_base_row(kind) for kind in self._kinds], bool)
-        self._holds_around = np.array([_holds(kind, _EVENT_AROUND) for kind in self._kinds], bool)
-        self._holds_apart = np.array([_holds(kind, _APART) for kind in self._kinds], bool)
+        self._holds_around = np.array([_holds(kind, holds_around) for kind in self._kinds], bool)
+        self._holds_apart = np.array([_holds(kind, holds_apart) for kind in self._kinds], bool)
         self._shapes = ShapeSet([_geometry(test) for test in self._tests])
         needs = np.array([_needs(kind) for kind in self._kinds], np.uint8)[self._codes]
         apart = np.array([_may_hold_apart(kind) for kind in self._kinds], bool)[self._codes]
@@ -280,32 +278,14 @@ class _Forest:
 
     def place(self, geometry: BaseGeometry, items: Positions) -> tuple[Positions, Positions]:
         """Decide areas clear of the boundary of an event that is an area."""
-        if len(items) < _RASTER_MIN or shapely.get_type_id(geometry) not in _AREA_TYPES:
-            return items[:0], self._numbers[items]
         codes = self._codes[items]
-        places = self._place(geometry, items)
+        places = np.full(len(items), AT_BOUNDARY, np.uint8)
+        at = np.flatnonzero(self._shapes.shapes.is_area[items])
+        boxes, margin = self._shapes.shapes.boxes, self._evaluator.margin
+        places[at] = place_areas(geometry, boxes, items[at], margin)
         is_open = (places == AT_BOUNDARY) | self._is_distance[codes]
         holds = np.where(places == IN, self._holds_around[codes], self._holds_apart[codes])
         return self._numbers[items[holds & ~is_open]], self._numbers[items[is_open]]
-
-    def _place(self, geometry: BaseGeometry, items: Positions) -> NDArray[np.uint8]:
-        """Place areas on a grid over the event; all else counts as at its boundary."""
-        places = np.full(len(items), AT_BOUNDARY, np.uint8)
-        at = np.flatnonzero(self._shapes.shapes.is_area[items])
-        side = min(2 * int(np.sqrt(len(at))) + 1, _RASTER_SIDE_MAX)
-        xy, rings = shapely.get_coordinates(
-            shapely.get_rings(shapely.get_parts(geometry)), return_index=True
-        )
-        places[at] = place_boxes(
-            xy,
-            rings,
-            np.array(geometry.bounds),
-            self._shapes.shapes.boxes,
-            items[at],
-            side,
-            self._evaluator.margin,
-        )
-        return places
 
     def decide(self, geometry: BaseGeometry, items: Positions) -> list[Positions]:
         """Evaluate items, each kind together; give the constraints that hold."""
@@ -348,6 +328,16 @@ class _Forest:
         return twin
 
 
+def _attribute(constraint: Constraint) -> str | None:
+    """Name the attribute in whose tree a constraint is; None where it can be in none."""
+    match constraint.test:
+        case Spatial(_, Attribute(name), Literal(BaseGeometry())):
+            return name
+        case DistanceWithin(Attribute(name), Literal(BaseGeometry()), Literal(int() | float())):
+            return None if constraint.is_negated else name
+    return None
+
+
 def _kind(constraint: Constraint) -> TestKind:
     test = constraint.test
     return (test.relation if isinstance(test, Spatial) else None), constraint.is_negated
@@ -361,17 +351,22 @@ def _may_hold_apart(kind: TestKind) -> bool:
     return kind[0] is not None and may_hold_apart(kind[0], kind[1])
 
 
-def _holds(kind: TestKind, matrix: str) -> bool:
+def _holds(kind: TestKind, holds: Callable[[SpatialRelation], bool]) -> bool:
     relation, is_negated = kind
-    return relation is not None and relation.admits(matrix, _AREAS) != is_negated
+    return relation is not None and holds(relation) != is_negated
 
 
 def _base_row(kind: TestKind) -> list[bool]:
-    """Tell for each of `BASES`, and of none, whether it satisfies an Egenhofer constraint."""
-    if kind[0] is None or not _is_regional(kind):
-        return [False] * (len(BASES) + 1)
-    admitted = base_relations(kind[0], kind[1])
-    return [*(base in admitted for base in BASES), False]
+    """Whether each of `BASES`, and mere contact or its lack, satisfies an Egenhofer constraint."""
+    relation, is_negated = kind
+    if relation is None or not _is_regional(kind):
+        return [False] * (len(BASES) + 2)
+    admitted = base_relations(relation, is_negated)
+    contact = [
+        relation.meeting is not None and (relation.meeting == meets) != is_negated
+        for meets in (True, False)
+    ]
+    return [*(base in admitted for base in BASES), *contact]
 
 
 def _is_regional(kind: TestKind) -> bool:

@@ -22,6 +22,8 @@ from contrada.model.subscription import Constraint
 class DifferenceIndex:
     """Constraints by operand and kind; those that name a value are left out where it comes."""
 
+    words = "differences from {} by hash"
+
     def __init__(self) -> None:
         """Start empty."""
         self._rows: dict[Expression, dict[OperandKind, _Differences]] = {}
@@ -50,7 +52,7 @@ class DifferenceIndex:
         self._operands = Operands(self._rows)
 
     def satisfied(self, event: Event) -> list[Positions]:
-        """Give all constraints on the event's values but those that name one of them."""
+        """Find all constraints on the event's values but those that name one of them."""
         return [
             row[kind].find(key)
             for value, row in self._operands.read(event)

@@ -19,7 +19,7 @@ from contrada.model.subscription import Constraint
 
 
 def equal_values(constraint: Constraint) -> tuple[Expression, list[Any]] | None:
-    """Give the operand and the values of one kind to which it is compared for equality."""
+    """Read the operand and the values of one kind to which it is compared for equality."""
     match constraint.test:
         case Comparison("=" | "<>", operand, Literal(value)):
             values = [value]
@@ -35,6 +35,8 @@ def equal_values(constraint: Constraint) -> tuple[Expression, list[Any]] | None:
 
 class EqualityIndex:
     """Constraints by operand, kind and value."""
+
+    words = "values of {} by hash"
 
     def __init__(self) -> None:
         """Start empty."""

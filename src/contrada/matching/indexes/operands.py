@@ -25,7 +25,7 @@ Indexed = TypeVar("Indexed")
 
 
 def is_operand(expression: Expression) -> bool:
-    """Tell whether an expression is an attribute, perhaps without its case or accents."""
+    """Whether an expression is an attribute, perhaps without its case or accents."""
     if isinstance(expression, Computed) and expression.operator in {"casei", "accenti"}:
         return is_operand(expression.arguments[0])
     return isinstance(expression, Attribute)
@@ -43,7 +43,7 @@ def kind_of_literal(value: Any) -> OperandKind | None:
 
 
 def literal_keys(value: Any) -> list[OperandKey]:
-    """Give a literal under each kind of value that it is compared with."""
+    """A literal under each kind of value that it is compared with."""
     kind = kind_of_literal(value)
     keys = [] if kind is None else [(kind, value)]
     instant = read_instant(value) if kind == "text" else None
@@ -51,7 +51,7 @@ def literal_keys(value: Any) -> list[OperandKey]:
 
 
 def value_keys(value: Any) -> list[OperandKey]:
-    """Give an event's value under each kind of literal that it is compared with."""
+    """An event's value under each kind of literal that it is compared with."""
     if isinstance(value, bool):
         return [("boolean", value)]
     if is_number(value):
@@ -63,7 +63,7 @@ def value_keys(value: Any) -> list[OperandKey]:
 
 
 def table_key(key: OperandKey) -> OperandKey:
-    """Give the key by which a table finds a value that is compared for equality."""
+    """The key by which a table finds a value that is compared for equality."""
     kind, value = key
     return (kind, number_key(value)) if kind == "number" else key
 
@@ -79,7 +79,7 @@ class Operands(Generic[Indexed]):
         self._names = Names(self._rows)
 
     def read(self, event: Event) -> Iterator[tuple[Any, Indexed]]:
-        """Give the event's value for each operand that is not null, and the operand's row."""
+        """List the event's value for each operand that is not null, and the operand's row."""
         for name in event.find_names(self._names):
             for operand, row in self._rows[name]:
                 value = evaluate(operand, event)

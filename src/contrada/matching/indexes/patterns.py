@@ -19,7 +19,7 @@ _SHAPES = ("exact", "prefix", "suffix", "inside")
 
 
 def read_shape(pattern: str) -> tuple[str, str] | None:
-    """Tell the shape of a pattern and its text; None where a wildcard stands elsewhere."""
+    """Read the shape of a pattern and its text; None where a wildcard stands elsewhere."""
     pieces = re.findall(r"\\.|.", pattern, re.DOTALL)
     starts_open = pieces[:1] == ["%"]
     ends_open = len(pieces) > starts_open and pieces[-1:] == ["%"]
@@ -36,6 +36,8 @@ def read_shape(pattern: str) -> tuple[str, str] | None:
 
 class PatternIndex:
     """Patterns by operand and shape, negated ones apart."""
+
+    words = "text patterns of {}"
 
     def __init__(self) -> None:
         """Start empty."""

@@ -12,6 +12,8 @@ from contrada.model.subscription import Constraint
 class PresenceIndex:
     """Constraints by attribute: those that want it, and those that hold unless it is there."""
 
+    words = "presence of {}"
+
     def __init__(self) -> None:
         """Start empty."""
         self._names = Names(())

@@ -25,6 +25,8 @@ _OPERATORS = ("<", "<=", ">", ">=")
 class RangeIndex:
     """Bounds in order: those that a value satisfies lie all on one side of it."""
 
+    words = "sorted bounds of {}"
+
     def __init__(self) -> None:
         """Start empty."""
         self._bounds: dict[Expression, dict[_Key, list[tuple[Any, int]]]] = {}
@@ -54,7 +56,7 @@ class RangeIndex:
         )
 
     def satisfied(self, event: Event) -> list[Positions]:
-        """Give the bounds on the right side of each value."""
+        """Find the bounds on the right side of each value."""
         found = []
         for value, rows in self._operands.read(event):
             for kind, comparable in value_keys(value):

@@ -8,7 +8,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from contrada.arrays import Geometries
-from contrada.matching.cell_index import index_cells
+from contrada.matching.ahs.cell_index import index_cells
 from contrada.matching.grid import Grid
 from contrada.model.geometry import as_array
 from contrada.pictures.plots import Panel, Series

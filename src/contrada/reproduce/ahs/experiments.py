@@ -82,7 +82,7 @@ def _explain(
     subjects: Sequence[Subject],
     queries: Sequence[Query],
 ) -> None:
-    """Say what differs, with the numbers of the tables above."""
+    """Explain what differs, with the numbers of the tables above."""
     say_title(reporter, "What differs, and why")
     for text in (
         _explain_copies(slopes),

@@ -13,8 +13,8 @@ from shapely import Point, Polygon
 
 from contrada.arrays import Geometries, Positions
 from contrada.kernels.cell_lists import measure
-from contrada.matching.area_matrix import MatrixPairs, determine
-from contrada.matching.cell_index import CellIndex, index_cells
+from contrada.matching.ahs.area_matrix import MatrixPairs, determine
+from contrada.matching.ahs.cell_index import CellIndex, index_cells
 from contrada.matching.grid import Grid
 from contrada.model.geometry import as_array
 from contrada.model.relation import RELATIONS
@@ -39,7 +39,7 @@ Curves = dict[str, list[float]]
 
 
 def figure_4(run: AhsRun) -> dict[str, float]:
-    """Measure the latency over the number of copies; give each curve's ns per subscription."""
+    """Measure the latency over the number of copies; return each curve's ns per subscription."""
     say_title(run.reporter, "Figure 4: a point WITHIN so many copies of one city; µs per event")
     city, point = make_city(run.generator(4)), Point(CENTRE)
     postgis = find_postgis()
@@ -79,7 +79,7 @@ def _time_postgis(run: AhsRun, postgis: str | None, city: Polygon, point: Point)
 def _make_queries(
     grid: Grid, cities: Geometries, point: Point
 ) -> tuple[Callable[[], Positions], ...]:
-    """Make the queries, each of which gives the subscriptions it finds; indexes are built here."""
+    """Make the queries, which return the subscriptions they find; indexes are built here."""
     once, plain = index_cells(grid, cities), index_cells(grid, cities, deduplicate=False)
     tree, copies, prepared = shapely.STRtree(cities), _copy(cities), _copy(cities)
     shapely.prepare(prepared)
@@ -123,7 +123,7 @@ def _time(query: Callable[[], Positions], count: int, repeats: int) -> float:
 
 
 def _slope(sizes: Sequence[int], us: Sequence[float]) -> float:
-    """Give by how many ns a query grows with each subscription."""
+    """Return by how many ns a query grows with each subscription."""
     if len(sizes) < 2:
         return 0.0
     return float(np.polyfit(sizes, us, 1)[0] * 1e3)

@@ -67,13 +67,13 @@ def _print(run: AhsRun, subjects: Sequence[Subject], step: str, title: str) -> N
 
 
 def _of(subjects: Sequence[Subject], kind: str) -> list[Subject]:
-    """Give those of a kind, the smallest first."""
+    """Return those of a kind, the smallest first."""
     found = [subject for subject in subjects if subject.kind == kind]
     return sorted(found, key=lambda subject: subject.size)
 
 
 def _large(subjects: Sequence[Subject], kind: str) -> list[Subject]:
-    """Give the largest third of a kind."""
+    """Return the largest third of a kind."""
     found = _of(subjects, kind)
     return found[-max(1, len(found) // _LARGE) :]
 

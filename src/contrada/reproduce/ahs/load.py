@@ -1,6 +1,6 @@
 """How evenly θ spreads the load (section 4): a partition for each prefix, and prefixes packed.
 
-The paper gives each worker what θ splits off; we pack the prefixes into as many partitions as
+The paper assigns to each worker what θ splits off; we pack the prefixes into as many partitions as
 there are, the heaviest first, and split a prefix that cannot be split further by replicas.
 """
 
@@ -28,7 +28,7 @@ _CITIES = 50
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a θ gives: its prefixes, and the heaviest load over the mean, by prefix and packed.
+    """The result of a θ: its prefixes, and the heaviest load over the mean, by prefix and packed.
 
     `copies` are the partitions' copies of a subscription, on average, one for each prefix in which
     it lies, and for each replica.

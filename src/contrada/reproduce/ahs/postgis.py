@@ -19,7 +19,7 @@ _TIME = re.compile(r"^Time: ([0-9.]+) ms", re.MULTILINE)
 
 
 def find_postgis() -> str | None:
-    """Give the version of the PostGIS that `psql` reaches without a password, or None."""
+    """Return the version of the PostGIS that `psql` reaches without a password, or None."""
     try:
         return _ask("select postgis_lib_version();", _ASKING_S).strip() or None
     except (OSError, subprocess.SubprocessError):
@@ -27,7 +27,7 @@ def find_postgis() -> str | None:
 
 
 def time_postgis(city: Polygon, point: Point, copies: Sequence[int]) -> list[float]:
-    """Give the median µs of a query for each number of copies; none where the database fails."""
+    """Return the median µs of a query for each number of copies; none if the database fails."""
     try:
         answer = _ask("\n".join(_write_script(city, point, copies)), _WORKING_S)
     except (OSError, subprocess.SubprocessError):

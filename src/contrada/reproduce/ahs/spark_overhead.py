@@ -25,7 +25,7 @@ _JOBS = 5
 
 
 def measure_spark(run: AhsRun, master: str | None, simulated_us: float) -> None:
-    """Time jobs of `contrada.spark.match`; without a master, say how to."""
+    """Time jobs of `contrada.spark.match`; without a master, explain how to."""
     say_title(run.reporter, "Ours: what Spark costs")
     if master is None:
         say_prose(
@@ -66,7 +66,7 @@ def _make_points(rng: Generator, shapes: Geometries, count: int) -> Geometries:
 
 
 def _time_both(master: str, shapes: Geometries, points: Geometries) -> tuple[int, str, str]:
-    """Count the matches, and give the ms of a job of Spark and of a matcher, both from tables."""
+    """Return the matches, and the ms of a Spark job and of a matcher, both from tables."""
     import contrada.spark
 
     spark = contrada.spark.session(master)
@@ -86,7 +86,7 @@ def _as_table(geometries: Geometries) -> pa.Table:
 
 
 def _time(job: Callable[[], Any]) -> tuple[Any, float]:
-    """Give the result and the median ms by the clock, after a job that warms up."""
+    """Return the result and the median ms by the clock, after a job that warms up."""
     job()
     times = []
     for _ in range(_JOBS):

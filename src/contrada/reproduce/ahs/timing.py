@@ -26,7 +26,7 @@ class Watch:
 
 
 def least_us(step: Callable[[], Timed], repeats: int) -> tuple[Timed, float]:
-    """Give the result of a step, and the shortest of its times: the one that nothing disturbed."""
+    """Return the result of a step, and its shortest time: the one that nothing disturbed."""
     times = []
     for _ in range(repeats):
         watch = Watch()
@@ -36,7 +36,7 @@ def least_us(step: Callable[[], Timed], repeats: int) -> tuple[Timed, float]:
 
 
 def median_us(step: Callable[[], object], repeats: int) -> float:
-    """Give the median time of a step, after one that does not count."""
+    """Return the median time of a step, after one that does not count."""
     step()
     times = sorted(least_us(step, 1)[1] for _ in range(repeats))
     return times[len(times) // 2]

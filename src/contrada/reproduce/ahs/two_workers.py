@@ -15,8 +15,8 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Integers
 from contrada.kernels.cell_lists import measure
-from contrada.matching.area_matrix import MatrixPairs, determine
-from contrada.matching.cell_index import index_cells
+from contrada.matching.ahs.area_matrix import MatrixPairs, determine
+from contrada.matching.ahs.cell_index import index_cells
 from contrada.matching.grid import Grid, Prefix
 from contrada.matching.lookup import LookupTable, Weights, make_lookup_table, weigh
 from contrada.model.geometry import as_array
@@ -86,7 +86,7 @@ class Cluster:
         return Answer(holds, summed[:4], summed[4:], stages)
 
     def _select(self, event: BaseGeometry) -> dict[int, list[int]]:
-        """Give the selected workers, each with those of its prefixes that the event touches."""
+        """Return the selected workers, each with those of its prefixes that the event touches."""
         cells = self._table.grid().decompose(as_array([event]))
         selected: dict[int, list[int]] = {}
         for prefix in self._table.select(cells).prefixes.tolist():
@@ -94,7 +94,7 @@ class Cluster:
         return selected
 
     def _work(self, event: BaseGeometry, prefix: int, index: Watch, match: Watch) -> Integers:
-        """Give a partial matrix, and the areas of the event's interior and boundary there."""
+        """Return a partial matrix, and the areas of the event's interior and boundary there."""
         keys = index.run(lambda: self._grid.list_cells(event, self._prefixes[prefix]))
         areas = index.run(lambda: measure(keys, np.array([0, len(keys)]), self._grid.level)[0])
         matrices = match.run(lambda: self._indexes[prefix].match(keys)).matrices
@@ -113,6 +113,6 @@ def _weigh(grid: Grid, subscription: BaseGeometry) -> Weights:
 
 
 def _as_prefixes(table: LookupTable, level: int) -> list[Prefix]:
-    """Give the table's prefixes as cells of a finer grid."""
+    """Return the table's prefixes as cells of a finer grid."""
     starts = table.starts << 2 * (level - table.level)
     return list(zip(starts.tolist(), table.levels.tolist(), strict=True))

@@ -13,7 +13,7 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Integers
 from contrada.kernels.cell_lists import measure
-from contrada.matching.cell_index import index_cells
+from contrada.matching.ahs.cell_index import index_cells
 from contrada.matching.grid import Grid, Prefix
 from contrada.model.geometry import as_array
 from contrada.reproduce.ahs.paper import (
@@ -53,17 +53,17 @@ class Subject:
     splits: tuple[SplitCost, ...]
 
     def gain(self, step: str) -> float:
-        """Tell how many times faster the largest number of workers takes a step than one does."""
+        """Return how many times faster a step is with the most workers than with one."""
         times = self.times(step)
         return times[0] / times[-1]
 
     @property
     def spread(self) -> float:
-        """Tell how many times fewer cells than all the fullest worker has, of the most workers."""
+        """How many times fewer cells than all the fullest worker has, with the most workers."""
         return self.cell_count / self.splits[-1].cell_count_max
 
     def times(self, step: str) -> list[float]:
-        """Give the µs of "index" or "match" by number of workers."""
+        """Return the µs of "index" or "match" by number of workers."""
         return [s.index_us if step == "index" else s.match_us for s in self.splits]
 
 

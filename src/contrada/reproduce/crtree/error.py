@@ -117,7 +117,7 @@ def _draw(run: CrtreeRun, shares: Sequence[float]) -> None:
         "error.png",
         [Panel([Series("ours", run.plan.densities, shares), paper])],
         title="The error of Algorithm 1 by point density",
-        note="0 % is none of the pairs looked at. At D = 0 only vertices are points.",
+        note="0 % means none of the pairs examined. At D = 0 only vertices are points.",
         x_label="points on half of the universe's perimeter (D)",
         y_label="% of pairs with a wrong relation",
         scale="log with zero",

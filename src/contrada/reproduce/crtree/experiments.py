@@ -36,7 +36,7 @@ _TERMS = {
     "density: so many points on a line as long as half of the universe's perimeter",
     "exact": "the relation as GEOS computes it",
     "wrong %": "share of the pairs of regions for which Algorithm 1 finds another relation",
-    "scan": "every region is looked at; nothing is indexed",
+    "scan": "every region is examined; nothing is indexed",
     "CR-tree": "the paper's index: boxes decide many constraints, the others are computed",
     "scenario 1": "each constraint is a predicate of its own",
     "scenario 2": "a few predicates (25 in Table 3), each an OR of filters, each filter two "
@@ -92,7 +92,7 @@ def _introduce(run: CrtreeRun) -> None:
 
 
 def introduce_layers(run: CrtreeRun, data: Path | None, layers: dict[str, Regions]) -> None:
-    """Say what the layers are, and how many constraints stand beside the paper's."""
+    """Introduce the layers, and how many constraints stand beside the paper's."""
     say_title(run.reporter, "Layers for Figure 5 and Table 3")
     table = Table(
         run.reporter,
@@ -132,7 +132,7 @@ def _describe(data_set: DataSet, data: Path | None) -> str:
 def _explain(
     run: CrtreeRun, worst: dict[str, float], rows: Sequence[Table3Row], vertices_max: int
 ) -> None:
-    """Say what differs, with the numbers of the tables above."""
+    """Explain what differs, with the numbers of the tables above."""
     say_title(run.reporter, "What differs, and why")
     texts = [_explain_exact(worst, rows), _explain_tree(rows), _explain_simplifier(rows)]
     if vertices_max > _VERTICES_MANY:
@@ -157,12 +157,12 @@ def _explain_exact(worst: dict[str, float], rows: Sequence[Table3Row]) -> str:
     return (
         "Exact or Algorithm 1. As a scan over large regions (Figure 4a) the exact relation takes "
         f"{write_times(worst[EXACT_SCAN] / worst[DISCRETE_SCAN])} the time of Algorithm 1. In the "
-        "paper exact took about six times as long, by CGAL, and told only whether two regions "
+        "paper exact took about six times as long, by CGAL, and found only whether two regions "
         "intersect; here GEOS computes the whole relation. In the CR-tree of Table 3 exact takes, "
         f"by type of event, {by_kind} the time of Algorithm 1. Algorithm 1 tests the points of the "
         "shorter boundary against every edge of the other region: little work where regions are "
         "small and the event has few edges (C), much where either has many (B, or large regions). "
-        "What a relation costs by GEOS depends less on either."
+        "What a relation costs with GEOS depends less on either."
     )
 
 
@@ -186,11 +186,11 @@ def _explain_simplifier(rows: Sequence[Table3Row]) -> str:
         f"Simplifier. The largest difference: it gains {write_spread(paper)} in the paper, "
         f"{write_spread(ours)} here, although it removes {write_percent(1 - max(kept))} to "
         f"{write_percent(1 - min(kept))} of the constraints. Most of what it removes would not be "
-        "computed here anyway. First all is counted that boxes and the grid decide; then open "
-        "relations are computed in rounds, a few of each predicate at a time, and only while they "
-        "can still find a predicate that is not found yet. So even plain predicates cost relations "
-        f"for {write_percent(min(shares), 1)} to {write_percent(max(shares), 1)} of N, and "
-        "little is left to save. The paper's matcher stops at the first filter of a predicate "
+        "computed here anyway. First everything that boxes and the grid decide is counted; then "
+        "open relations are computed in rounds, a few of each predicate at a time, and only while "
+        "they can still find a predicate that is not found yet. So even plain predicates cost "
+        f"relations for {write_percent(min(shares), 1)} to {write_percent(max(shares), 1)} of N, "
+        "and little is left to save. The paper's matcher stops at the first filter of a predicate "
         "that holds as well, but says nothing of an order, or of deciding without Algorithm 1 what "
         "lies near. Its simplifier may also remove too much: the one rule of conflict that it "
         "prints does not hold (x covered-by A and x disjoint B, where A overlaps B)."

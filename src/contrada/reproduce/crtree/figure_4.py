@@ -47,7 +47,7 @@ _DRAWN_ONLY = "The paper draws its curves; its text states no times, so there is
 
 
 def figure_4a(run: CrtreeRun) -> dict[str, float]:
-    """Measure scans and trees over the number of constraints; give ms of the last row by curve."""
+    """Measure scans and trees over the number of constraints; return the last row's ms by curve."""
     say_title(
         run.reporter,
         f"Figure 4a: N large regions, scenario 1, D = {FIGURE_4_DENSITY:,}; ms per event",

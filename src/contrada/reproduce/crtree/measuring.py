@@ -9,8 +9,8 @@ from numpy.random import Generator
 from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Integers, Positions
-from contrada.matching.discrete import DiscreteEvaluator
-from contrada.matching.forwarding import ForwardingIndex
+from contrada.matching.crtree.discrete import DiscreteEvaluator
+from contrada.matching.forwarding import ForwardingIndex, effort_of
 from contrada.matching.indexes.by_tree import RelationEvaluator, ShapeSet, SpaceIndex
 from contrada.matching.simplify import simplify
 from contrada.model.event import Event
@@ -36,7 +36,7 @@ class Cost:
 
 
 def mean_ms(run: Callable[[Any], object], events: Subjects) -> float:
-    """Give the processor's time for an event: what else the machine does is not in it.
+    """Return the processor time for an event, without what else the machine does.
 
     What is run must have been compiled before.
     """
@@ -113,7 +113,7 @@ def index_pair(
     plain = list(_predicates(rng, regions, predicate_count))
     simplified = []
     for predicate in plain:
-        simplified.append(simplify(predicate)[0])
+        simplified.append(simplify(predicate, effort_of)[0])
         step()
     plain_index, simplified_index = (
         MeasuredIndex(

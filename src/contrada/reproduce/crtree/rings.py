@@ -42,7 +42,7 @@ class RingSet:
         return self._find_some(event, density, self._everything)
 
     def mean_ms(self, events: Subjects, density: float) -> float:
-        """Give the time that the relations of one event take."""
+        """Return the time that the relations of one event take."""
         return mean_ms(lambda event: self.find(event, density), events)
 
     def find_by_density(self, event: Any, densities: Sequence[float]) -> Iterator[Positions]:
@@ -99,7 +99,7 @@ class RingSet:
         return np.asarray(np.maximum(beyond, before).max(axis=1))
 
     def _relations_apart(self, event: Any, items: Positions) -> Integers:
-        """Tell the relations of the regions if no boundary meets the event's."""
+        """Return the relations of the regions if no boundary meets the event's."""
         found = np.full(len(self._regions), DISJOINT)
         x, y = self._xy[self._starts[items]].T
         found[items[shapely.contains_xy(event, x, y)]] = CONTAINS
@@ -119,7 +119,7 @@ class RingSet:
 
 
 def _some_points(ring: Coordinates, per_unit: float) -> Regions:
-    """Give some of the points at which Algorithm 1 looks, of each edge."""
+    """Return some of the points that Algorithm 1 examines on each edge."""
     points = []
     for start, end in pairwise(ring):
         steps = int(np.hypot(*(end - start)) * per_unit) + 1

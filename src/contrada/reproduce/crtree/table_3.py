@@ -56,17 +56,17 @@ class Table3Row:
 
     @property
     def paper(self) -> Times:
-        """Give the paper's times."""
+        """The paper's times."""
         return self.data_set.times[self.kind]
 
     @property
     def ours(self) -> Times:
-        """Give our times with Algorithm 1."""
+        """Our times with Algorithm 1."""
         return self.scan_ms, self.tree.ms, self.plain.ms, self.simplified.ms
 
 
 def table_3(run: CrtreeRun, layers: Mapping[str, Regions]) -> list[Table3Row]:
-    """Measure both scenarios over all layers; give the rows."""
+    """Measure both scenarios over all layers; return the rows."""
     say_title(
         run.reporter,
         f"Table 3: ms per event, D = {TABLE_3_DENSITY:,}; "

@@ -32,7 +32,7 @@ Accuracies = dict[tuple[int, str, str], Accuracy]  # of N, a workload and a vari
 _SIDES = (
     "Filters in the unit square. uniform: sides of 0.02 to 0.1, anywhere. clustered: the same "
     "around 20 places, events around them too. containment: each filter in an earlier one, with "
-    "0.3 to 0.9 of its sides, 0.02 at least; one in 20 starts anew with sides of 0.2 to 0.5."
+    "0.3 to 0.9 of its sides, 0.02 at least; one in 20 starts a new nest with sides of 0.2 to 0.5."
 )
 
 _SHORT = {  # in two lines, as there is little room below a panel

@@ -70,7 +70,7 @@ def measure_churn(run: DrtreeRun) -> tuple[list[Disconnection], list[Churn]]:
 
 
 def _count_departures(run: DrtreeRun, settings: Settings) -> float:
-    """Give the mean number of departures until the living are no more connected."""
+    """Return the mean number of departures until the living are no longer connected."""
     rng = run.generator(6)
     overlay = grow(settings, "uniform", run.plan.churn_size, rng)
     overlay.simulator.run_rounds(3)  # deputies are told
@@ -90,7 +90,7 @@ def _measure(run: DrtreeRun, ratio: float, departures: Mapping[str, float]) -> D
 
 
 def _await_emptied(count: int, ratio: float, rng: Generator) -> float:
-    """Give the time, in Δ, until as many as there are peers have left within one Δ."""
+    """Return the time, in Δ, until as many as there are peers have left within one Δ."""
     start, recent = 0.0, np.full(count - 1, -np.inf)
     while True:
         times = start + np.cumsum(rng.exponential(1 / (ratio * count), _DEPARTURES_MAX))
@@ -143,8 +143,8 @@ def _print_lemma(
     say_prose(
         run.reporter,
         "Δ is a time without repair, λ the rate of departures. First cut: when some living peers "
-        f"are connected no more, after {mean_departures} departures on average, whatever Δ is. So "
-        "the bound can speak of it only where Δλ is near N; at Δλ = N / 2 it is "
+        f"are no longer connected, after {mean_departures} departures on average, whatever Δ is. "
+        "So the bound can speak of it only where Δλ is near N; at Δλ = N / 2 it is "
         f"{bound_connection(100, 50):,.0f} Δ for N = 100. What it bounds from below is the last "
         "column: as many departures within one Δ as there are peers.",
     )

@@ -37,7 +37,7 @@ class Organisation:
 def compare_organisations(
     run: DrtreeRun, gallery: Gallery, found: Accuracies
 ) -> list[Organisation]:
-    """Give the events of the DR-tree to what section 3.1 rejects; print and draw all."""
+    """Send the events of the DR-tree to what section 3.1 rejects; print and draw all."""
     count = run.plan.accuracy_sizes[0]
     say_title(run.reporter, f"Section 3.1: the organisations that it rejects; N = {count:,}")
     table = Table(
@@ -137,10 +137,10 @@ def _compare(run: DrtreeRun, rows: Sequence[Organisation]) -> None:
     )
     say_prose(
         run.reporter,
-        "Virtual roots are no subscribers and count as no false positives, but somebody must keep "
-        "their lists, and test each event against all of them. An event rises from its publisher "
-        "to the root in all organisations; in the containment tree that way is the only cause of "
-        "false positives. In the DR-tree a peer's children are those of all its levels.",
+        "Virtual roots are not subscribers and do not count as false positives, but somebody must "
+        "keep their lists, and test each event against all of them. An event rises from its "
+        "publisher to the root in all organisations; in the containment tree that way is the only "
+        "cause of false positives. In the DR-tree a peer's children are those of all its levels.",
     )
 
 

@@ -121,7 +121,7 @@ class _Family:
         return [other for other in self._below[state.parent, state.top] if other != id_]
 
     def is_leaf_of(self, id_: PeerId, parent: PeerId) -> bool:
-        """Tell whether a peer is only a leaf, and below that parent."""
+        """Whether a peer is only a leaf, and below that parent."""
         return self._states[id_].top == 0 and self._states[id_].parent == parent
 
 
@@ -142,11 +142,12 @@ def _add_row(table: Table, workload: str, variant: str, found: Awareness) -> Non
 def _explain(run: DrtreeRun) -> None:
     say_prose(
         run.reporter,
-        "Property 3.1: if S1 lies in S2, the topmost node of S1 is no ancestor of that of S2. The "
-        "paper says that electing the largest box as parent guarantees it. That holds at level 1, "
-        "where boxes are filters. Above, boxes are those of subtrees: a small filter whose subtree "
-        "has grown large is elected over a larger filter whose subtree has not. Equal filters lie "
-        "in each other, so that one of them would always violate it: only unequal pairs count.",
+        "Property 3.1: if S1 lies in S2, the topmost node of S1 is not an ancestor of that of S2. "
+        "The paper says that electing the largest box as parent guarantees it. That holds at level "
+        "1, where boxes are filters. Above, boxes are those of subtrees: a small filter whose "
+        "subtree has grown large is elected over a larger filter whose subtree has not. Equal "
+        "filters lie in each other, so that one of them would always violate it: only unequal "
+        "pairs count.",
     )
     say_prose(
         run.reporter,

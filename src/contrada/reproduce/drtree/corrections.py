@@ -33,8 +33,8 @@ Definition 3.1 asks neither for one root nor for every living peer in the tree, 
 gaps, leaves that are their filters, a peer among its own children, or two children of a root. The
 checker does. Nobody removes the top of a root with one child.
 
-Every leaf of a broken subtree is inserted anew, in O(N log N) steps. Ours moves whole subtrees, and
-deputies have copies of what their leaders know.
+Every leaf of a broken subtree is inserted again, in O(N log N) steps. Ours moves whole subtrees,
+and deputies have copies of what their leaders know.
 
 Two trees never find each other: after a cut of the network there would be two for ever. Ours join
 when a root hears of another.

@@ -28,7 +28,7 @@ _TERMS = {
     "match": "an event, here a point, and a peer in whose filter it lies",
     "visit": "a peer that handles an event, the publisher aside; without a match a false positive",
     "paper's tree": "nothing that goes beyond the paper, but for its corrections",
-    "moving": "ours: children move to parents that need grow less for them",
+    "moving": "ours: children move to parents that need to grow less for them",
     "deputies": "ours: copies of what a peer knows, held by who takes over when it is silent",
     "summaries": "ours: parents know which cells of a grid the filters below a child touch",
     "all of ours": "moving, deputies and summaries",

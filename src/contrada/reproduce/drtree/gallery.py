@@ -60,17 +60,17 @@ class Accuracy:
 
     @property
     def false_positives(self) -> float:
-        """Give the false positives in % of all pairs of peer and event."""
+        """The false positives in % of all pairs of peer and event."""
         return 100 * self.score.false_positives / (self.peers * self.events)
 
     @property
     def in_vain(self) -> float:
-        """Give the false positives in % of all that handled an event, the publisher aside."""
+        """The false positives in % of all that handled an event, the publisher aside."""
         return 100 * self.score.false_positives / max(1, self.score.visits)
 
     @property
     def messages_per_match(self) -> float:
-        """Give the messages for each pair of event and receiver."""
+        """The messages for each pair of event and receiver."""
         return self.messages / max(1, self.score.matches)
 
 
@@ -83,7 +83,7 @@ class Gallery:
         self._overlays: dict[tuple[str, Settings, int], Overlay] = {}
 
     def overlay(self, workload: str, variant: str, count: int) -> Overlay:
-        """Give a legal overlay at rest, in which children had time to move if they do."""
+        """Return a legal overlay at rest, in which children had time to move if they do."""
         settings = VARIANTS[variant].settings
         key = workload, settings, count
         if key not in self._overlays:
@@ -101,7 +101,7 @@ class Gallery:
             return measure_accuracy(overlay, events)
 
     def events(self, workload: str, count: int) -> Events:
-        """Give the events for all overlays of a workload and size."""
+        """Return the events for all overlays of a workload and size."""
         index = list(WORKLOADS).index(workload)
         source = Workload(workload, self._run.generator(3, index, count))  # of the same places
         rng = self._run.generator(4, index, count)

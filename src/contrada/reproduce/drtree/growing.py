@@ -50,7 +50,7 @@ class Overlay:
 
 
 def plain(split: str = "quadratic") -> Settings:
-    """Give the paper's tree: nothing that goes beyond it."""
+    """Return the settings of the paper's tree: nothing that goes beyond it."""
     return Settings(UNIT, split=split, summaries=False, deputies=False, moving=False)
 
 
@@ -79,7 +79,7 @@ def grow(settings: Settings, workload: str, count: int, rng: Generator) -> Overl
 
 
 def _describe(settings: Settings, workload: str, count: int, rng: Generator) -> str:
-    """Say how an overlay is made, so that it can be made again."""
+    """Describe how an overlay is made, so that it can be made again."""
     beyond = [name for name in _BEYOND if getattr(settings, name)]
     tree = f"with {', '.join(beyond)}" if beyond else "nothing beyond the paper"
     numbers = getattr(rng.bit_generator.seed_seq, "entropy", None)
@@ -90,12 +90,12 @@ def _describe(settings: Settings, workload: str, count: int, rng: Generator) -> 
 
 
 def await_legal(overlay: Overlay) -> int:
-    """Give the rounds until the overlay is legal; one that is not in time has failed."""
+    """Return the rounds until the overlay is legal; one that is not in time has failed."""
     return _await_legal(overlay.simulator, overlay.origin, 1)[0]
 
 
 def _await_legal(simulator: Simulator, origin: str, stride: int) -> tuple[int, float]:
-    """Check after every so many rounds; give the rounds, and the seconds that checks took."""
+    """Check after every so many rounds; return the rounds, and the seconds that checks took."""
     rounds, checking_s = 0, 0.0
     while True:
         start = time.process_time()
@@ -113,7 +113,7 @@ def _await_legal(simulator: Simulator, origin: str, stride: int) -> tuple[int, f
 
 
 def choose(rng: Generator, ids: Sequence[PeerId], count: int) -> list[PeerId]:
-    """Choose peers by chance, none twice."""
+    """Choose random peers, none twice."""
     return [PeerId(id_) for id_ in rng.permutation(np.array(ids))[:count].tolist()]
 
 

@@ -32,7 +32,7 @@ def _list_known(state: State) -> Iterable[PeerId]:
 
 
 def count_departures(links: Links, order: Sequence[PeerId]) -> int:
-    """Count the departures, in an order, until the living are connected no more, or one is left."""
+    """Count the departures, in an order, until the living are disconnected, or one is left."""
     gone: set[PeerId] = set()
     for number, id_ in enumerate(order, 1):
         gone.add(id_)
@@ -42,7 +42,7 @@ def count_departures(links: Links, order: Sequence[PeerId]) -> int:
 
 
 def _are_connected(links: Links, gone: set[PeerId], last: PeerId) -> bool:
-    """Tell whether the neighbours of the last one that has gone still reach each other."""
+    """Whether the neighbours of the last one that has gone still reach each other."""
     wanted = links[last] - gone
     if len(wanted) < 2:
         return bool(wanted) or len(links) == len(gone)
@@ -56,7 +56,7 @@ def _are_connected(links: Links, gone: set[PeerId], last: PeerId) -> bool:
 
 
 def share_in_largest(simulator: Simulator) -> float:
-    """Give the share of the living that are in the largest tree."""
+    """Return the share of the living that are in the largest tree."""
     roots = Counter(_find_root(simulator, id_) for id_ in simulator.peers)
     return max(roots.values()) / len(simulator.peers)
 

@@ -40,7 +40,7 @@ def measure_memory(peer: Peer) -> Memory:
 
 
 def _walk(peer: Peer) -> Iterator[tuple[Any, bool]]:
-    """Give all things, and whether they are remembered for the sake of events only."""
+    """Yield all things, and whether they are remembered for the sake of events only."""
     seen: set[int] = set()
     events: list[Any] = []
     for is_of_events, pending in ((False, [peer]), (True, events)):

@@ -30,7 +30,7 @@ class Reach:
     reached: set[Delivery] = field(default_factory=set)
 
     def share(self, number: int) -> float:
-        """Give the share of the pairs of a round that were reached."""
+        """Return the share of the pairs of a round that were reached."""
         wanted = self.wanted[number]
         return len(wanted & self.reached) / max(1, len(wanted))
 
@@ -87,7 +87,7 @@ def _measure(run: DrtreeRun, harm: str, settings: Settings, seed: int, reach: Re
 def _publish(
     run: DrtreeRun, overlay: Overlay, rng: Generator, reach: Reach, moment: tuple[int, int]
 ) -> None:
-    """Publish events from living peers by chance, and note who should receive them."""
+    """Publish events from random living peers, and note who should receive them."""
     simulator, count = overlay.simulator, run.plan.outage_events
     living = simulator.living()
     for i in range(count):
@@ -115,8 +115,8 @@ def _print(run: DrtreeRun, found: ReachOf) -> None:
     say_prose(
         run.reporter,
         f"Of about {pairs:,} pairs of event and receiver, the publisher's own match aside. When a "
-        f"leader was silent for {SILENCE} rounds, its neighbours send its deputy what it may have "
-        f"missed; the deputy serves events from then on, and leads after "
+        f"leader has been silent for {SILENCE} rounds, its neighbours send its deputy what it may "
+        f"have missed; the deputy serves events from then on, and leads after "
         f"{VARIANTS[PLAIN].patience}. The paper does not say what happens to events meanwhile.",
     )
 

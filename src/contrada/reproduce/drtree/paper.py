@@ -12,7 +12,7 @@ TARGET = 1.0  # % of false positives that we want to stay below
 
 
 def bound_height(count: int, least: int) -> int:
-    """Give Lemma 3.1's height, without its unnamed constant."""
+    """Return Lemma 3.1's height, without its unnamed constant."""
     levels = 0
     while least**levels < count:  # not by a logarithm, whose rounding may add a level
         levels += 1
@@ -20,10 +20,10 @@ def bound_height(count: int, least: int) -> int:
 
 
 def bound_entries(count: int, least: int, most: int) -> float:
-    """Give Lemma 3.1's memory, M log²(N) / log(m) bits, in entries of log(N) bits."""
+    """Return Lemma 3.1's memory, M log²(N) / log(m) bits, in entries of log(N) bits."""
     return most * log(count) / log(least)
 
 
 def bound_connection(count: int, departures: float) -> float:
-    """Give Lemma 3.7's time before a disconnection, in units of Δ, for Δλ departures."""
+    """Return Lemma 3.7's time before a disconnection, in units of Δ, for Δλ departures."""
     return exp((count - departures) ** 2 / (4 * departures)) / count

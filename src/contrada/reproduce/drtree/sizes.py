@@ -40,7 +40,7 @@ class SizeRow:
 
     @property
     def entries_max(self) -> int:
-        """Give the entries of the peer with most."""
+        """The number of entries of the peer with most."""
         return max(memory.entries for memory in self.memories)
 
 
@@ -85,7 +85,7 @@ def _measure(run: DrtreeRun, variant: str, count: int) -> SizeRow:
 
 
 def _trace_events(run: DrtreeRun, overlay: Overlay, rng: Generator) -> list[int]:
-    """Publish events from peers by chance; give the longest way of each."""
+    """Publish events from random peers; return the longest way of each."""
     hops = []
     for publisher in rng.choice(overlay.simulator.living(), run.plan.trace_count).tolist():
         point = overlay.workload.draw_point()
@@ -94,7 +94,7 @@ def _trace_events(run: DrtreeRun, overlay: Overlay, rng: Generator) -> list[int]
 
 
 def _trace_joins(run: DrtreeRun, overlay: Overlay, rng: Generator) -> list[int]:
-    """Let peers join by way of others by chance; give the steps of each request."""
+    """Let peers join by way of random others; return the steps of each request."""
     joins = []
     for contact in rng.choice(overlay.simulator.living(), run.plan.trace_count).tolist():
         joiner = overlay.simulator.add(overlay.workload.draw_filter())
@@ -103,7 +103,7 @@ def _trace_joins(run: DrtreeRun, overlay: Overlay, rng: Generator) -> list[int]:
 
 
 def _measure_memories(overlay: Overlay, run: DrtreeRun) -> list[Memory]:
-    """Measure some peers by chance, and the root."""
+    """Measure some random peers, and the root."""
     peers = overlay.simulator.peers
     chosen = choose(run.generator(1), overlay.simulator.living(), _MEMORIES_MAX)
     root = max(peers, key=lambda id_: peers[id_].state.top)
@@ -194,7 +194,7 @@ def _compare(run: DrtreeRun, sizes: Sequence[SizeRow]) -> None:
         "log_m N levels. Most peers are leaves and know their parent only; ours, without moving "
         "here, also keep what deputies copy. A join begins at any peer, climbs to the root and "
         "descends; an event goes up and down. Peers join from the root while the tree is built, a "
-        "sixth as many in a round as are there; then it is waited until all is legal.",
+        "sixth as many in a round as are there; then we wait until all is legal.",
     )
 
 

@@ -35,47 +35,47 @@ class MatrixPairs:
 
     @property
     def interiors(self) -> Integers:
-        """Give II of each pair."""
+        """II of each pair."""
         return self.matrices[:, 0]
 
     @property
     def boundaries(self) -> Integers:
-        """Give BB of each pair."""
+        """BB of each pair."""
         return self.matrices[:, 3]
 
     @property
     def shared(self) -> Integers:
-        """Give the sum of each matrix."""
+        """The sum of each matrix."""
         return np.asarray(self.matrices.sum(axis=1))
 
     @property
     def is_event_covered(self) -> Mask:
-        """Tell whether the shared area is the whole event."""
+        """Whether the shared area is the whole event."""
         return np.asarray(self.shared == self.event_areas.sum(axis=-1))
 
     @property
     def is_event_around(self) -> Mask:
-        """Tell whether the shared area is the whole of the subscription's geometry."""
+        """Whether the shared area is the whole of the subscription's geometry."""
         return np.asarray(self.shared == self.areas.sum(axis=1))
 
     @property
     def are_alike(self) -> Mask:
-        """Tell whether both geometries have one dimension."""
+        """Whether both geometries have the same dimension."""
         return np.asarray(self.dimensions == self.event_dimensions)
 
 
 def is_determined(relation: SpatialRelation) -> bool:
-    """Tell whether area matrices decide a relation: all that have a name."""
+    """Whether area matrices decide a relation: all that have a name."""
     return relation.area_rule is not None
 
 
 def needs_boundary(relation: SpatialRelation, dimension: int) -> bool:
-    """Tell whether a relation to a geometry needs the cells of its boundary (section 3.1)."""
+    """Whether a relation to a geometry needs the cells of its boundary (section 3.1)."""
     return relation.area_rule is not AreaRule.CROSSING or dimension != _LINE
 
 
 def determine(relation: SpatialRelation, pairs: MatrixPairs) -> Mask:
-    """Tell for each pair whether the event satisfies the relation to the other geometry."""
+    """Decide for each pair whether the event satisfies the relation to the other geometry."""
     rule = relation.area_rule
     assert rule is not None, relation.name
     holds = _of_regions(rule, pairs) if isinstance(rule, Relation) else _TABLE_2[rule](pairs)

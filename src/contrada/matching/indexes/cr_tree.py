@@ -51,7 +51,7 @@ class CRTree:
 
     @property
     def arrays(self) -> tuple[Tree, Ints]:
-        """Give the arrays of the tree and its state, for checkers and pictures."""
+        """The arrays of the tree and its state, for checkers and pictures."""
         return self._tree, self._state
 
     def insert(self, item: int) -> None:
@@ -87,7 +87,7 @@ class CRTree:
         )
 
     def copy(self) -> "CRTree":
-        """Give a tree that may be changed without changing this one."""
+        """Make a tree that may be changed without changing this one."""
         twin = CRTree.__new__(CRTree)
         twin._boxes, twin._needs, twin._apart = self._boxes, self._needs, self._apart
         twin._weight = self._weight
@@ -105,7 +105,7 @@ class CRTree:
         return twin
 
     def lists(self) -> tuple[Ints, Ints, Ints]:
-        """Give the items that may hold apart in walking order, and each node's range of them."""
+        """List the items that may hold apart in walking order, and each node's range of them."""
         if self._lists is None:
             order = np.empty(int(self._apart.sum()), np.int64)
             first, last = make_lists(self._tree, self._state, self._apart, order)
@@ -138,7 +138,7 @@ def _make_arrays(nodes: int) -> Tree:
 
 
 def may_hold_apart(relation: SpatialRelation, is_negated: bool) -> bool:
-    """Tell whether geometries without a common point may satisfy a constraint."""
+    """Whether geometries without a common point may satisfy a constraint."""
     if relation.family is Family.PATTERN:
         return is_negated or relation.holds_when_apart()
     return relation.holds_when_apart() != is_negated

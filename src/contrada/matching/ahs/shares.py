@@ -1,7 +1,7 @@
 """One worker's share of the distributed AHS model (AHS paper, section 4), in its four stages.
 
 Index: each filter has an anchor, a relation that its area matrix decides; the anchors' cells in
-the share's part of the universe are aggregated. Match: an event's cells in the same part give a
+the share's part of the universe are aggregated. Match: an event's cells in the same part yield a
 partial matrix for every anchor that they touch. Aggregate: partial matrices of one event and
 anchor are summed, over shares that together have the universe once. Determine: the sums decide. The
 other constraints of a filter are decided where they are first met, since a share has predicates and
@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Integers, Positions
-from contrada.matching.area_matrix import MatrixPairs, determine, needs_boundary
-from contrada.matching.cell_index import CellIndex, index_cells
+from contrada.matching.ahs.area_matrix import MatrixPairs, determine, needs_boundary
+from contrada.matching.ahs.by_cells import AreaIndex, CellReader, is_by_area
+from contrada.matching.ahs.cell_index import CellIndex, index_cells
 from contrada.matching.columns import EventBatch, GeometryColumn
-from contrada.matching.crtree import may_hold_apart
 from contrada.matching.grid import CellLists, Grid
-from contrada.matching.indexes.by_cells import AreaIndex, CellReader, is_by_area
+from contrada.matching.indexes.cr_tree import may_hold_apart
 from contrada.matching.lookup import LookupTable
 from contrada.model.expression import Attribute, Literal, Spatial
 from contrada.model.geometry import as_array, is_area
@@ -79,8 +79,8 @@ def _extent(geometry: BaseGeometry) -> float:
     return float(east - west + north - south)
 
 
-def area_anchors_of(subscription: Subscription) -> list[AreaAnchor] | None:
-    """Give the anchor of each filter of a subscription; None where some filter has none."""
+def find_area_anchors(subscription: Subscription) -> list[AreaAnchor] | None:
+    """Return the anchor of each filter of a subscription; None where some filter has none."""
     found = []
     for filter_ in subscription.predicate.filters:
         anchor = find_area_anchor(filter_)
@@ -114,7 +114,7 @@ class AreaShare:
         is_here = np.array([partition in chosen for chosen in table.replicas], bool)
         members: dict[str, list[tuple[int, int, AreaAnchor]]] = {}
         for position, subscription in enumerate(subscriptions):
-            for place, anchor in enumerate(area_anchors_of(subscription) or ()):
+            for place, anchor in enumerate(find_area_anchors(subscription) or ()):
                 members.setdefault(anchor.attribute, []).append((position, place, anchor))
         self._sheets = {
             name: _Sheet(rows, self._grid, lambda lists: self._cut(lists, is_here))
@@ -216,7 +216,7 @@ class _Sheet:
         return PartialMatrices(rows[events_at], self._positions[items], numbers)
 
     def _keep(self, events: EventBatch, rows: Positions, items: Positions) -> NDArray[np.bool_]:
-        """Tell for which pairs the rest of the filter holds."""
+        """Which pairs satisfy the rest of the filter."""
         holds = np.ones(len(items), bool)
         to_check = np.flatnonzero(self._has_rest[items])
         event_of = {row: events.row(row) for row in np.unique(rows[to_check]).tolist()}
@@ -230,7 +230,7 @@ class _Sheet:
 
 
 def add_up(keys: Integers, numbers: Integers) -> tuple[Integers, Integers]:
-    """Aggregate: sum the matrices of equal keys; give a position of each key, and the sums."""
+    """Aggregate: sum the matrices of equal keys; return a position of each key, and the sums."""
     _, firsts, groups = np.unique(keys, return_index=True, return_inverse=True)
     sums = numbers[firsts].copy()
     for column in range(NUMBERS - 4, NUMBERS):
@@ -239,7 +239,7 @@ def add_up(keys: Integers, numbers: Integers) -> tuple[Integers, Integers]:
 
 
 def decide(numbers: Integers) -> NDArray[np.bool_]:
-    """Determine: tell which sums satisfy their relation."""
+    """Determine: which sums satisfy their relation."""
     holds = np.zeros(len(numbers), bool)
     for code in np.unique(numbers[:, 1]).tolist():
         at = numbers[:, 1] == code

@@ -1,4 +1,4 @@
-"""The engine `strtree`: the best that plain Shapely can do.
+"""The index of `strtree`: anchors in trees, and checks for the rest.
 
 Each filter is found through one positive spatial constraint, its anchor: equal anchors are stored
 once, in an STRtree (see `anchor_trees`). Without one, a filter is found through a value, in batches
@@ -7,26 +7,28 @@ without any anchor (`disjoint`, NOT) are checked on every event.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from math import inf
 
 import numpy as np
-from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Mask, Positions
 from contrada.language import is_satisfied
-from contrada.language.distance import reach
-from contrada.matching.anchor_trees import DISTANCE, AnchorTree, make_trees
+from contrada.matching.anchors import anchor_size
 from contrada.matching.checks import AskedEvents, Checks, is_vectorised
 from contrada.matching.columns import EventBatch, OneEvent
 from contrada.matching.engine import Index
+from contrada.matching.strtree.anchor_trees import AnchorTree, make_trees
+from contrada.matching.strtree.value_anchors import (
+    ValueAnchors,
+    make_value_anchors,
+    rank_value_anchor,
+)
 from contrada.matching.table import FilterTable, expand, group_by, make_table
-from contrada.matching.value_anchors import ValueAnchors, make_value_anchors, rank_value_anchor
 from contrada.model.event import Event
-from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
-from contrada.model.subscription import Constraint, Filter, Subscription
+from contrada.model.subscription import Constraint, Subscription
 
 _FEW = 16  # so few filters are evaluated one by one for an event
 _PAIRS_AT_ONCE = 1_000_000
+_NONE = np.zeros(0, np.int64)
 
 
 class StrtreeIndex:
@@ -38,7 +40,7 @@ class StrtreeIndex:
         self._sizes = self._table.sizes()
         self._has_one_each = len(self._table.owner) == len(np.unique(self._table.owner))
         constraints = self._table.constraints
-        anchors = _choose_anchors(self._table, constraints, _box_size)
+        anchors = _choose_anchors(self._table, constraints, anchor_size)
         self._treeless = np.flatnonzero(anchors < 0)
         self._trees = make_trees(constraints, np.unique(anchors[anchors >= 0]))
         by_value = _choose_anchors(self._table, constraints, rank_value_anchor, self._treeless)
@@ -54,33 +56,39 @@ class StrtreeIndex:
 
     def find(self, event: Event, groups: Positions) -> Positions:
         """Find the filters whose anchor holds, then check their other constraints."""
-        known: dict[int, bool] = {}
-        found: dict[int, int] = {}
+        anchors = []
         for tree in self._trees:
             geometry = event.geometry(tree.attribute)
-            if geometry is None:
-                continue
-            known.update(dict.fromkeys(tree.find_one(geometry).tolist(), True))
-        candidates = [f for anchor in known for f in self._filters_of(anchor).tolist()]
-        treeless = self._treeless
-        if len(treeless) > _FEW:
-            satisfied, treeless = self._check_treeless(event, groups)
-            found = dict(zip(groups[satisfied].tolist(), satisfied.tolist(), strict=True))
-        for filter_ in [*treeless.tolist(), *candidates]:
+            if geometry is not None:
+                anchors.append(tree.find_one(geometry))
+        held = anchors[0] if len(anchors) == 1 else np.concatenate([_NONE, *anchors])
+        found: dict[int, int] = {}
+        left: list[int] = []
+        for asked, is_found in ((self._treeless, False), (self._filters_of(held), True)):
+            filters = asked
+            if len(filters) > _FEW:
+                satisfied, filters = self._check_many(event, groups, filters, is_found)
+                found.update(zip(groups[satisfied].tolist(), satisfied.tolist(), strict=True))
+            left += filters.tolist()
+        known = dict.fromkeys(held.tolist(), True)
+        for filter_ in left:
             position = int(self._table.owner[filter_])
             group = int(groups[position])
             if group >= 0 and group not in found and self._is_satisfied(filter_, event, known):
                 found[group] = position
         return np.array(list(found.values()), np.int64)
 
-    def _check_treeless(self, event: Event, groups: Positions) -> tuple[Positions, Positions]:
-        """Check filters that are in no tree, as far as that can be done for all at once.
+    def _check_many(
+        self, event: Event, groups: Positions, filters: Positions, is_found: bool
+    ) -> tuple[Positions, Positions]:
+        """Check filters as far as that can be done for all at once.
 
-        Gives the positions that are satisfied, and the filters of which something is left to check.
+        Returns the positions that are satisfied, and the filters that have something left to check.
         """
-        filters = self._treeless[groups[self._table.owner[self._treeless]] >= 0]
+        filters = filters[groups[self._table.owner[filters]] >= 0]
         rows = np.zeros(len(filters), np.int64)
-        _, filters = self._check(OneEvent(event), rows, filters, self._is_quick)
+        batch = OneEvent(event)
+        _, filters = self._check(batch, rows, filters, self._is_quick, is_found=is_found)
         is_done = self._are_quick[filters]
         return self._table.owner[filters[is_done]], filters[~is_done]
 
@@ -114,7 +122,12 @@ class StrtreeIndex:
             "unanchored": len(self._treeless),
         }
 
-    def _filters_of(self, anchor: int) -> Positions:
+    def _filters_of(self, anchors: Positions) -> Positions:
+        if len(anchors) > 1:
+            return self._filters[expand(self._filter_starts, anchors)[1]]
+        if not len(anchors):
+            return anchors
+        anchor = int(anchors[0])
         return self._filters[self._filter_starts[anchor] : self._filter_starts[anchor + 1]]
 
     def _is_satisfied(self, filter_: int, event: Event, known: dict[int, bool]) -> bool:
@@ -188,35 +201,13 @@ class StrtreeIndex:
         return rows[alive], filters[alive]
 
 
-def find_anchor(filter_: Filter) -> Constraint | None:
-    """Choose the constraint through which a filter is found; None where no tree can find it."""
-    sizes = [_box_size(constraint) for constraint in filter_.constraints]
-    smallest = min(sizes, default=inf)
-    return None if smallest == inf else filter_.constraints[sizes.index(smallest)]
-
-
-def is_anchor(constraint: Constraint) -> bool:
-    """Tell whether a tree can find a constraint."""
-    return bool(np.isfinite(_box_size(constraint)))
-
-
-def describe_anchor(constraint: Constraint) -> str | None:
-    """Name the tree that can find a constraint; None where no tree can."""
-    if not is_anchor(constraint):
-        return None
-    test = constraint.test
-    assert isinstance(test, Spatial | DistanceWithin) and isinstance(test.left, Attribute)
-    relation = test.relation.name if isinstance(test, Spatial) else DISTANCE
-    return f"STRtree of {test.left.name}, {relation}"
-
-
 def _choose_anchors(
     table: FilterTable,
     constraints: Sequence[Constraint],
     rank: Callable[[Constraint], float],
     filters: Iterable[int] | None = None,
 ) -> Positions:
-    """Give each of some filters the anchor of the lowest rank; -1 where it has none."""
+    """Choose for each of some filters the anchor of the lowest rank; -1 where it has none."""
     ranks = np.array([rank(constraint) for constraint in constraints] or [np.inf])
     anchors = np.full(len(table.owner), -1, np.int64)
     for filter_ in range(len(table.owner)) if filters is None else filters:
@@ -225,21 +216,3 @@ def _choose_anchors(
             best = numbers[np.argmin(ranks[numbers])]
             anchors[filter_] = best if np.isfinite(ranks[best]) else -1
     return anchors
-
-
-def _box_size(constraint: Constraint) -> float:
-    """Give the extent of a possible anchor; infinite where the constraint cannot be one."""
-    if constraint.is_negated:
-        return np.inf
-    match constraint.test:
-        case Spatial(relation, Attribute(), Literal(BaseGeometry() as geometry)):
-            if relation.holds_when_apart():
-                return np.inf
-        case DistanceWithin(
-            Attribute(), Literal(BaseGeometry() as geometry), Literal(int() | float() as radius_m)
-        ):
-            geometry = reach(geometry, radius_m)
-        case _:
-            return np.inf
-    west, south, east, north = geometry.bounds
-    return float(east - west + north - south)

@@ -64,7 +64,7 @@ def rank_value_anchor(constraint: Constraint) -> float:
 
 
 def describe_value_anchor(constraint: Constraint) -> str:
-    """Say how an anchor is found."""
+    """Describe how an anchor is found."""
     kind, name = _kind(constraint)
     words = {
         _EQUAL: "values of {} by hash",

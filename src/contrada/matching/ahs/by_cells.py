@@ -18,11 +18,11 @@ from contrada.arrays import CellKeys, Integers, Positions
 from contrada.kernels.area_matrices import relate_lists
 from contrada.kernels.cell_lists import measure
 from contrada.language import is_satisfied
-from contrada.matching.area_matrix import MatrixPairs, determine, is_determined, needs_boundary
-from contrada.matching.cell_index import index_cells
-from contrada.matching.crtree import CRTree, may_hold_apart
+from contrada.matching.ahs.area_matrix import MatrixPairs, determine, is_determined, needs_boundary
+from contrada.matching.ahs.cell_index import index_cells
 from contrada.matching.grid import Grid
 from contrada.matching.indexes.by_tree import ExactEvaluator, SpaceIndex
+from contrada.matching.indexes.cr_tree import CRTree, may_hold_apart
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, Expression, Literal, Spatial
 from contrada.model.geometry import as_array, is_area
@@ -50,14 +50,14 @@ class CellReader:
         self._latest: CellShape | None = None
 
     def read_event(self, geometry: BaseGeometry) -> CellShape:
-        """Give the cells of an event's geometry."""
+        """The cells of an event's geometry."""
         latest = self._latest
         if latest is None or latest.geometry is not geometry:
             latest = self._latest = self.read(geometry)
         return latest
 
     def read(self, geometry: BaseGeometry) -> CellShape:
-        """Give the cells of a geometry."""
+        """Find the cells of a geometry."""
         keys = self.grid.list_cells(geometry)
         areas = measure(keys, np.array([0, len(keys)]), self.grid.level)[0]
         dimension = int(shapely.get_dimensions(geometry))
@@ -82,13 +82,19 @@ class AreaIndex:
         self._rows.setdefault(_name(constraint), []).append((number, constraint))
         return True
 
+    def describe(self, constraint: Constraint) -> str | None:
+        """Name the cells, or the tree, that find a constraint."""
+        if is_by_area(constraint.test):
+            return f"cells of {_name(constraint)}"
+        return self._exact.describe(constraint)
+
     def freeze(self) -> None:
         """Aggregate the cells of each attribute's geometries."""
         self._exact.freeze()
         self._sheets = {name: _Sheet(rows, self._reader.grid) for name, rows in self._rows.items()}
 
     def survey(self, event: Event) -> tuple[list[Positions], Positions]:
-        """Give the constraints that an event satisfies; only the CR-tree's are yet to look at."""
+        """Find the constraints that an event satisfies; only the CR-tree's are yet to look at."""
         satisfied, near = self._exact.survey(event)
         for name, sheet in self._sheets.items():
             geometry = event.geometry(name)
@@ -122,14 +128,14 @@ class AreaIndex:
         )
 
     def without(self, numbers: Collection[int]) -> "AreaIndex":
-        """Give an index that does not find some constraints; their cells stay."""
+        """Make an index that does not find some constraints; their cells stay."""
         twin = copy(self)
         twin._exact = self._exact.without(numbers)
         twin._sheets = {name: sheet.without(numbers) for name, sheet in self._sheets.items()}
         return twin
 
     def trees(self) -> dict[str, CRTree]:
-        """Give the CR-trees of what is exact."""
+        """The CR-trees of what is exact."""
         return self._exact.trees()
 
     def stats(self) -> dict[str, int]:
@@ -191,7 +197,7 @@ class _Sheet:
         return [self._numbers[found], *self._survey_apart(event, rank[~holds & (rank >= 0)])]
 
     def _survey_apart(self, event: CellShape, failed: Positions) -> list[Positions]:
-        """Give the constraints that may hold apart, but for some that do not."""
+        """The constraints that may hold apart, but for some that do not."""
         if not self._apart.size:
             return []
         holds = self._is_known(event, self._apart)
@@ -199,7 +205,7 @@ class _Sheet:
         return [self._numbers[self._apart[holds]]]
 
     def _is_known(self, event: CellShape, items: Positions) -> NDArray[np.bool_]:
-        """Tell which constraints can be asked of the event: Egenhofer's take regions only."""
+        """Which constraints can be asked of the event: Egenhofer's take regions only."""
         return ~self._is_egenhofer[items] | event.is_region
 
     def without(self, numbers: Collection[int]) -> "_Sheet":
@@ -210,7 +216,7 @@ class _Sheet:
 
 
 def is_by_area(test: Expression) -> TypeGuard[Spatial]:
-    """Tell whether area matrices decide a test: a named relation of an attribute to a literal."""
+    """Whether area matrices decide a test: a named relation of an attribute to a literal."""
     match test:
         case Spatial(relation, Attribute(), Literal(BaseGeometry())):
             return is_determined(relation)
@@ -218,7 +224,7 @@ def is_by_area(test: Expression) -> TypeGuard[Spatial]:
 
 
 def relate_shapes(test: Spatial, event: CellShape, shape: CellShape, level: int) -> bool:
-    """Tell whether one pair satisfies a relation, by its area matrix."""
+    """Whether one pair satisfies a relation, by its area matrix."""
     pairs = MatrixPairs(
         event.dimension,
         event.areas,

@@ -108,7 +108,7 @@ def _read_density(density: Any) -> float:
 
 
 def _explain(region: BaseGeometry, parts: int, holes: int, length: float, points: float) -> Fault:
-    """Say why a region cannot be decided."""
+    """Explain why a region cannot be decided."""
     if parts > 1 or holes > 0:
         what = f"of {parts} parts" if parts > 1 else f"with {holes} hole{'s' * (holes > 1)}"
         return Fault(

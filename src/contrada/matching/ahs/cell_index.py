@@ -103,7 +103,7 @@ def index_cells(
 
 
 def _number_shapes(geometries: Geometries, deduplicate: bool) -> tuple[Positions, Positions]:
-    """Number the shape of each item; give the numbers, and an item of each shape."""
+    """Number the shape of each item; return the numbers, and an item of each shape."""
     if not deduplicate:
         numbers = np.arange(len(geometries))
         return numbers, numbers

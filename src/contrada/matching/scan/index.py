@@ -38,7 +38,7 @@ class ScanIndex:
         return rows, np.concatenate([np.zeros(0, np.int64), *found])
 
     def without(self, positions: Collection[int]) -> Index:  # noqa: ARG002
-        """Stay as it is: whoever asks leaves removed positions out."""
+        """Return itself: whoever asks leaves removed positions out."""
         return self
 
     def breadth(self) -> int:

@@ -10,21 +10,25 @@ from typing import Any, Protocol
 import numpy as np
 import shapely
 from numpy.typing import NDArray
-from shapely import STRtree
 from shapely.geometry.base import BaseGeometry
 from shapely.strtree import BinaryPredicate
 
-from contrada.arrays import Geometries, Mask, Positions
+from contrada.arrays import Floats, Geometries, Mask, Positions
+from contrada.kernels.compiling import Patience
+from contrada.kernels.packed_tree import PackedTree, find_points, pack_boxes
+from contrada.kernels.rastering import AT_BOUNDARY, IN
 from contrada.language.distance import is_within, point_distances_m, reach
 from contrada.limits import PAIR_CONTACTS_MAX
 from contrada.matching.columns import GeometryColumn
-from contrada.matching.meeting_trees import EVENTS_MIN, MeetingTrees
+from contrada.matching.meeting_trees import EVENTS_MIN, MeetingTrees, build_tree, meet
+from contrada.matching.placing import find_broad, place_pairs
 from contrada.matching.row_relations import locate, make_shapes, pairs_related
 from contrada.model.crossings import are_entangled
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
 from contrada.model.geometry import are_areas, as_array
 from contrada.model.relation import (
     EGENHOFER_NAMES,
+    RELATIONS,
     Family,
     Relation,
     SpatialRelation,
@@ -35,9 +39,18 @@ from contrada.threads import once
 
 DISTANCE = "dwithin"
 
+_patience = Patience(400_000)  # points: to load kernels takes about as long as GEOS for so many
+_POINTS_AT_ONCE = 2_048  # for fewer, the walk of a kernel does not pay
 _TREE_PREDICATES = frozenset(BinaryPredicate.__members__)  # what a tree can be asked
 _EGENHOFER = {name: code for code, name in enumerate(EGENHOFER_NAMES.values())}
 _CODES = {relation: _EGENHOFER[name] for relation, name in EGENHOFER_NAMES.items()}
+# What each asks of boxes: nothing (0), the event's in the area's (1), around it (2), both (3).
+_NEEDS = np.array(
+    [
+        RELATIONS[name].keeps_inside() + 2 * RELATIONS[name].keeps_around()
+        for name in EGENHOFER_NAMES.values()
+    ]
+)
 
 
 class AnchorTree(Protocol):
@@ -67,8 +80,7 @@ class _RelationTree:
         self._is_dear = _is_dear(relation)
         self._shapes = make_shapes(geometries)
         self._size = int(shapely.get_num_coordinates(geometries).max(initial=0))
-        self._tree = STRtree(self._shapes.geometries)
-        self._tree.query(shapely.Point(0, 0))  # builds it now, before threads may share it
+        self._tree = build_tree(self._shapes.geometries)
 
     @once
     def _meeting_trees(self) -> MeetingTrees:
@@ -96,17 +108,38 @@ class _RelationTree:
         at = np.flatnonzero(column.is_point)
         if not at.size:
             return at, at
-        places, ids = self._tree.query(shapely.points(column.x[at], column.y[at]))
-        order = np.argsort(ids, kind="stable")  # one area's points together: it stays in cache
-        rows, ids = at[places[order]], ids[order]
+        places, ids = self._around(column.x[at], column.y[at])
+        rows = at[places]
         holds, _ = pairs_related(self._relation, column, rows, self._shapes, ids)
         return rows[holds], ids[holds]
+
+    def _around(self, x: Floats, y: Floats) -> tuple[Positions, Positions]:
+        """Find the boxes around points, one area's points together: it stays in cache."""
+        if len(x) >= _POINTS_AT_ONCE and _patience.is_spent(len(x)):
+            return find_points(self._packed, x, y)
+        places, ids = self._tree.query(shapely.points(x, y))
+        order = np.argsort(ids, kind="stable")
+        return places[order], ids[order]
+
+    @once
+    def _packed(self) -> PackedTree:
+        """Make the tree that needs no object for a point."""
+        return pack_boxes(self._shapes.boxes)
 
     def _find_others(self, column: GeometryColumn) -> tuple[Positions, Positions]:
         at = np.flatnonzero(~shapely.is_missing(column.shapes))
         if not at.size:
             return at, at
-        shapes = column.shapes[at]
+        rows, ids, at = find_broad(column, at, self._tree)
+        holds, _ = pairs_related(self._relation, column, rows, self._shapes, ids)
+        more_rows, more_ids = self._find_narrow(column, at)
+        return np.concatenate([rows[holds], more_rows]), np.concatenate([ids[holds], more_ids])
+
+    def _find_narrow(self, column: GeometryColumn, at: Positions) -> tuple[Positions, Positions]:
+        """Find the pairs of events that have few candidates, or are not areas."""
+        if not at.size:
+            return at, at
+        shapes = column.prepared(at)
         predicate = self._find_predicate(shapes)
         if self._is_dear and at.size >= EVENTS_MIN:
             places, ids = self._meeting_trees.find(shapes)
@@ -152,25 +185,61 @@ class _RegionTree:
         self._anchors = np.full((len(places), len(_EGENHOFER)), -1, np.int64)
         codes = np.array([_EGENHOFER[name] for name in names], np.int64)
         self._anchors[of_shape, codes[is_area]] = numbers[is_area]
+        self._needs = np.stack([(self._anchors[:, n == _NEEDS] >= 0).any(axis=1) for n in range(4)])
         self._shapes = make_shapes(geometries[is_area][firsts])
+        self._tree = build_tree(self._shapes.geometries)
         self._trees = MeetingTrees(self._shapes.geometries)
 
     def find(self, column: GeometryColumn) -> tuple[Positions, Positions]:
         at = np.flatnonzero(are_areas(column.shapes))
-        places, ids = self._trees.find(column.shapes[at])
-        rows = at[places]
+        rows, ids, at = find_broad(column, at, self._tree)
+        may = self._may_be_found(column.boxes()[rows], ids)
+        rows, ids = rows[may], ids[may]
+        places = place_pairs(column, rows, self._shapes.boxes, self._shapes.sizes, ids)
+        around = self._anchors[ids[places == IN], _CODES[Relation.CONTAINS]]
+        is_open = np.flatnonzero(places == AT_BOUNDARY)
+        events = column.prepared(rows[is_open])
+        met = is_open[meet(events, self._shapes.geometries[ids[is_open]], ids[is_open])]
+        more_places, more_ids = self._trees.find(column.prepared(at))
+        near_rows = np.concatenate([rows[met], at[more_places]])
+        near_ids = np.concatenate([ids[met], more_ids])
+        found_rows, near = self._relate(column, near_rows, near_ids)
+        found_rows = np.concatenate([rows[places == IN], found_rows])
+        numbers = np.concatenate([around, near])
+        return found_rows[numbers >= 0], numbers[numbers >= 0]
+
+    def _relate(
+        self, column: GeometryColumn, rows: Positions, ids: Positions
+    ) -> tuple[Positions, Positions]:
+        """Find the anchor of the relation that each pair has; -1 where there is none."""
+        may = self._may_be_found(column.boxes()[rows], ids)
+        rows, ids = rows[may], ids[may]
         entangled = are_entangled(column.shapes[rows], self._shapes.geometries[ids])
         rows, ids = rows[~entangled], ids[~entangled]
         codes = _relate_regions(column.shapes[rows], self._shapes.geometries[ids])
-        numbers = self._anchors[ids, codes]
-        return rows[numbers >= 0], numbers[numbers >= 0]
+        return rows, self._anchors[ids, codes]
+
+    def _may_be_found(self, events: Floats, ids: Positions) -> Mask:
+        """Which pairs may have a relation that some anchor asks for, as far as boxes tell."""
+        areas = self._shapes.boxes[ids]
+        is_inside = _lie_in(events, areas)
+        is_around = _lie_in(areas, events)
+        either, inside, around, both = self._needs[:, ids]
+        return np.asarray(
+            either | (inside & is_inside) | (around & is_around) | (both & is_inside & is_around)
+        )
 
     def find_one(self, geometry: BaseGeometry) -> Positions:
         return self.find(GeometryColumn.of(as_array([geometry])))[1]
 
 
+def _lie_in(boxes: Floats, others: Floats) -> Mask:
+    is_low, is_high = boxes[:, :2] >= others[:, :2], boxes[:, 2:] <= others[:, 2:]
+    return np.asarray(is_low.all(axis=1) & is_high.all(axis=1))
+
+
 def _relate_regions(events: Geometries, areas: Geometries) -> Positions:
-    """Give the code of the relation of each pair; a matrix is made only where one is needed."""
+    """Find the code of each pair's relation; a matrix is made only where one is needed."""
     is_deep = np.asarray(shapely.contains_properly(events, areas), bool)
     codes = np.where(is_deep, _CODES[Relation.CONTAINS], -1)
     rest = np.flatnonzero(~is_deep)
@@ -191,12 +260,11 @@ class _DistanceTree:
         self._is_point = shapely.get_type_id(shapes) == 0
         self._x, self._y = shapely.get_x(shapes), shapely.get_y(shapes)
         self._radii = np.array([radius_m for _, radius_m in sides])
-        self._tree = STRtree(as_array([reach(*side) for side in sides]))
-        self._tree.query(shapely.Point(0, 0))
+        self._tree = build_tree(as_array([reach(*side) for side in sides]))
 
     def find(self, column: GeometryColumn) -> tuple[Positions, Positions]:
         at = np.flatnonzero(column.is_known)
-        geometries = column.take(at)
+        geometries = column.prepared(at)
         places, ids = self._tree.query(geometries, predicate="intersects")
         rows = at[places]
         holds = np.zeros(len(rows), bool)
@@ -257,3 +325,11 @@ def _make_tree(attribute: str, constraints: list[Constraint], numbers: list[int]
     if _kind(spatial[0]) == Family.EGENHOFER.value:
         return _RegionTree(attribute, [test.relation.name for test in spatial], ids, shapes)
     return _RelationTree(attribute, spatial[0].relation, ids, shapes)
+
+
+def describe_anchor(constraint: Constraint) -> str:
+    """Name the tree that finds an anchor."""
+    test = constraint.test
+    assert isinstance(test, Spatial | DistanceWithin) and isinstance(test.left, Attribute)
+    relation = test.relation.name if isinstance(test, Spatial) else DISTANCE
+    return f"STRtree of {test.left.name}, {relation}"

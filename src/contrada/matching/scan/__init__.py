@@ -1,0 +1,1 @@
+"""The engine `scan`: no index; every predicate is asked about every event."""

@@ -1,0 +1,1 @@
+"""The engine `strtree`: the best that plain Shapely can do."""

@@ -1,0 +1,45 @@
+"""The options of a match on Spark: the same for `match`, `explain` and the command.
+
+Here and not among what runs on Spark, so that the command can list them without PySpark.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from contrada.errors import InvalidInput
+
+CHOICES: Mapping[str, tuple[str, ...]] = {  # the first is the default
+    "plan": ("auto", "broadcast", "partitioned"),
+    "evaluator": ("exact", "area"),
+    "output": ("pairs", "counts"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkOptions:
+    """What a user may choose; `contrada.spark.match` says what each means."""
+
+    plan: str = CHOICES["plan"][0]
+    evaluator: str = CHOICES["evaluator"][0]
+    quarantine: bool = False
+    repair: bool = False
+    strict: bool = False
+    keep: Sequence[str] = ()
+    output: str = CHOICES["output"][0]
+    event_id: str = "id"
+    subscription_id: str = "id"
+
+    def __post_init__(self) -> None:
+        """Refuse what is none of the choices."""
+        for name, choices in CHOICES.items():
+            if (value := getattr(self, name)) not in choices:
+                raise InvalidInput(f"{name} {value!r} is unknown; there are {', '.join(choices)}")
+
+
+def read_options(given: Mapping[str, Any], caller: str) -> SparkOptions:
+    """Make options of keyword arguments; one that does not exist is refused."""
+    names = [field.name for field in fields(SparkOptions)]
+    for name in sorted(given.keys() - set(names)):
+        raise InvalidInput(f"{caller} has no option {name!r}; it has {', '.join(names)}")
+    return SparkOptions(**given)
