@@ -24,7 +24,11 @@ MEASURED = [
     "-c",
     """
 import re, sys
+import numpy as np
 from contrada.cli import main
+from contrada.kernels.packed_tree import find_points, pack_boxes
+# Numba takes the same memory for few points as for many, but would be loaded for many alone.
+find_points(pack_boxes(np.array([[0.0, 0.0, 9.0, 9.0]])), np.ones(1), np.ones(1))
 code = main(sys.argv[1:])
 status = open("/proc/self/status").read()  # ru_maxrss would begin with the parent's memory
 print(int(re.search(r"VmHWM:\\s+(\\d+)", status)[1]) // 1024)
