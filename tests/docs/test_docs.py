@@ -103,6 +103,16 @@ def test_the_paths_and_links_of_a_document_lead_somewhere(document: str) -> None
         assert ((ROOT / document).parent / link).exists(), link
 
 
+def test_a_file_named_without_its_room_lies_in_the_room_named_last() -> None:
+    room = None
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    for path, name in re.findall(r"`(?:(src/[\w./-]+)|([a-z_]+\.py))`", text):
+        if path:
+            room = ROOT / path if (ROOT / path).is_dir() else (ROOT / path).parent
+        else:
+            assert room is not None and (room / name).exists(), f"{name} in {room}"
+
+
 def test_the_table_of_limits_shows_every_limit_with_its_value() -> None:
     rows = re.findall(r"^\| `(\w+)` \| ([\d,]+)", (ROOT / "docs/limits.md").read_text(), re.M)
     shown = {name: int(value.replace(",", "")) for name, value in rows}

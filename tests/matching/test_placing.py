@@ -64,7 +64,7 @@ def test_most_areas_need_no_relation(monkeypatch: pytest.MonkeyPatch) -> None:
     relate = shapely.relate
 
     def count(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        asked.append(len(a))
+        asked.append(len(b))
         return relate(a, b)
 
     monkeypatch.setattr(shapely, "relate", count)

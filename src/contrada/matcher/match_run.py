@@ -241,7 +241,7 @@ def judged(event: Event, subscriptions: SubscriptionSet) -> Event:
 
     What no subscription reads as a geometry is not judged.
     """
-    names = sorted(subscriptions.geometry_attributes)
+    names = subscriptions.geometry_attributes
     event = event.settled(names)
     if subscriptions.find_event_faults is find_no_faults:
         return event

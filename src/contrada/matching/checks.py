@@ -179,10 +179,10 @@ class _RangeCheck:
         return np.asarray((within ^ self._outside[ids]) & is_valid[rows], bool)
 
 
-def is_vectorised(constraint: Constraint) -> bool:
-    """Whether many constraints of its kind are checked at once, for a single event too."""
+def is_relation(constraint: Constraint) -> bool:
+    """Whether a constraint relates an attribute to a geometry."""
     kind = _kind(constraint)
-    return isinstance(kind, tuple) and kind[0] in {"range", "spatial"}
+    return isinstance(kind, tuple) and kind[0] == "spatial"
 
 
 def is_range(constraint: Constraint) -> bool:

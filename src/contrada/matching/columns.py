@@ -351,8 +351,13 @@ class OneEvent:
         return GeometryColumn.of(as_array([self._event.geometry(name)]))
 
     def numbers(self, name: str) -> tuple[NDArray[Any], Mask] | None:
-        """A number as a column; None where it is not one, or an integer beyond 64 bits."""
+        """A number as a column, null where a text or nothing is in its place.
+
+        None where it is of another kind, or an integer beyond 64 bits.
+        """
         value = self._event.value(name)
+        if value is None or type(value) is str:
+            return np.zeros(1), np.zeros(1, bool)
         is_whole = type(value) is int and -(2**63) <= value < 2**63
         if not is_whole and type(value) is not float:
             return None

@@ -74,8 +74,10 @@ class _SizeClass:
         is_asked = sizes < self._size_asking
         is_asked &= is_asked.sum() >= self._asked_min
         asked, asking = np.flatnonzero(is_asked), np.flatnonzero(~is_asked)
-        ids, places = STRtree(events[asked]).query(self._geometries, predicate="intersects")
         more_places, more_ids = self._tree.query(events[asking], predicate="intersects")
+        if not asked.size:
+            return asking[more_places], self._ids[more_ids]
+        ids, places = STRtree(events[asked]).query(self._geometries, predicate="intersects")
         rows = np.concatenate([asked[places], asking[more_places]])
         return rows, self._ids[np.concatenate([ids, more_ids])]
 

@@ -23,7 +23,7 @@ _AREA_TYPES = (3, 6)
 _EVENT_AROUND, _APART = "212FF1FF2", "FF2FF1212"  # areas whose boundaries do not meet
 _LEAST = 32  # for fewer areas a grid does not pay
 _SIDE_MAX = 256
-_patience = Patience(250_000)  # pairs: to load kernels takes about as long as GEOS for so many
+_patience = Patience(60_000)  # pairs: to load kernels takes about as long as GEOS for so many
 
 PlaceCodes = NDArray[np.uint8]
 
@@ -87,11 +87,26 @@ def place_pairs(
     order = np.argsort(rows, kind="stable") if (np.diff(rows) < 0).any() else np.arange(len(rows))
     firsts = np.flatnonzero(np.diff(rows[order], prepend=-1))
     for first, last in zip(firsts, [*firsts[1:], len(rows)], strict=True):
-        if last - first >= _LEAST:
-            event = column.shapes[rows[order[first]]]
+        event = column.shapes[rows[order[first]]]
+        if last - first >= _LEAST and event is not None:
             at = order[first:last]
-            if event is not None:
-                vertices = int(shapely.get_num_coordinates(event))
-                at = at[sizes[items[at]] * vertices <= PAIR_CONTACTS_MAX]
-                places[at] = place_areas(event, boxes, items[at])
+            places[at] = _place_untangled(event, boxes, sizes, items[at])
+    return places
+
+
+def place_on(event: BaseGeometry, boxes: Floats, sizes: Positions, items: Positions) -> PlaceCodes:
+    """Place areas on one event, as `place_pairs` does."""
+    if len(items) < _LEAST or not _patience.is_spent(len(items)):
+        return np.full(len(items), AT_BOUNDARY, np.uint8)
+    return _place_untangled(event, boxes, sizes, items)
+
+
+def _place_untangled(
+    event: BaseGeometry, boxes: Floats, sizes: Positions, items: Positions
+) -> PlaceCodes:
+    """Place the areas that have few vertices, together with the event."""
+    places = np.full(len(items), AT_BOUNDARY, np.uint8)
+    vertices = int(shapely.get_num_coordinates(event))
+    at = np.flatnonzero(sizes[items] * vertices <= PAIR_CONTACTS_MAX)
+    places[at] = place_areas(event, boxes, items[at])
     return places

@@ -126,7 +126,9 @@ def _relate_rest(
     if relation.family is Family.PATTERN:
         near = is_known
     else:
-        near = is_known & _boxes_meet(column.boxes()[asked], shapes.boxes[items])
+        boxes = column.boxes()
+        one_or_all = boxes if len(boxes) == 1 else boxes[asked]
+        near = is_known & _boxes_meet(one_or_all, shapes.boxes[items])
         holds[rest] = is_known & ~near & relation.holds_when_apart()
     at = np.flatnonzero(near)
     at = at[~_decide_placed(relation, column, asked[at], shapes, items[at], holds, rest[at])]

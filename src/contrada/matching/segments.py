@@ -242,9 +242,9 @@ class SubscriptionSet:
         return np.array([rank_of[id_] for id_ in self._slots], np.int64)
 
     @once
-    def geometry_attributes(self) -> frozenset[str]:
-        """Name the attributes that a subscription reads as geometries."""
-        return frozenset(name for s in self._segments for name in s.geometry_attributes())
+    def geometry_attributes(self) -> tuple[str, ...]:
+        """Name the attributes that a subscription reads as geometries, sorted."""
+        return tuple(sorted({name for s in self._segments for name in s.geometry_attributes()}))
 
     @once
     def attributes(self) -> frozenset[str]:

@@ -18,14 +18,15 @@ from contrada.kernels.compiling import Patience
 from contrada.kernels.packed_tree import PackedTree, find_points, pack_boxes
 from contrada.kernels.rastering import AT_BOUNDARY, IN
 from contrada.language.distance import is_within, point_distances_m, reach
+from contrada.language.spatial import related
 from contrada.limits import PAIR_CONTACTS_MAX
 from contrada.matching.columns import GeometryColumn
 from contrada.matching.meeting_trees import EVENTS_MIN, MeetingTrees, build_tree, meet
-from contrada.matching.placing import find_broad, place_pairs
+from contrada.matching.placing import find_broad, holds_around, place_on, place_pairs
 from contrada.matching.row_relations import locate, make_shapes, pairs_related
 from contrada.model.crossings import are_entangled
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
-from contrada.model.geometry import are_areas, as_array
+from contrada.model.geometry import are_areas, as_array, is_area
 from contrada.model.relation import (
     EGENHOFER_NAMES,
     RELATIONS,
@@ -94,15 +95,32 @@ class _RelationTree:
         return rows, self._numbers[ids]
 
     def find_one(self, geometry: BaseGeometry) -> Positions:
+        if is_area(geometry):
+            return self._numbers[self._find_around(geometry)]
         if not isinstance(geometry, shapely.Point):
             return self.find(GeometryColumn.of(as_array([geometry])))[1]
-        ids = self._tree.query(geometry)
+        ids: Positions = self._tree.query(as_array([geometry]))[1]  # quicker than for a scalar
         if not ids.size:
             return ids
         if not self._shapes.is_area[ids].all():
             return self.find(GeometryColumn.of(as_array([geometry])))[1]
         x, y = shapely.get_x(geometry), shapely.get_y(geometry)
         return self._numbers[ids[locate(self._relation, self._shapes.geometries[ids], x, y)]]
+
+    def _find_around(self, event: BaseGeometry) -> Positions:
+        """Find what holds of one area: most of what it meets lies in it, clear of its boundary."""
+        ids = self._tree.query(as_array([event]))[1]
+        places = np.full(len(ids), AT_BOUNDARY, np.uint8)
+        areas = np.flatnonzero(self._shapes.is_area[ids])
+        places[areas] = place_on(event, self._shapes.boxes, self._shapes.sizes, ids[areas])
+        inside = ids[places == IN] if holds_around(self._relation) else ids[:0]
+        near = ids[places == AT_BOUNDARY]
+        geometries = self._shapes.geometries[near]
+        if self._relation.meeting is not None:
+            holds = shapely.intersects(event, geometries) == self._relation.meeting
+        else:
+            holds, _ = related(self._relation, np.full(len(near), event), geometries)
+        return np.concatenate([inside, near[holds]])
 
     def _find_points(self, column: GeometryColumn) -> tuple[Positions, Positions]:
         at = np.flatnonzero(column.is_point)
@@ -230,7 +248,19 @@ class _RegionTree:
         )
 
     def find_one(self, geometry: BaseGeometry) -> Positions:
-        return self.find(GeometryColumn.of(as_array([geometry])))[1]
+        event = as_array([geometry])
+        if not are_areas(event)[0]:
+            return np.zeros(0, np.int64)
+        ids = self._tree.query(event)[1]
+        ids = ids[self._may_be_found(shapely.bounds(event), ids)]
+        places = place_on(geometry, self._shapes.boxes, self._shapes.sizes, ids)
+        around = self._anchors[ids[places == IN], _CODES[Relation.CONTAINS]]
+        ids = ids[places == AT_BOUNDARY]
+        ids = ids[shapely.intersects(geometry, self._shapes.geometries[ids])]
+        ids = ids[~are_entangled(np.full(len(ids), geometry), self._shapes.geometries[ids])]
+        near = self._anchors[ids, _relate_regions(geometry, self._shapes.geometries[ids])]
+        numbers = np.concatenate([around, near])
+        return numbers[numbers >= 0]
 
 
 def _lie_in(boxes: Floats, others: Floats) -> Mask:
@@ -238,14 +268,12 @@ def _lie_in(boxes: Floats, others: Floats) -> Mask:
     return np.asarray(is_low.all(axis=1) & is_high.all(axis=1))
 
 
-def _relate_regions(events: Geometries, areas: Geometries) -> Positions:
-    """Find the code of each pair's relation; a matrix is made only where one is needed."""
-    is_deep = np.asarray(shapely.contains_properly(events, areas), bool)
-    codes = np.where(is_deep, _CODES[Relation.CONTAINS], -1)
-    rest = np.flatnonzero(~is_deep)
-    matrices = np.asarray(shapely.relate(events[rest], areas[rest]), object)
+def _relate_regions(events: Geometries | BaseGeometry, areas: Geometries) -> Positions:
+    """Find the code of each pair's relation."""
+    matrices = np.asarray(shapely.relate(events, areas), object)
+    codes = np.empty(len(matrices), np.int64)
     for matrix in set(matrices):
-        codes[rest[matrices == matrix]] = _CODES[egenhofer(matrix)]
+        codes[matrices == matrix] = _CODES[egenhofer(matrix)]
     return codes
 
 

@@ -1,7 +1,7 @@
 """The index of `strtree`: anchors in trees, and checks for the rest.
 
 Each filter is found through one positive spatial constraint, its anchor: equal anchors are stored
-once, in an STRtree (see `anchor_trees`). Without one, a filter is found through a value, in batches
+once, in an STRtree (see `anchor_trees`). Without one, a filter is found through a value
 (see `value_anchors`). The other constraints of a filter are checked on what is found. Filters
 without any anchor (`disjoint`, NOT) are checked on every event.
 """
@@ -13,18 +13,22 @@ import numpy as np
 from contrada.arrays import Mask, Positions
 from contrada.language import is_satisfied
 from contrada.matching.anchors import anchor_size
-from contrada.matching.checks import AskedEvents, Checks, is_vectorised
+from contrada.matching.checks import AskedEvents, Checks, is_range, is_relation
 from contrada.matching.columns import EventBatch, OneEvent
 from contrada.matching.engine import Index
+from contrada.matching.indexes import ConstraintIndex
 from contrada.matching.strtree.anchor_trees import AnchorTree, make_trees
+from contrada.matching.strtree.event_ranges import EventRanges
 from contrada.matching.strtree.value_anchors import (
     ValueAnchors,
+    index_values,
     make_value_anchors,
     rank_value_anchor,
 )
 from contrada.matching.table import FilterTable, expand, group_by, make_table
 from contrada.model.event import Event
 from contrada.model.subscription import Constraint, Subscription
+from contrada.threads import once
 
 _FEW = 16  # so few filters are evaluated one by one for an event
 _PAIRS_AT_ONCE = 1_000_000
@@ -49,8 +53,11 @@ class StrtreeIndex:
         self._unanchored = np.flatnonzero(self._anchor_of < 0)
         self._filters, self._filter_starts = group_by(self._anchor_of, len(constraints))
         self._checks = Checks(constraints)
-        self._is_quick = np.array([is_vectorised(c) for c in constraints], bool)
-        slow = np.flatnonzero(~self._is_quick[self._table.members])
+        is_range_, self._is_relation = (
+            np.array([test(c) for c in constraints], bool) for test in (is_range, is_relation)
+        )
+        self._has_ranges, self._has_relations = is_range_.any(), self._is_relation.any()
+        slow = np.flatnonzero(~(is_range_ | self._is_relation)[self._table.members])
         self._are_quick = np.ones(len(self._table.owner), bool)
         self._are_quick[np.searchsorted(self._table.starts, slow, "right") - 1] = False
 
@@ -62,35 +69,58 @@ class StrtreeIndex:
             if geometry is not None:
                 anchors.append(tree.find_one(geometry))
         held = anchors[0] if len(anchors) == 1 else np.concatenate([_NONE, *anchors])
-        found: dict[int, int] = {}
-        left: list[int] = []
-        for asked, is_found in ((self._treeless, False), (self._filters_of(held), True)):
-            filters = asked
-            if len(filters) > _FEW:
-                satisfied, filters = self._check_many(event, groups, filters, is_found)
-                found.update(zip(groups[satisfied].tolist(), satisfied.tolist(), strict=True))
-            left += filters.tolist()
+        if self._values:
+            by_value = (ids for index in self._value_indexes for ids in index.satisfied(event))
+            held = np.concatenate([held, *by_value])
+        filters = self._filters_of(held)
+        if self._unanchored.size:
+            filters = np.concatenate([self._unanchored, filters])
+        done = _NONE
+        if len(filters) > _FEW:
+            done, filters = self._check_many(event, groups, filters)
+        if not filters.size:
+            return done
+        found = dict(zip(groups[done].tolist(), done.tolist(), strict=True))
         known = dict.fromkeys(held.tolist(), True)
-        for filter_ in left:
+        for filter_ in filters.tolist():
             position = int(self._table.owner[filter_])
             group = int(groups[position])
             if group >= 0 and group not in found and self._is_satisfied(filter_, event, known):
                 found[group] = position
         return np.array(list(found.values()), np.int64)
 
-    def _check_many(
-        self, event: Event, groups: Positions, filters: Positions, is_found: bool
-    ) -> tuple[Positions, Positions]:
-        """Check filters as far as that can be done for all at once.
+    @once
+    def _event_ranges(self) -> EventRanges:
+        """Make what batches do not need, either."""
+        return EventRanges(self._table.constraints)
 
-        Returns the positions that are satisfied, and the filters that have something left to check.
+    @once
+    def _value_indexes(self) -> list[ConstraintIndex]:
+        """Make what batches do not need."""
+        numbers = [anchors.numbers for anchors in self._values]
+        return index_values(self._table.constraints, np.concatenate(numbers))
+
+    def _check_many(
+        self, event: Event, groups: Positions, filters: Positions
+    ) -> tuple[Positions, Positions]:
+        """Check filters whose anchors hold as far as that can be done for all at once.
+
+        Returns a position of each group that is satisfied, and the filters that have something
+        left to check.
         """
         filters = filters[groups[self._table.owner[filters]] >= 0]
-        rows = np.zeros(len(filters), np.int64)
-        batch = OneEvent(event)
-        _, filters = self._check(batch, rows, filters, self._is_quick, is_found=is_found)
+        if self._has_ranges:
+            which, places = expand(self._table.starts, filters)
+            fails = ~self._event_ranges.admit(event, self._table.members[places])
+            filters = filters[np.bincount(which[fails], minlength=len(filters)) == 0]
+        if self._has_relations:
+            rows = np.zeros(len(filters), np.int64)
+            batch = OneEvent(event)
+            _, filters = self._check(batch, rows, filters, self._is_relation, is_found=True)
         is_done = self._are_quick[filters]
-        return self._table.owner[filters[is_done]], filters[~is_done]
+        satisfied = self._table.owner[filters[is_done]]
+        firsts = np.unique(groups[satisfied], return_index=True)[1]
+        return satisfied[firsts], filters[~is_done]
 
     def match_batch(self, batch: EventBatch) -> tuple[Positions, Positions]:
         """Match all rows at once, tree by tree and constraint by constraint."""

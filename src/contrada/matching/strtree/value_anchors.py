@@ -3,6 +3,7 @@
 Where a filter has no positive spatial constraint, one of these is its anchor: the rows of a batch
 that satisfy it are found all at once, so that the work follows what is found, not filters times
 rows. Anchors that a batch cannot serve, as its column is of another kind, are checked row by row.
+For a single event the indexes that `crtree` counts with find them.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from contrada.arrays import Positions
 from contrada.deferred import compute as pc
 from contrada.matching.checks import is_range, range_of
 from contrada.matching.columns import EventBatch
+from contrada.matching.indexes import INDEXES, ConstraintIndex
 from contrada.matching.indexes.patterns import read_shape
 from contrada.model.expression import Attribute, Comparison, Like, Literal
 from contrada.model.subscription import Constraint, Filter
@@ -42,6 +44,17 @@ def make_value_anchors(constraints: Sequence[Constraint], numbers: Positions) ->
         _MAKERS[kind](name, np.array(members, np.int64), [constraints[m] for m in members])
         for (kind, name), members in kinds.items()
     ]
+
+
+def index_values(constraints: Sequence[Constraint], numbers: Positions) -> list[ConstraintIndex]:
+    """Put the anchors of some numbers into indexes that a single event is asked of."""
+    indexes = [make() for make in INDEXES]
+    for number in numbers.tolist():
+        is_taken = any(index.take(number, constraints[number]) for index in indexes)
+        assert is_taken, f"no index takes {constraints[number]}"
+    for index in indexes:
+        index.freeze()
+    return indexes
 
 
 def find_value_anchor(filter_: Filter) -> Constraint | None:
