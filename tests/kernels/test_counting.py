@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada.arrays import Positions
-from contrada.matching.table import group_by
+from contrada.matching.grouping import group_by
 from contrada.matching.tallying import Counted, Tally
 
 

@@ -15,6 +15,7 @@ from contrada import InvalidInput, Matcher
 from contrada.matching.ahs.by_cells import AreaIndex, CellReader
 from contrada.matching.forwarding import ForwardingIndex
 from contrada.matching.grid import Grid
+from contrada.matching.subscription_columns import pack_subscriptions
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, Literal, Spatial
 from contrada.model.relation import RELATIONS
@@ -247,7 +248,9 @@ def test_a_removal_leaves_the_former_index_as_it_was() -> None:
         Subscription(i, Predicate(test, (Filter((Constraint(test),)),)))
         for i, test in enumerate(tests)
     ]
-    index = ForwardingIndex(subscriptions, AreaIndex(CellReader(Grid(6, UNIVERSE))))
+    index = ForwardingIndex(
+        pack_subscriptions(subscriptions), AreaIndex(CellReader(Grid(6, UNIVERSE)))
+    )
     fewer = index.without([0, 1])
     for x, expected in ((2.5, [0, 2]), (60.5, [1, 3])):
         event = Event({"g": shapely.Point(x, 2.5)})

@@ -17,6 +17,7 @@ from contrada.language import is_satisfied, make_predicate, read
 from contrada.matching.arrow_values import find_column
 from contrada.matching.checks import Checks, describe
 from contrada.matching.columns import EventBatch, read_geometries
+from contrada.matching.constraint_columns import pack_constraints
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, Comparison, Literal
 from contrada.model.subscription import Constraint
@@ -140,7 +141,7 @@ def holds(constraints: list[Constraint], columns: dict[str, pa.Array], length: i
     """Ask about every pair of row and constraint, in an order that is nobody's."""
     pairs = np.random.default_rng(5).permutation(length * len(constraints))
     rows, ids = np.divmod(pairs, len(constraints))
-    found = Checks(constraints).holds(EventBatch(columns, length, {}), rows, ids)
+    found = Checks(pack_constraints(constraints)).holds(EventBatch(columns, length, {}), rows, ids)
     return found[np.argsort(pairs)].reshape(length, len(constraints)).tolist()
 
 
@@ -229,7 +230,7 @@ def test_geometries_are_checked_as_single_ones_are(
     )
     batch = EventBatch({}, len(shapes), {"x": column})
     rows, ids = np.divmod(np.arange(len(shapes) * len(constraints)), len(constraints))
-    found = Checks(constraints).holds(batch, rows, ids)
+    found = Checks(pack_constraints(constraints)).holds(batch, rows, ids)
     events = [Event({"x": shape}) for shape in shapes]
     expected = [is_satisfied(constraint, event) for event in events for constraint in constraints]
     assert found.tolist() == expected
@@ -277,7 +278,12 @@ def test_a_value_check_evaluates_each_distinct_value_once(monkeypatch: pytest.Mo
 def test_no_pairs_are_no_work() -> None:
     constraints = constraints_of("x > 1") + constraints_of("x = 'a'") + constraints_of("x > y")
     nothing = np.zeros(0, np.int64)
-    assert Checks(constraints).holds(EventBatch({}, 3, {}), nothing, nothing).tolist() == []
+    assert (
+        Checks(pack_constraints(constraints))
+        .holds(EventBatch({}, 3, {}), nothing, nothing)
+        .tolist()
+        == []
+    )
 
 
 def test_a_path_is_found_as_it_stands_before_it_is_followed() -> None:

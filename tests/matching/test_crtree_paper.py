@@ -21,6 +21,7 @@ from contrada.language import make_predicate, read
 from contrada.matching.engine import Index
 from contrada.matching.forwarding import ForwardingIndex, effort_of
 from contrada.matching.simplify import simplify
+from contrada.matching.subscription_columns import pack_subscriptions
 from contrada.model.expression import Attribute, Literal, Spatial
 from contrada.model.relation import RELATIONS
 from contrada.model.subscription import Constraint, Filter, Predicate, Subscription
@@ -190,7 +191,7 @@ def test_an_option_that_the_engine_does_not_have_is_refused(
 def test_removing_a_subscription_deletes_its_constraint_from_the_tree_and_no_other() -> None:
     shapes = [shapely.box(i, i, i + 2, i + 2) for i in range(30)]
     subscriptions = [subscription(i, shape) for i, shape in enumerate([*shapes, shapes[0]])]
-    index = ForwardingIndex(subscriptions)
+    index = ForwardingIndex(pack_subscriptions(subscriptions))
     fewer = index.without([0, 5])
     assert items_of(index) == set(range(30))
     assert items_of(fewer) == set(range(30)) - {5}  # subscription 30 wants the first shape too

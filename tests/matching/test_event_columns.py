@@ -17,8 +17,9 @@ import contrada
 from contrada.errors import InvalidInput
 from contrada.matching.arrow_values import as_values
 from contrada.matching.columns import EventBatch, GeometryColumn, read_geometries
+from contrada.matching.grouping import expand, group_by
 from contrada.matching.ids import id_type, read_id_column
-from contrada.matching.table import expand, group_by, make_table
+from contrada.matching.subscription_columns import pack_subscriptions
 from contrada.model.expression import Attribute, Comparison, Literal
 from contrada.model.geometry import Fault, find_faults, read_geometry
 from contrada.model.geometry import as_array as geometry_array
@@ -422,8 +423,8 @@ def test_the_table_of_filters_stores_each_constraint_once() -> None:
         Subscription(id_, Predicate(Literal(True), tuple(map(Filter, found))))
         for id_, found in enumerate(filters)
     ]
-    table = make_table(subscriptions)
-    assert table.constraints == [a, b, c]
+    table = pack_subscriptions(subscriptions).table
+    assert list(table.constraints) == [a, b, c]
     assert table.owner.tolist() == [0, 1, 1, 3]
     assert [table.constraints_of(f).tolist() for f in range(4)] == [[0, 1], [1], [2, 0], []]
     assert table.sizes().tolist() == [2, 1, 2, 0]
@@ -432,7 +433,7 @@ def test_the_table_of_filters_stores_each_constraint_once() -> None:
 def test_one_and_true_are_different_constraints() -> None:
     one, true = (Constraint(Comparison("=", Attribute("x"), Literal(v))) for v in (1, True))
     predicate = Predicate(Literal(True), (Filter((one,)), Filter((true,))))
-    table = make_table([Subscription(0, predicate)])
+    table = pack_subscriptions([Subscription(0, predicate)]).table
     assert len(table.constraints) == 2
 
 

@@ -13,7 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from contrada.arrays import Positions
 from contrada.matching.columns import EventBatch
+from contrada.matching.id_columns import make_id_array
 from contrada.matching.segments import SubscriptionSet
+from contrada.matching.subscription_columns import pack_subscriptions
 from contrada.model.event import Event
 from contrada.model.expression import Literal
 from contrada.model.subscription import Filter, Id, Predicate, Subscription
@@ -68,13 +70,19 @@ def subscription(id_: Id, subscriber: Id | None = None) -> Subscription:
     return Subscription(id_, ALWAYS, subscriber)
 
 
+def changed(
+    subscriptions: SubscriptionSet, removed: Sequence[Id], found: Sequence[Subscription] = ()
+) -> SubscriptionSet:
+    return subscriptions.changed(make_id_array(removed), pack_subscriptions(found))
+
+
 def added(subscriptions: SubscriptionSet, ids: Sequence[Id]) -> SubscriptionSet:
-    return subscriptions.changed((), [subscription(id_) for id_ in ids])
+    return changed(subscriptions, (), [subscription(id_) for id_ in ids])
 
 
 def pairs(subscriptions: SubscriptionSet) -> list[tuple[int, Id]]:
     rows, ranks = subscriptions.match_batch(BATCH)
-    ids = subscriptions.ids
+    ids = subscriptions.ids.to_pylist()
     return [(row, ids[rank]) for row, rank in zip(rows.tolist(), ranks.tolist(), strict=True)]
 
 
@@ -93,7 +101,7 @@ class Versions(RuleBasedStateMachine):
 
     def change(self, removed: Sequence[Id], found: Sequence[Subscription]) -> None:
         self.held.append((self.current, dict(self.model)))
-        self.current = self.current.changed(removed, found)
+        self.current = changed(self.current, removed, found)
         for id_ in removed:
             self.model.pop(id_, None)
         self.model.update({s.id: s.subscriber for s in found})
@@ -133,8 +141,9 @@ def check_version(version: SubscriptionSet, model: dict[Id, Id | None]) -> None:
     whom = {who for who in model.values() if who is not None}
     assert version.subscribers(EVENT) == sorted(whom, key=lambda who: (isinstance(who, str), who))
     assert pairs(version) == [(row, id_) for row in (0, 1) for id_ in ids]
-    assert version.ids == sorted(set(version.ids))
-    by_rank = dict(zip(version.ids, version.subscribers_by_rank, strict=True))
+    listed = version.ids.to_pylist()
+    assert listed == sorted(set(listed))
+    by_rank = dict(zip(listed, version.subscribers_by_rank, strict=True))
     assert {id_: by_rank[id_] for id_ in ids} == model
     for id_ in range(-1, 43):
         found = version.get(id_)
@@ -162,7 +171,7 @@ def test_n_single_additions_index_n_log_n_rows_in_all() -> None:
 def test_nothing_is_indexed_before_it_is_asked() -> None:
     subscriptions = empty_set()
     for id_ in range(100):
-        subscriptions = added(subscriptions, [id_]).changed([id_ - 3], [])
+        subscriptions = changed(added(subscriptions, [id_]), [id_ - 3])
     assert subscriptions.get(99) is not None
     assert len(subscriptions) == 3
     assert EverythingIndex.built == []
@@ -174,10 +183,10 @@ def test_a_removal_indexes_nothing_until_most_rows_are_gone() -> None:
     subscriptions = added(empty_set(), range(100))
     subscriptions.match(EVENT)
     for id_ in range(50):
-        subscriptions = subscriptions.changed([id_], [])
+        subscriptions = changed(subscriptions, [id_])
         assert subscriptions.match(EVENT) == list(range(id_ + 1, 100))
     assert EverythingIndex.built == [100]
-    subscriptions = subscriptions.changed([50], [])
+    subscriptions = changed(subscriptions, [50])
     assert subscriptions.match(EVENT) == list(range(51, 100))
     assert EverythingIndex.built == [100, 49]
 
@@ -186,7 +195,7 @@ def test_replacing_over_and_over_neither_grows_nor_costs_more_than_adding() -> N
     subscriptions = added(empty_set(), range(64))
     for round_ in range(300):
         id_ = round_ * 7 % 64
-        subscriptions = subscriptions.changed([id_], [subscription(id_, round_)])
+        subscriptions = changed(subscriptions, [id_], [subscription(id_, round_)])
         assert len(subscriptions.match(EVENT)) == 64
         assert len(subscriptions.ids) == 64
         assert subscriptions.stats()["held"] <= 2 * 64 + 1
@@ -217,12 +226,12 @@ def test_a_subscriber_is_tried_once_even_across_segments() -> None:
     for first in (0, 1_000, 1_100):
         batch: list[Any] = [subscription(id_, "uv"[id_ % 2]) for id_ in range(first, first + 10)]
         batch += [subscription(first + 10 + i) for i in range(1_000 if first == 0 else 10)]
-        subscriptions = subscriptions.changed(range(0), batch)
+        subscriptions = changed(subscriptions, (), batch)
     assert subscriptions.subscribers(EVENT) == ["u", "v"]
     assert EverythingIndex.tried == [0, 1]
 
 
 def test_what_was_removed_is_not_tried() -> None:
-    subscriptions = added(empty_set(), range(10)).changed([3, 4], [])
+    subscriptions = changed(added(empty_set(), range(10)), [3, 4])
     assert subscriptions.match(EVENT) == [0, 1, 2, 5, 6, 7, 8, 9]
     assert EverythingIndex.tried == [0, 1, 2, 5, 6, 7, 8, 9]

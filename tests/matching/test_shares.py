@@ -22,6 +22,7 @@ from contrada.matching.engines import make_engine
 from contrada.matching.grid import Grid
 from contrada.matching.lookup import LookupTable, Weights, make_lookup_table
 from contrada.matching.subscribing import PredicateReader
+from contrada.matching.subscription_columns import pack_subscriptions
 from contrada.model.geometry import as_array
 from contrada.model.relation import RELATIONS
 from contrada.model.subscription import Subscription
@@ -133,7 +134,9 @@ def test_the_sums_decide_as_the_whole_does_for_every_relation(partitions: int) -
     subscriptions = [Subscription(n, predicate) for n, predicate in enumerate(predicates)]
     keys, sums, _ = sum_up(subscriptions, table, events)
     found = sorted(map(int, keys[decide(sums)]))
-    whole = make_engine("ahs", {"level": LEVEL, "universe": UNIVERSE}).make_index(subscriptions)
+    whole = make_engine("ahs", {"level": LEVEL, "universe": UNIVERSE}).make_index(
+        pack_subscriptions(subscriptions)
+    )
     rows, positions = whole.match_batch(as_events(events))
     assert found == sorted((rows * len(subscriptions) + positions).tolist())
     assert len(found) > 500

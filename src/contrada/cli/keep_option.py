@@ -32,7 +32,7 @@ from contrada.matcher.keeping import (
     resolve,
 )
 from contrada.matcher.match_run import MatchRun, choose_id_column
-from contrada.matching.ids import id_type, read_id_column
+from contrada.matching.ids import read_id_column
 from contrada.matching.writing import as_wkb
 from contrada.model.event import GEOMETRY
 from contrada.showing import listed
@@ -136,7 +136,7 @@ class Keeping:
             self._order = [*(name for name in self._order if name != GEOMETRY), GEOMETRY]
             wanted.events[GEOMETRY] = primary_geometry(run.rows)
         self.events = EventKeeping(wanted.events, run, added)
-        self._ids = pa.array(run.subscriptions.ids, id_type(run.subscriptions.ids))
+        self._ids = run.subscriptions.ids
         self._subscriptions = _SubscriptionKeeping(wanted.subscriptions, options, self._ids)
         kinds = [*self.events.fields, *self._subscriptions.fields]
         self._types = {kept.name: decoded_type(kept.type) for kept in kinds}

@@ -183,7 +183,7 @@ def _collect(
     sketch = MapSketch(counts, keeping.describe_subscriptions()) if options.map else None
     is_counted = bool(options.counts)
     pairs = plain_schema(run.schema)
-    ids = pa.array(freeze(matcher).ids, pairs.field("subscription").type)
+    ids = freeze(matcher).ids.cast(pairs.field("subscription").type)
     schema = keeping.schema([pairs.field(0), _N if is_counted else pairs.field(1)])
     with ExitStack() as stack:
         crs = source.rows.crs or matcher.crs

@@ -78,9 +78,9 @@ class IncomingRows:
     @property
     def added(self) -> int:
         """How many subscriptions were added."""
-        return len(self._found.subscriptions) - len(self._left_out)
+        return len(self._found.columns) - len(self._left_out)
 
     def _refuse(self, faults: Faults) -> None:
         for position, error in faults:
-            id_ = self._found.subscriptions[position].id
-            self._refused.add(self._found.rows[position], id_, error, ": ")
+            id_ = self._found.columns.ids.one(position)
+            self._refused.add(int(self._found.rows[position]), id_, error, ": ")

@@ -17,6 +17,7 @@ from contrada.matching.engine import Engine, MakeIndex
 from contrada.matching.engines import DEFAULT_ENGINE, make_engine
 from contrada.matching.simplify import Removal, Rule, simplify
 from contrada.matching.subscribing import PredicateReader
+from contrada.matching.subscription_columns import pack_subscriptions
 from contrada.model.crossings import are_entangled
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Not, Spatial
@@ -314,7 +315,8 @@ def _name_limits(test: Spatial | DistanceWithin, matrix: str | None, event: Even
 def _explain_truth(constraint: Constraint, event: Event, make_index: MakeIndex) -> ConstraintTruth:
     test = Not(constraint.test) if constraint.is_negated else constraint.test
     exact_value = truth(test, event)
-    index = make_index([Subscription(0, Predicate(test, (Filter((constraint,)),)))])
+    lone = Subscription(0, Predicate(test, (Filter((constraint,)),)))
+    index = make_index(pack_subscriptions([lone]))
     is_found = index.find(event, np.zeros(1, np.int64)).size > 0
     value = True if is_found else None if exact_value is None else False
     matrix, undecided = None, ""

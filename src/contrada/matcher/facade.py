@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self, overload
 
+import numpy as np
 import pyarrow as pa
 
 from contrada.errors import InvalidInput, Remedy, UnknownSubscription
@@ -27,15 +28,17 @@ from contrada.matcher.match_run import (
 )
 from contrada.matcher.saving import MatcherSettings, load_subscriptions, save_subscriptions
 from contrada.matcher.shown import ShownSubscription, Stats
+from contrada.matching.attribute_names import read_attribute
 from contrada.matching.engines import DEFAULT_ENGINE, make_engine
+from contrada.matching.id_columns import are_repeated, make_id_array
 from contrada.matching.ids import as_key, read_id
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.subscribing import (
     OnBad,
     PredicateReader,
     find_miscased,
-    read_attribute,
 )
+from contrada.matching.subscription_columns import SubscriptionColumns, pack_subscriptions
 from contrada.model.event import GEOMETRY, Event, read_event
 from contrada.model.relation import Relation, find_relation
 from contrada.model.subscription import Id, Predicate, Subscription
@@ -133,7 +136,7 @@ class Matcher:
         return key is not None and self._subscriptions.get(key) is not None
 
     def __iter__(self) -> Iterator[Id]:
-        return iter(sorted(s.id for s in self._subscriptions))
+        return iter(self._subscriptions.living_ids())
 
     def __repr__(self) -> str:
         crs = "" if self.crs is None else f" crs={brief(self.crs, 40)}"
@@ -184,7 +187,8 @@ class Matcher:
         except InvalidInput as error:
             raise error if error.message.startswith(place) else error.within(place) from None
         who = None if subscriber is None else read_id(subscriber, f"{place}, subscriber")
-        self._change([Subscription(key, predicate, who)], replace, name=place)
+        added = pack_subscriptions([Subscription(key, predicate, who)])
+        self._change(added, replace, name=place)
 
     def _predicate(
         self,
@@ -252,7 +256,7 @@ class Matcher:
             warnings.warn(f"{rows.name}: {miscased}", stacklevel=2)
         incoming = IncomingRows(rows, id_column, id, quarantine, on_bad)
         found = incoming.read(self._reader, repair)
-        self._change(found.subscriptions, replace, rows.crs, rows.name, incoming.settle)
+        self._change(found.columns, replace, rows.crs, rows.name, incoming.settle)
         self._counts.add(
             subscriptions_mended=found.mended, subscriptions_left_out=incoming.tell_left_out()
         )
@@ -271,7 +275,7 @@ class Matcher:
         """
         with self._writing:
             found = self._find(id)
-            changed = self._subscriptions.changed([found.id], [])
+            changed = self._subscriptions.changed(make_id_array([found.id]))
             self._state = self._state._replace(subscriptions=changed)
 
     def get(self, id: Id) -> ShownSubscription:
@@ -525,7 +529,7 @@ class Matcher:
         except (InvalidInput, TypeError) as error:  # the latter: an option of another name's
             raise InvalidInput(f"{snapshot.name}: {error}") from error
         found = load_subscriptions(snapshot, matcher._reader)
-        matcher._change(found, replace=False, name=snapshot.name)
+        matcher._change(pack_subscriptions(found), replace=False, name=snapshot.name)
         return matcher
 
     def why(self, id: Id, event: Mapping[str, Any], *, repair: bool = False) -> Why:
@@ -568,7 +572,7 @@ class Matcher:
 
     def _change(
         self,
-        added: list[Subscription],
+        added: SubscriptionColumns,
         replace: bool,
         crs: str | None = None,
         name: str = "add",
@@ -581,36 +585,36 @@ class Matcher:
         with self._writing:
             known = self._subscriptions
             _check_kind(added, known, name)
-            faults: list[tuple[int, InvalidInput]] = []
-            latest: dict[Id, Subscription] = {}
-            for position, subscription in enumerate(added):
-                is_taken = subscription.id in latest or known.get(subscription.id) is not None
-                fault = self._find_fault(subscription, is_taken and not replace)
-                if fault is None:
-                    latest[subscription.id] = subscription
-                elif settle is None:
-                    who = f"subscription {subscription.id!r}"
-                    raise fault.within(name if name == who else f"{name}, {who}")
-                else:
-                    faults.append((position, fault))
+            faults = self._find_faults(added, known, replace)
+            if faults and settle is None:
+                position, fault = faults[0]
+                who = f"subscription {added.ids.one(position)!r}"
+                raise fault.within(name if name == who else f"{name}, {who}")
             if settle is not None:
                 settle(faults)
             self._check_crs(crs, name)
-            changed = known.changed(latest if replace else (), list(latest.values()))
+            good = _choose(added, {position for position, _ in faults})
+            changed = known.changed(good.ids.array if replace else None, good)
             self._state = self._stating(crs, name)._replace(subscriptions=changed)
 
-    def _find_fault(self, subscription: Subscription, is_taken: bool) -> InvalidInput | None:
-        """Return why a subscription cannot be added; None if it can."""
-        if is_taken:
-            return InvalidInput(
-                f"the id {subscription.id!r} is already taken",
-                remedies=[Remedy.REPLACE],
-            )
-        try:
-            self._engine.check(subscription)
-        except InvalidInput as error:
-            return error
-        return None
+    def _find_faults(
+        self, added: SubscriptionColumns, known: SubscriptionSet, replace: bool
+    ) -> list[tuple[int, InvalidInput]]:
+        """Find the subscriptions that cannot be added, by position, and why."""
+        faults = {}
+        if self._engine.check is not None:
+            for position, subscription in enumerate(added):
+                try:
+                    self._engine.check(subscription)
+                except InvalidInput as error:
+                    faults[position] = error
+        if not replace:
+            good = np.setdiff1d(np.arange(len(added)), list(faults))
+            ids = added.ids.array.take(pa.array(good))
+            for i in np.flatnonzero(known.are_taken(ids) | are_repeated(ids)).tolist():
+                shown = f"the id {ids[i].as_py()!r} is already taken"
+                faults[int(good[i])] = InvalidInput(shown, remedies=[Remedy.REPLACE])
+        return sorted(faults.items())
 
     def _adopt_crs(self, crs: str | None, name: str) -> None:
         """Take the coordinate system of the first table that states one."""
@@ -635,13 +639,20 @@ class Matcher:
             raise InvalidInput(f"{name} is in {crs:.60}, {who} in {own:.60}; reproject one of them")
 
 
-def _check_kind(added: list[Subscription], known: SubscriptionSet, name: str) -> None:
-    first = next(iter(known), None) or next(iter(added), None)
-    for subscription in added:
-        assert first is not None
-        if isinstance(subscription.id, str) != isinstance(first.id, str):
-            raise InvalidInput(
-                f"{name}: the ids of a matcher are all strings or all integers; "
-                f"{subscription.id!r} comes after {first.id!r}",
-                remedies=[Remedy.SUBSCRIPTION_ID],
-            )
+def _choose(added: SubscriptionColumns, left_out: set[int]) -> SubscriptionColumns:
+    """Return what is added, without some and without those of which another has the id later."""
+    is_last = ~are_repeated(added.ids.array, from_end=True)
+    is_last[list(left_out)] = False
+    if left_out:  # a later one that is left out takes nobody's place
+        good = np.setdiff1d(np.arange(len(added)), list(left_out))
+        is_last[good] = ~are_repeated(added.ids.array.take(pa.array(good)), from_end=True)
+    return added if is_last.all() else added.take(np.flatnonzero(is_last))
+
+
+def _check_kind(added: SubscriptionColumns, known: SubscriptionSet, name: str) -> None:
+    if len(added) and known.has_whole_ids not in {None, added.ids.is_whole}:
+        raise InvalidInput(
+            f"{name}: the ids of a matcher are all strings or all integers; "
+            f"{added.ids.one(0)!r} comes after {next(iter(known)).id!r}",
+            remedies=[Remedy.SUBSCRIPTION_ID],
+        )

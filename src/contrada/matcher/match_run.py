@@ -94,7 +94,7 @@ class MatchRun:
         self._counts = counts
         self._on_done = on_done
         self._read = list_read(subscriptions, id_column)
-        self._ids = pa.array(subscriptions.ids, id_type(subscriptions.ids))
+        self._ids = subscriptions.ids
         self.schema = _answer_schema(self._event_type(), self._ids.type)
 
     def batches(self, threads: int | None) -> Iterator[pa.RecordBatch]:
@@ -314,7 +314,7 @@ def match_list(
         events_left_out=left_out,
         events_without_geometry=without_geometry,
     )
-    schema = _answer_schema(kind or pa.int64(), id_type(subscriptions.ids))
+    schema = _answer_schema(kind or pa.int64(), subscriptions.ids.type)
     return pa.table({"event": ids, "subscription": found}, schema=schema)
 
 

@@ -2,9 +2,12 @@
 
 from math import inf
 
+import numpy as np
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Floats
 from contrada.language.distance import reach
+from contrada.matching.constraint_columns import ConstraintColumns
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
 from contrada.model.subscription import Constraint, Filter, Subscription
 
@@ -46,6 +49,21 @@ def anchor_size(constraint: Constraint) -> float:
         return inf
     west, south, east, north = anchor[1].bounds
     return float(east - west + north - south)
+
+
+def anchor_sizes(constraints: ConstraintColumns) -> Floats:
+    """Measure the extents of all constraints, as `anchor_size` does of one."""
+    sizes = np.full(len(constraints), inf)
+    boxes = constraints.pools.geometries.boxes()
+    for head in constraints.heads():
+        if not is_anchor(head.constraint):
+            continue
+        if isinstance(head.constraint.test, Spatial):
+            west, south, east, north = boxes[head.operands[:, 0]].T
+            sizes[head.numbers] = east - west + north - south
+        else:
+            sizes[head.numbers] = [anchor_size(constraints[n]) for n in head.numbers.tolist()]
+    return sizes
 
 
 def _read(constraint: Constraint) -> Anchor | None:

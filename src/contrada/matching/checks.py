@@ -6,7 +6,6 @@ follows the pairs and not the constraints registered. A new kind is a new class 
 """
 
 import math
-from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +15,8 @@ from shapely.geometry.base import BaseGeometry
 from contrada.arrays import Mask, Positions
 from contrada.language import is_satisfied
 from contrada.matching.columns import EventBatch, OneEvent
+from contrada.matching.constraint_columns import ConstraintColumns, Head
+from contrada.matching.number_ranges import join_ranges, ranges_of
 from contrada.matching.row_relations import make_shapes, pairs_related
 from contrada.model.event import Event
 from contrada.model.expression import (
@@ -25,11 +26,8 @@ from contrada.model.expression import (
     Spatial,
     geometry_attributes,
 )
-from contrada.model.geometry import as_array
 from contrada.model.subscription import Constraint
-
-_INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
-
+from contrada.threads import once
 
 AskedEvents = EventBatch | OneEvent
 
@@ -44,17 +42,18 @@ class Check(Protocol):
 class Checks:
     """Every constraint of a table, each served by the check for its kind."""
 
-    def __init__(self, constraints: Sequence[Constraint]) -> None:
+    def __init__(self, constraints: ConstraintColumns) -> None:
         """Sort constraints into checks."""
-        kinds: dict[object, list[int]] = {}
-        for number, constraint in enumerate(constraints):
-            kinds.setdefault(_kind(constraint), []).append(number)
+        kinds: dict[object, list[Head]] = {}
+        for head in constraints.heads():
+            kinds.setdefault(_kind(head.constraint), []).append(head)
         self._constraints = constraints
         self._kinds = list(kinds.items())
         self._checks: list[Check | None] = [None] * len(kinds)
         self._check_of = np.zeros(len(constraints), np.int64)
         self._id_of = np.zeros(len(constraints), np.int64)
-        for number, (_, members) in enumerate(self._kinds):
+        for number, (_, heads) in enumerate(self._kinds):
+            members = np.concatenate([head.numbers for head in heads])
             self._check_of[members] = number
             self._id_of[members] = np.arange(len(members))
 
@@ -72,8 +71,7 @@ class Checks:
         """Make a check when it is first needed: most anchors never are checked again."""
         check = self._checks[number]
         if check is None:
-            kind, members = self._kinds[number]
-            check = _make_check(kind, [self._constraints[m] for m in members])
+            check = _make_check(*self._kinds[number], self._constraints)
             self._checks[number] = check
         return check
 
@@ -104,16 +102,20 @@ def _kind(constraint: Constraint) -> object:
     return ("value", names[0]) if len(names) == 1 and not reads_geometry else "row"
 
 
-def _make_check(kind: object, constraints: list[Constraint]) -> Check:
+def _make_check(kind: object, heads: list[Head], constraints: ConstraintColumns) -> Check:
     match kind:
         case ("range", str(name)):
-            return _RangeCheck(name, constraints)
-        case ("spatial", str(name), _, bool(is_negated)):
-            return _SpatialCheck(name, is_negated, constraints)
+            return _RangeCheck(name, heads, constraints)
+        case ("spatial", str(name), *_):
+            return _SpatialCheck(name, heads, constraints)
         case ("value", str(name)):
-            return _ValueCheck(name, constraints)
+            return _ValueCheck(name, _make_all(heads, constraints))
         case _:
-            return _RowCheck(constraints)
+            return _RowCheck(_make_all(heads, constraints))
+
+
+def _make_all(heads: list[Head], constraints: ConstraintColumns) -> list[Constraint]:
+    return [constraints[number] for head in heads for number in head.numbers.tolist()]
 
 
 class _RowCheck:
@@ -157,13 +159,14 @@ class _ValueCheck:
 class _RangeCheck:
     """Comparisons of one attribute with numbers, as closed ranges of int64 and of doubles."""
 
-    def __init__(self, name: str, constraints: list[Constraint]) -> None:
-        self._name = name
-        self._by_value = _ValueCheck(name, constraints)
-        bounds = [range_of(constraint) for constraint in constraints]
-        self._outside = np.array([b[0] for b in bounds])
-        self._whole = np.array([b[1] for b in bounds], np.int64).reshape(-1, 2)
-        self._real = np.array([b[2] for b in bounds], np.float64).reshape(-1, 2)
+    def __init__(self, name: str, heads: list[Head], constraints: ConstraintColumns) -> None:
+        self._name, self._heads, self._constraints = name, heads, constraints
+        self._ranges = join_ranges([ranges_of(head, constraints.pools) for head in heads])
+
+    @once
+    def _by_value(self) -> _ValueCheck:
+        """Make what numbers do not need."""
+        return _ValueCheck(self._name, _make_all(self._heads, self._constraints))
 
     def holds(self, batch: AskedEvents, rows: Positions, ids: Positions) -> Mask:
         numbers = batch.numbers(self._name)
@@ -171,12 +174,12 @@ class _RangeCheck:
             return self._by_value.holds(batch, rows, ids)
         values, is_valid = numbers
         ranges: NDArray[np.int64] | NDArray[np.float64] = (
-            self._whole if values.dtype == np.int64 else self._real
+            self._ranges.whole if values.dtype == np.int64 else self._ranges.real
         )
         low, high = ranges[ids].T
         chosen = values[rows]
         within = (chosen >= low) & (chosen <= high)
-        return np.asarray((within ^ self._outside[ids]) & is_valid[rows], bool)
+        return np.asarray((within ^ self._ranges.is_outside[ids]) & is_valid[rows], bool)
 
 
 def is_relation(constraint: Constraint) -> bool:
@@ -191,69 +194,16 @@ def is_range(constraint: Constraint) -> bool:
     return isinstance(kind, tuple) and kind[0] == "range"
 
 
-def range_of(constraint: Constraint) -> tuple[bool, tuple[int, int], tuple[float, float]]:
-    """Write `value op bound` as (is the range excluded, range of int64, range of doubles)."""
-    test = constraint.test
-    assert isinstance(test, Comparison) and isinstance(test.right, Literal)
-    bound = test.right.value
-    assert isinstance(bound, int | float) and not constraint.is_negated
-    operator = "=" if test.operator == "<>" else test.operator
-    whole, real = _whole_range(operator, bound), _real_range(operator, bound)
-    return test.operator == "<>", whole, real
-
-
-def _whole_range(operator: str, bound: int | float) -> tuple[int, int]:
-    floor, ceiling = math.floor(bound), math.ceil(bound)
-    low, high = {
-        "<": (_INT_MIN, ceiling - 1),
-        "<=": (_INT_MIN, floor),
-        ">": (floor + 1, _INT_MAX),
-        ">=": (ceiling, _INT_MAX),
-        "=": (ceiling, floor),
-    }[operator]
-    if low > high or low > _INT_MAX or high < _INT_MIN:
-        return 1, 0
-    return max(low, _INT_MIN), min(high, _INT_MAX)
-
-
-def _real_range(operator: str, bound: int | float) -> tuple[float, float]:
-    below, above = _nearest_doubles(bound)
-    is_exact = below == above
-    return {
-        "<": (-math.inf, math.nextafter(below, -math.inf) if is_exact else below),
-        "<=": (-math.inf, below),
-        ">": (math.nextafter(above, math.inf) if is_exact else above, math.inf),
-        ">=": (above, math.inf),
-        "=": (above, below),
-    }[operator]
-
-
-def _nearest_doubles(bound: int | float) -> tuple[float, float]:
-    """Return the greatest double that is not above a number, and the least not below it."""
-    try:
-        near = float(bound)
-    except OverflowError:
-        huge = 1.7976931348623157e308
-        return (huge, math.inf) if bound > 0 else (-math.inf, -huge)
-    if near == bound:
-        return near, near
-    if near < bound:
-        return near, math.nextafter(near, math.inf)
-    return math.nextafter(near, -math.inf), near
-
-
 class _SpatialCheck:
     """One relation of one attribute to literal geometries, positive or negated."""
 
-    def __init__(self, name: str, is_negated: bool, constraints: list[Constraint]) -> None:
+    def __init__(self, name: str, heads: list[Head], constraints: ConstraintColumns) -> None:
         self._name = name
-        self._is_negated = is_negated
-        tests = [constraint.test for constraint in constraints]
-        sides = [test.right for test in tests if isinstance(test, Spatial)]
-        values = [side.value for side in sides if isinstance(side, Literal)]
-        self._shapes = make_shapes(as_array([v for v in values if isinstance(v, BaseGeometry)]))
-        assert isinstance(tests[0], Spatial)
-        self._relation = tests[0].relation
+        first = heads[0].constraint
+        assert isinstance(first.test, Spatial)
+        self._relation, self._is_negated = first.test.relation, first.is_negated
+        numbers = np.concatenate([head.operands[:, 0] for head in heads])
+        self._shapes = make_shapes(constraints.pools.geometries.shapes(numbers))
 
     def holds(self, batch: AskedEvents, rows: Positions, ids: Positions) -> Mask:
         column = batch.geometry(self._name)

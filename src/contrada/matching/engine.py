@@ -1,6 +1,6 @@
 """What an engine is: a way to index a fixed set of subscriptions and ask it about events."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Protocol
@@ -9,6 +9,7 @@ from contrada.arrays import Geometries, Positions
 from contrada.errors import InvalidInput
 from contrada.matching.anchors import Anchor, find_anchors
 from contrada.matching.columns import EventBatch
+from contrada.matching.subscription_columns import SubscriptionColumns
 from contrada.model.event import Event
 from contrada.model.geometry import Fault
 from contrada.model.subscription import Constraint, Filter, Subscription
@@ -38,7 +39,7 @@ class Index(Protocol):
         """Count what the index holds."""
 
 
-MakeIndex = Callable[[Sequence[Subscription]], Index]
+MakeIndex = Callable[[SubscriptionColumns], Index]
 Describe = Callable[[Filter], list[str]]
 Effort = Callable[[Constraint], int]
 FindFaults = Callable[[Geometries], dict[int, Fault]]
@@ -65,7 +66,7 @@ class Engine:
     make_index: MakeIndex
     describe: Describe
     effort: Effort | None
-    check: Callable[[Subscription], None] = lambda _: None
+    check: Callable[[Subscription], None] | None = None
     find_event_faults: FindFaults = find_no_faults
     find_anchors: FindAnchors = find_anchors
 

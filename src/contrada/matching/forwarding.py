@@ -7,7 +7,7 @@ after all that is known without, and only as long as they can still find somebod
 indexed, and who decides it, is chosen.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from copy import copy
 
 import numpy as np
@@ -18,13 +18,14 @@ from contrada.arrays import Positions
 from contrada.kernels.counting import keep_held
 from contrada.matching.columns import EventBatch
 from contrada.matching.engine import Index
+from contrada.matching.grouping import group_by
 from contrada.matching.indexes import INDEXES, ConstraintIndex, SpatialIndex
 from contrada.matching.indexes.by_tree import ExactEvaluator, SpaceIndex
 from contrada.matching.indexes.cr_tree import CRTree, may_hold_apart
 from contrada.matching.indexes.equality import equal_values
 from contrada.matching.indexes.operands import is_operand
 from contrada.matching.indexes.patterns import read_shape
-from contrada.matching.table import group_by, make_table
+from contrada.matching.subscription_columns import SubscriptionColumns
 from contrada.matching.tallying import Counted, Tally
 from contrada.model.event import Event
 from contrada.model.expression import (
@@ -36,7 +37,7 @@ from contrada.model.expression import (
     Literal,
     Spatial,
 )
-from contrada.model.subscription import Constraint, Filter, Subscription
+from contrada.model.subscription import Constraint, Filter
 
 _FEW = 16  # so few open constraints are all evaluated, whether that is useful or not
 _PRUNED_SHARE = 16  # trees are pruned when a sixteenth of the positions is gone
@@ -48,14 +49,15 @@ class ForwardingIndex:
 
     def __init__(
         self,
-        subscriptions: Sequence[Subscription],
+        subscriptions: SubscriptionColumns,
         space: SpatialIndex | None = None,
     ) -> None:
         """Offer every distinct constraint to the indexes; keep what none of them takes.
 
         `space` comes empty; without one it is the CR-tree with exact relations.
         """
-        self._table = make_table(subscriptions)
+        self._table = subscriptions.table
+        self._constraints = list(self._table.constraints)
         self._is_alive = np.ones(len(subscriptions), bool)
         self._space = space or SpaceIndex(ExactEvaluator())
         self._indexes: list[ConstraintIndex] = [make() for make in INDEXES]
@@ -74,20 +76,20 @@ class ForwardingIndex:
         counts all that an index takes.
         """
         table = self._table
-        selective = np.array([is_selective(c) for c in table.constraints], bool)
+        selective = np.array([is_selective(c) for c in self._constraints], bool)
         filter_of = np.repeat(np.arange(len(table.owner)), table.sizes())
         has_selective = np.zeros(len(table.owner), bool)
         has_selective[filter_of[selective[table.members]]] = True
         self._has_selective = has_selective
         wanted = selective[table.members] | ~has_selective[filter_of]
-        is_taken = np.zeros(len(table.constraints), bool)
+        is_taken = np.zeros(len(self._constraints), bool)
         for number in np.unique(table.members[wanted]).tolist():
-            constraint = table.constraints[number]
+            constraint = self._constraints[number]
             is_taken[number] = self._space.take(number, constraint) or any(
                 index.take(number, constraint) for index in self._indexes
             )
         counted = wanted & is_taken[table.members]
-        order, starts = group_by(table.members[counted], len(table.constraints))
+        order, starts = group_by(table.members[counted], len(self._constraints))
         needed = np.bincount(filter_of[counted], minlength=len(table.owner)).astype(np.int64)
         self._counted = Counted(starts, filter_of[counted][order], needed)
         self._unindexed = np.flatnonzero(needed == 0)
@@ -95,9 +97,9 @@ class ForwardingIndex:
         _, self._rest_starts = group_by(filter_of[rest], len(table.owner))
         self._has_rest = np.diff(self._rest_starts) > 0
         self._rest = table.members[rest]
-        self._is_unlisted = np.ones(len(table.constraints), bool)
+        self._is_unlisted = np.ones(len(self._constraints), bool)
         for number in np.unique(self._rest).tolist():
-            constraint = table.constraints[number]
+            constraint = self._constraints[number]
             taken = any(index.take(number, constraint) for index in self._late)
             self._is_unlisted[number] = not taken
 
@@ -154,7 +156,7 @@ class ForwardingIndex:
         first, last = self._rest_starts[filter_], self._rest_starts[filter_ + 1]
         for number in self._rest[first:last].tolist():
             if number not in known:
-                constraint = self._table.constraints[number]
+                constraint = self._constraints[number]
                 known[number] = self._space.is_satisfied(number, constraint, event)
             if not known[number]:
                 return False
@@ -198,7 +200,7 @@ class ForwardingIndex:
         """Count filters, distinct constraints, those without an index, and what is in space."""
         return {
             "filters": len(self._table.owner),
-            "constraints": len(self._table.constraints),
+            "constraints": len(self._constraints),
             "evaluated": len(self._rest),
             "unindexed": len(self._unindexed),
             **self._space.stats(),

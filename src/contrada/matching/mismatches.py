@@ -1,16 +1,18 @@
 """Columns of a kind that subscriptions do not compare them with: such a test is always unknown."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 
 from contrada.language import to_text
 from contrada.language.expecting import Kinds, ValueKind, expected_kinds
+from contrada.matching.subscription_columns import SubscriptionColumns
 from contrada.model.event import find_beginnings
 from contrada.model.expression import Expression
-from contrada.model.subscription import Subscription
+from contrada.model.expression_parts import OperandType, list_operand_types
 from contrada.showing import cut
 
 _EXAMPLE_LENGTH = 80
@@ -35,12 +37,13 @@ class Mismatch:
         )
 
 
-def list_expectations(subscriptions: Iterable[Subscription]) -> frozenset[tuple[str, Kinds]]:
-    """List which kinds of values subscriptions expect of attributes, each once."""
+def list_expectations(skeletons: Iterable[Expression]) -> frozenset[tuple[str, Kinds]]:
+    """List which kinds of values skeletons expect of attributes, each once.
+
+    A text among their operands may turn out to be a moment, which would expect more kinds.
+    """
     return frozenset(
-        (name, kinds)
-        for subscription in subscriptions
-        for name, kinds, _ in expected_kinds(subscription.predicate.expression)
+        (name, kinds) for skeleton in skeletons for name, kinds, _ in expected_kinds(skeleton)
     )
 
 
@@ -57,24 +60,35 @@ def find_unmet(
 
 
 def describe_unmet(
-    unmet: Mapping[str, ValueKind], subscriptions: Iterable[Subscription]
+    unmet: Mapping[str, ValueKind], parts: Iterable[SubscriptionColumns]
 ) -> list[Mismatch]:
     """Describe the other kinds that subscriptions compare columns with, and how many do."""
     counts: Counter[str] = Counter()
     expected: dict[str, Kinds] = {}
     examples: dict[str, Expression] = {}
-    for subscription in subscriptions:
+    for expression, count in chain.from_iterable(map(_list_suspects, parts)):
         found = set()
-        for name, kinds, test in expected_kinds(subscription.predicate.expression):
+        for name, kinds, test in expected_kinds(expression):
             if name in unmet and unmet[name] not in kinds:
                 found.add(name)
                 expected[name] = kinds | expected.get(name, kinds)
                 examples.setdefault(name, test)
-        counts.update(found)
+        counts.update(dict.fromkeys(found, count))
     return [
         Mismatch(name, unmet[name], expected[name], counts[name], _show(examples[name]))
         for name in sorted(counts)
     ]
+
+
+def _list_suspects(part: SubscriptionColumns) -> Iterator[tuple[Expression, int]]:
+    """List an expression for each skeleton, and how many have it; all, where texts may matter."""
+    expressions, pools = part.expressions, part.pools
+    for number, skeleton in enumerate(expressions.skeletons):
+        positions = expressions.numbers_of(number).tolist()
+        if OperandType.TEXT in list_operand_types(skeleton):
+            yield from ((expressions.one(position, pools), 1) for position in positions)
+        elif positions:
+            yield expressions.one(positions[0], pools), len(positions)
 
 
 def _show(test: Expression) -> str:

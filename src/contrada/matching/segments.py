@@ -1,14 +1,15 @@
 """A set of subscriptions that never changes: a new version shares what did not change.
 
-Subscriptions lie in segments, each with an index of its own that is built when it is first asked.
-Small segments are merged as they pile up, so that n single additions cost n log n; a removal
-only marks the row. Whoever holds a version goes on seeing it whatever is added or removed.
+Subscriptions lie in segments of columns, each with an index of its own that is built when it is
+first asked. Small segments are merged as they pile up, so that n single additions cost n log n; a
+removal only marks the row. Whoever holds a version goes on seeing it whatever is added or removed.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from copy import copy
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +19,16 @@ from contrada.arrays import Positions
 from contrada.language.expecting import Kinds
 from contrada.matching.columns import EventBatch
 from contrada.matching.engine import FindFaults, Index, MakeIndex, find_no_faults
+from contrada.matching.id_columns import rank_ids
 from contrada.matching.mismatches import (
     Mismatch,
     describe_unmet,
     find_unmet,
     list_expectations,
 )
+from contrada.matching.subscription_columns import SubscriptionColumns, join_subscriptions
 from contrada.model.event import Event
-from contrada.model.expression import DistanceWithin
+from contrada.model.expression import DistanceWithin, attributes, geometry_attributes
 from contrada.model.subscription import Id, Subscription
 from contrada.threads import once
 
@@ -36,13 +39,13 @@ _QUIETLY = np.errstate(all="ignore")  # coordinates may be so large that product
 class _Rows:
     """Subscriptions and their index; the same for all versions of a segment."""
 
-    def __init__(self, subscriptions: tuple[Subscription, ...], make_index: MakeIndex) -> None:
-        self.subscriptions = subscriptions
+    def __init__(self, columns: SubscriptionColumns, make_index: MakeIndex) -> None:
+        self.columns = columns
         self._make_index = make_index
 
     @once
     def index(self) -> Index:
-        return self._make_index(self.subscriptions)
+        return self._make_index(self.columns)
 
     def without(self, positions: Collection[int]) -> "_Rows":
         """Return the same rows with an index that need not find some of them."""
@@ -53,50 +56,37 @@ class _Rows:
         return twin
 
     @once
-    def ids_by_rank(self) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
-        """The ids in order, and the place of each position in that order."""
-        order = sorted(range(len(self.subscriptions)), key=lambda p: self.subscriptions[p].id)
-        ids = np.empty(len(order), object)
-        ids[:] = [self.subscriptions[position].id for position in order]
-        ranks = np.empty(len(order), np.int64)
-        ranks[order] = np.arange(len(order))
-        return ids, ranks
+    def subscribers(self) -> list[Id]:
+        """The subscribers, by their codes."""
+        return self.columns.subscribers.names()
 
-    @once
-    def subscribers(self) -> tuple[list[Id], NDArray[np.int64]]:
-        """The subscribers, and the number of the one that each position has; -1 for none."""
-        number_of: dict[Id, int] = {}
-        numbers = [
-            -1 if s.subscriber is None else number_of.setdefault(s.subscriber, len(number_of))
-            for s in self.subscriptions
-        ]
-        return list(number_of), np.array(numbers, np.int64)
-
-    @once
-    def position_of(self) -> dict[Id, int]:
-        return {s.id: position for position, s in enumerate(self.subscriptions)}
+    def count_readers(self, positions: Positions | None = None) -> Counter[str]:
+        """Count the subscriptions, or some of them, that read each attribute as a geometry."""
+        expressions = self.columns.expressions
+        which = expressions.which if positions is None else expressions.which[positions]
+        counts = np.bincount(which, minlength=len(expressions.skeletons)).tolist()
+        readers: Counter[str] = Counter()
+        for skeleton, count in zip(expressions.skeletons, counts, strict=True):
+            for name in set(geometry_attributes(skeleton)) if count else ():
+                readers[name] += count
+        return readers
 
     @once
     def geometry_readers(self) -> Counter[str]:
-        """Count the subscriptions that read each attribute as a geometry."""
-        return _count_readers(self.subscriptions)
+        return self.count_readers()
 
     @once
     def attributes(self) -> frozenset[str]:
-        return frozenset(name for s in self.subscriptions for name in s.predicate.attributes())
+        return frozenset(n for s in self.columns.expressions.skeletons for n in attributes(s))
 
     @once
     def expectations(self) -> frozenset[tuple[str, Kinds]]:
-        return list_expectations(self.subscriptions)
+        return list_expectations(self.columns.expressions.skeletons)
 
     @once
     def has_distances(self) -> bool:
-        return any(
-            isinstance(constraint.test, DistanceWithin)
-            for subscription in self.subscriptions
-            for filter_ in subscription.predicate.filters
-            for constraint in filter_.constraints
-        )
+        tests = self.columns.table.constraints.tests.skeletons
+        return any(isinstance(test, DistanceWithin) for test in tests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +113,14 @@ class _Segment:
             if count > self.gone_readers[name]:
                 yield name
 
-    def living(self) -> Iterator[Subscription]:
-        for subscription, is_alive in zip(self.rows.subscriptions, self.is_alive, strict=True):
-            if is_alive:
-                yield subscription
+    def living(self) -> SubscriptionColumns:
+        """Return the rows that are left."""
+        if self.living_count == len(self.is_alive):
+            return self.rows.columns
+        return self.rows.columns.take(np.flatnonzero(self.is_alive))
+
+    def __iter__(self) -> Iterator[Subscription]:
+        return iter(self.living())
 
 
 class SubscriptionSet:
@@ -151,36 +145,57 @@ class SubscriptionSet:
 
     def __iter__(self) -> Iterator[Subscription]:
         for segment in self._segments:
-            yield from segment.living()
+            yield from segment
+
+    @property
+    def has_whole_ids(self) -> bool | None:
+        """Whether ids are integers; None in an empty set."""
+        return self._segments[0].rows.columns.ids.is_whole if self._segments else None
+
+    def living_ids(self) -> list[Id]:
+        """List the ids in order."""
+        living = [s.rows.columns.ids.list(np.flatnonzero(s.is_alive)) for s in self._segments]
+        return sorted(chain.from_iterable(living))
 
     def get(self, id_: Id) -> Subscription | None:
         """Find a subscription by its id."""
         for segment in self._segments:
-            position = segment.rows.position_of.get(id_)
-            if position is not None and segment.is_alive[position]:
-                return segment.rows.subscriptions[position]
+            position = segment.rows.columns.ids.find(id_)
+            if position >= 0 and segment.is_alive[position]:
+                return segment.rows.columns[position]
         return None
 
-    def changed(self, removed: Collection[Id], added: Sequence[Subscription]) -> "SubscriptionSet":
+    def are_taken(self, ids: pa.Array) -> NDArray[np.bool_]:
+        """Which of some ids a subscription has."""
+        taken = np.zeros(len(ids), bool)
+        for segment in self._segments:
+            positions = segment.rows.columns.ids.find_many(ids)
+            taken |= (positions >= 0) & segment.is_alive[positions]
+        return taken
+
+    def changed(
+        self, removed: pa.Array | None = None, added: SubscriptionColumns | None = None
+    ) -> "SubscriptionSet":
         """Return the version without the removed ids and with the added subscriptions."""
-        segments = [_without(segment, removed) for segment in self._segments]
+        segments = list(self._segments)
+        if removed is not None and len(removed):
+            segments = [_without(segment, removed) for segment in segments]
         segments = [self._compacted(segment) for segment in segments if segment.living_count]
-        if added:
-            segments.append(self._segment(tuple(added)))
+        if added is not None and len(added):
+            segments.append(self._segment(added))
         while len(segments) > 1 and _is_due(segments[-2], segments[-1]):
             younger, elder = segments.pop(), segments.pop()
-            segments.append(self._segment((*elder.living(), *younger.living())))
+            segments.append(self._segment(join_subscriptions([elder.living(), younger.living()])))
         return SubscriptionSet(self._make_index, tuple(segments), self.find_event_faults)
 
     def _compacted(self, segment: _Segment) -> _Segment:
         """Rebuild a segment once most of its rows have been removed."""
         if 2 * segment.living_count >= len(segment.is_alive):
             return segment
-        return self._segment(tuple(segment.living()))
+        return self._segment(segment.living())
 
-    def _segment(self, subscriptions: tuple[Subscription, ...]) -> _Segment:
-        rows = _Rows(subscriptions, self._make_index)
-        return _Segment.of(rows, np.ones(len(subscriptions), bool))
+    def _segment(self, columns: SubscriptionColumns) -> _Segment:
+        return _Segment.of(_Rows(columns, self._make_index), np.ones(len(columns), bool))
 
     @_QUIETLY
     def match(self, event: Event) -> list[Id]:
@@ -189,9 +204,7 @@ class SubscriptionSet:
         for segment in self._segments:
             positions = segment.rows.index.find(event, segment.groups)
             if positions.size:
-                ids, ranks = segment.rows.ids_by_rank
-                chosen = ranks[positions]
-                found += ids[np.sort(chosen) if len(chosen) > 1 else chosen].tolist()
+                found += segment.rows.columns.ids.list(positions)
         return sorted(found) if len(found) > 1 else found
 
     @_QUIETLY
@@ -199,11 +212,11 @@ class SubscriptionSet:
         """Find whom to forward an event to; no filter of a subscriber already found is tried."""
         found: set[Id] = set()
         for segment in self._segments:
-            names, numbers = segment.rows.subscribers
+            names, codes = segment.rows.subscribers, segment.rows.columns.subscribers.codes
             is_open = np.array([*(name not in found for name in names), False])  # last: nobody
-            wanted = segment.is_alive & is_open[numbers]
-            positions = segment.rows.index.find(event, np.where(wanted, numbers, -1))
-            found.update(names[number] for number in numbers[positions].tolist())
+            wanted = segment.is_alive & is_open[codes]
+            positions = segment.rows.index.find(event, np.where(wanted, codes, -1))
+            found.update(names[code] for code in codes[positions].tolist())
         return sorted(found, key=lambda s: (isinstance(s, str), s))
 
     @_QUIETLY
@@ -221,25 +234,33 @@ class SubscriptionSet:
         rows, ranks = np.divmod(keys, max(len(self.ids), 1))
         return rows, ranks
 
+    @property
+    def ids(self) -> pa.Array:
+        """All ids in order, each once, with those removed but not yet merged away."""
+        ids = self._ids_and_ranks[0]
+        return ids if pa.types.is_int64(ids.type) else ids.cast(pa.string())
+
+    @property
+    def _ranks(self) -> Positions:
+        return self._ids_and_ranks[1]
+
     @once
-    def ids(self) -> list[Id]:
-        """List all ids in order, each once, with those removed but not yet merged away."""
-        return sorted(set(self._slots))
+    def _ids_and_ranks(self) -> tuple[pa.Array, Positions]:
+        return rank_ids([segment.rows.columns.ids for segment in self._segments])
 
     @once
     def subscribers_by_rank(self) -> list[Id | None]:
         """List the subscribers in the order of `ids`."""
-        subscriber_of = {s.id: s.subscriber for s in self}
-        return [subscriber_of.get(id_) for id_ in self.ids]
-
-    @once
-    def _slots(self) -> list[Id]:
-        return [s.id for segment in self._segments for s in segment.rows.subscriptions]
-
-    @once
-    def _ranks(self) -> NDArray[np.int64]:
-        rank_of = {id_: rank for rank, id_ in enumerate(self.ids)}
-        return np.array([rank_of[id_] for id_ in self._slots], np.int64)
+        found: list[Id | None] = [None] * len(self.ids)
+        first = 0
+        for segment in self._segments:
+            names: list[Id | None] = [*segment.rows.subscribers, None]  # the last for nobody
+            alive = np.flatnonzero(segment.is_alive)
+            codes = segment.rows.columns.subscribers.codes[alive].tolist()
+            for rank, code in zip(self._ranks[first + alive].tolist(), codes, strict=True):
+                found[rank] = names[code]
+            first += len(segment.is_alive)
+        return found
 
     @once
     def geometry_attributes(self) -> tuple[str, ...]:
@@ -260,7 +281,9 @@ class SubscriptionSet:
         """Find the columns of events for which a subscription expects another kind of value."""
         all_ = frozenset[tuple[str, Kinds]]().union(*(s.rows.expectations for s in self._segments))
         unmet = find_unmet(all_, schema)
-        return describe_unmet(unmet, self) if unmet else []
+        if not unmet:
+            return []
+        return describe_unmet(unmet, [segment.living() for segment in self._segments])
 
     @_QUIETLY
     def breadth(self) -> int:
@@ -277,20 +300,16 @@ class SubscriptionSet:
         return counts
 
 
-def _without(segment: _Segment, removed: Collection[Id]) -> _Segment:
-    position_of = segment.rows.position_of if removed else {}
-    gone = [position_of[id_] for id_ in removed if id_ in position_of]
-    if not gone:
+def _without(segment: _Segment, removed: pa.Array) -> _Segment:
+    gone = segment.rows.columns.ids.find_many(removed)
+    gone = np.unique(gone[gone >= 0])
+    newly = gone[segment.is_alive[gone]]
+    if not newly.size:
         return segment
     is_alive = segment.is_alive.copy()
-    newly = [position for position in gone if is_alive[position]]
     is_alive[newly] = False
-    readers = _count_readers(segment.rows.subscriptions[position] for position in newly)
-    return _Segment.of(segment.rows.without(gone), is_alive, segment.gone_readers + readers)
-
-
-def _count_readers(subscriptions: Iterable[Subscription]) -> Counter[str]:
-    return Counter(name for s in subscriptions for name in set(s.predicate.geometry_attributes()))
+    readers = segment.gone_readers + segment.rows.count_readers(newly)
+    return _Segment.of(segment.rows.without(newly.tolist()), is_alive, readers)
 
 
 def _is_due(elder: _Segment, younger: _Segment) -> bool:

@@ -1,29 +1,42 @@
 """Subscriptions from what users give: one by one, or as rows of a table."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from shapely.geometry.base import BaseGeometry
 
+from contrada.arrays import Mask, Positions
 from contrada.errors import InvalidInput, Remedy
 from contrada.language import make_predicate, read
-from contrada.limits import FILTERS_MAX, NAME_LENGTH_MAX
+from contrada.limits import FILTERS_MAX
 from contrada.matching.arrow_values import as_values
+from contrada.matching.attribute_names import read_attribute
 from contrada.matching.columns import read_geometries
 from contrada.matching.engine import Effort
 from contrada.matching.ids import read_id, read_id_column
+from contrada.matching.plain_rows import (
+    PlainPart,
+    pack_plain,
+    read_plain_ids,
+    read_row_geometries,
+)
 from contrada.matching.simplify import simplify
+from contrada.matching.subscription_columns import (
+    SubscriptionColumns,
+    join_subscriptions,
+    pack_subscriptions,
+)
 from contrada.model.event import GEOMETRY
 from contrada.model.expression import And, Attribute, Literal, Spatial
 from contrada.model.geometry import BAD_CELL, Fault, is_area, is_blank
 from contrada.model.relation import Family, SpatialRelation, find_relation
 from contrada.model.row_columns import ROW_COLUMNS
 from contrada.model.subscription import Constraint, Filter, Id, Predicate, Subscription
-from contrada.model.unicode import is_unicode
-from contrada.showing import brief, brief_text
+from contrada.showing import brief
+from contrada.threads import once
 
 _PARSED_MAX = 10_000
 
@@ -73,14 +86,24 @@ class PredicateReader:
         """Make the predicate of a geometry with a relation, and perhaps conditions besides."""
         if relation.family is Family.EGENHOFER and not is_area(geometry):
             raise InvalidInput(f"{relation.name} takes areas, not a {geometry.geom_type}")
-        test = Spatial(relation, Attribute(attribute), Literal(geometry))
-        constraint = Constraint(test)
-        if where is None:
-            return Predicate(test, (Filter((constraint,)),))
         try:
-            rest = self.parse(where)
+            rest = None if where is None else self.parse(where)
         except InvalidInput as error:
             raise InvalidInput(f"where {brief(where)}: {error}") from None
+        return self.join(geometry, relation, attribute, rest)
+
+    def join(
+        self,
+        geometry: BaseGeometry,
+        relation: SpatialRelation,
+        attribute: str,
+        rest: Predicate | None,
+    ) -> Predicate:
+        """Make the predicate of a geometry with a relation that fits it, AND another predicate."""
+        test = Spatial(relation, Attribute(attribute), Literal(geometry))
+        constraint = Constraint(test)
+        if rest is None:
+            return Predicate(test, (Filter((constraint,)),))
         filters = (dict.fromkeys((constraint, *f.constraints)) for f in rest.filters)
         joined = Predicate(
             And((test, rest.expression)), tuple(Filter(tuple(terms)) for terms in filters)
@@ -89,17 +112,43 @@ class PredicateReader:
         return simplify(joined, self._effort)[0] if self._effort and is_related else joined
 
 
-@dataclass(slots=True)
 class SubscriptionRows:
-    """What was read of a table: the subscriptions, and how many rows were mended or left out.
+    """What was read of a table: the subscriptions, and how many rows were mended or left out."""
 
-    `rows` are the numbers of the rows from which the subscriptions came.
-    """
+    def __init__(self) -> None:
+        """Start empty."""
+        self.mended = 0
+        self.left_out = 0
+        self._parts: list[PlainPart] = []
 
-    subscriptions: list[Subscription] = field(default_factory=list)
-    rows: list[int] = field(default_factory=list)
-    mended: int = 0
-    left_out: int = 0
+    def add(self, parts: list[PlainPart]) -> None:
+        """Add subscriptions, each part with the numbers of the rows that they came from."""
+        self._parts += parts
+
+    @property
+    def count(self) -> int:
+        """How many subscriptions were read."""
+        return sum(len(rows) for _, rows in self._parts)
+
+    @once
+    def _joined(self) -> PlainPart:
+        if not self._parts:
+            return pack_subscriptions([]), np.zeros(0, np.int64)
+        rows = np.concatenate([rows for _, rows in self._parts])
+        columns = join_subscriptions([columns for columns, _ in self._parts])
+        order = np.argsort(rows, kind="stable")
+        is_sorted = bool((np.diff(rows) > 0).all())
+        return columns if is_sorted else columns.take(order), rows[order]
+
+    @property
+    def columns(self) -> SubscriptionColumns:
+        """All subscriptions, in the order of their rows."""
+        return self._joined[0]
+
+    @property
+    def rows(self) -> Positions:
+        """The numbers of the rows from which the subscriptions came."""
+        return self._joined[1]
 
 
 def read_subscriptions(
@@ -122,46 +171,80 @@ def read_subscriptions(
     that `repair` has mended or leaves out.
     """
     columns = {field.name: batch.column(i) for i, field in enumerate(batch.schema)}
-    table = _RowReader(columns, first_row, name, reader, geometry_columns, id_column, repair)
-    for row in range(batch.num_rows):
+    numbers = np.arange(first_row, first_row + batch.num_rows)
+    geometry_column = geometry_columns[0] if geometry_columns else GEOMETRY
+    is_plain, parts = _pack_plain(columns, numbers, name, reader, geometry_column, id_column, told)
+    rows.add([(packed, numbers[own]) for packed, own in parts])
+    others = np.flatnonzero(~is_plain)
+    if not others.size:
+        return
+    left = {key: column.take(pa.array(others)) for key, column in columns.items()}
+    table = _RowReader(left, numbers[others], name, reader, geometry_column, id_column, repair)
+    found: list[Subscription] = []
+    found_rows: list[int] = []
+    for place, (row, number) in enumerate(
+        zip(others.tolist(), numbers[others].tolist(), strict=True)
+    ):
         try:
             if row in told:
                 raise InvalidInput(told[row])
-            reason, is_mended = table.judge(row)
+            reason, is_mended = table.judge(place)
             if reason is not None:
                 rows.mended += is_mended
                 rows.left_out += not is_mended
                 if on_bad is not None:
-                    on_bad(first_row + row, table.ids[row], reason)
+                    on_bad(number, table.ids[place], reason)
                 if not is_mended:
                     continue
-            subscription = table.read(row)
+            found.append(table.read(place))
+            found_rows.append(number)
         except InvalidInput as error:
-            on_refused(first_row + row, table.ids[row], error)
-            continue
-        rows.subscriptions.append(subscription)
-        rows.rows.append(first_row + row)
+            on_refused(number, table.ids[place], error)
+    if found:
+        rows.add([(pack_subscriptions(found), np.array(found_rows, np.int64))])
+
+
+def _pack_plain(
+    columns: Mapping[str, pa.Array],
+    numbers: Positions,
+    name: str,
+    reader: PredicateReader,
+    geometry_column: str,
+    id_column: str | None,
+    told: Mapping[int, str],
+) -> tuple[Mask, list[PlainPart]]:
+    """Pack the rows that are plain."""
+    array = columns.get(geometry_column)
+    ids = read_plain_ids(None if id_column is None else columns[id_column], numbers)
+    if ids is None:
+        return np.zeros(len(numbers), bool), []
+    geometries = None
+    if array is not None:
+        geometries = read_row_geometries(array, f"{name}, column {geometry_column!r}")
+        if geometries is None:
+            return np.zeros(len(numbers), bool), []
+    return pack_plain(columns, geometries, ids, told.keys(), reader)
 
 
 class _RowReader:
-    """The columns of one batch of subscription rows."""
+    """Rows of subscriptions that are read one by one; a place is that of a row among them."""
 
     def __init__(
         self,
         columns: Mapping[str, pa.Array],
-        first_row: int,
+        numbers: Positions,
         name: str,
         reader: PredicateReader,
-        geometry_columns: Sequence[str],
+        geometry_column: str,
         id_column: str | None,
         repair: bool,
     ) -> None:
         self._repair = repair
         self._reader = reader
         self._id_column = id_column
-        length = len(next(iter(columns.values()))) if columns else 0
+        length = len(numbers)
         self.ids: list[Any] = (
-            list(range(first_row, first_row + length))
+            numbers.tolist()
             if id_column is None
             else _read_ids(columns[id_column], f"{name}, column {id_column!r}")
         )
@@ -171,7 +254,7 @@ class _RowReader:
             else [None] * length
             for key in _OPTIONAL
         }
-        self._geometry_column = geometry_columns[0] if geometry_columns else GEOMETRY
+        self._geometry_column = geometry_column
         array = columns.get(self._geometry_column)
         place = f"{name}, column {self._geometry_column!r}"
         self._column = (
@@ -318,20 +401,6 @@ def place_fault(fault: Fault, column: str, value: Any) -> Fault:
     if fault.code == BAD_CELL:
         return fault
     return Fault(fault.code, f"{fault.message}{shown(value)}", f"column {column!r}")
-
-
-def read_attribute(value: Any, place: str) -> str:
-    """Read the name of an attribute; anything but a text that is not blank is refused."""
-    if not isinstance(value, str) or not value:
-        raise InvalidInput(f"{place}: the name of an attribute is a text, not {brief(value)}")
-    if len(value) > NAME_LENGTH_MAX:
-        raise InvalidInput(
-            f"{place}: the name of an attribute has {len(value):,} characters, more than "
-            f"{NAME_LENGTH_MAX:,} (NAME_LENGTH_MAX): {brief_text(value)}"
-        )
-    if not is_unicode(value):
-        raise InvalidInput(f"{place}: the name {brief(value)} is not valid Unicode")
-    return value
 
 
 def is_empty_wkt(text: str) -> bool:

@@ -198,6 +198,39 @@ def children(expression: Expression) -> "tuple[Expression, ...]":
             return (left, right)
 
 
+def with_children(expression: Expression, below: "tuple[Expression, ...]") -> Expression:
+    """Make the same node over other children, as many as `children` lists."""
+    match expression:
+        case Attribute() | Literal():
+            return expression
+        case And():
+            return And(below)
+        case Or():
+            return Or(below)
+        case Computed(operator, _):
+            return Computed(operator, below)
+        case Not():
+            return Not(*below)
+        case IsNull():
+            return IsNull(*below)
+        case Between():
+            return Between(*below)
+        case In():
+            return In(below[0], below[1:])
+        case Like():
+            return Like(*below)
+        case DistanceWithin():
+            return DistanceWithin(*below)
+        case Comparison(operator):
+            return Comparison(operator, *below)
+        case Temporal(operator):
+            return Temporal(operator, *below)
+        case ArrayTest(operator):
+            return ArrayTest(operator, *below)
+        case Spatial(relation):
+            return Spatial(relation, *below)
+
+
 def attributes(expression: Expression) -> Iterator[str]:
     """List the names of all attributes below a node, repeats included."""
     if isinstance(expression, Attribute):

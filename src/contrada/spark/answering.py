@@ -74,7 +74,7 @@ class AnswerShape:
     def name(self, subscriptions: SubscriptionSet) -> AnswerNames:
         """Make the columns of names for a set of subscriptions."""
         return AnswerNames(
-            pa.array(subscriptions.ids, _id_type(self.has_whole_ids)),
+            subscriptions.ids.cast(_id_type(self.has_whole_ids)),
             pa.array(subscriptions.subscribers_by_rank, _id_type(self.has_whole_subscribers)),
         )
 

@@ -106,7 +106,7 @@ class _Lookup:
             names = ", ".join(batch.schema.names)
             raise InvalidInput(f"the events have no column {_EVENT_ID!r}; they have {names}")
         tables = []
-        ids = pa.array(open_set(self.staged).ids, pa.int64() if self.has_whole_ids else pa.string())
+        ids = open_set(self.staged).ids.cast(pa.int64() if self.has_whole_ids else pa.string())
         for matched in self._match(batch, _EVENT_ID):
             events = matched.events.ids.take(pa.array(matched.rows)).cast(pa.string())
             tables.append(
@@ -126,7 +126,7 @@ class _Lookup:
             yield match_received(events, subscriptions)
 
     def _ids(self, matched: MatchedBatch) -> pa.ListArray:
-        ids = pa.array(open_set(self.staged).ids, pa.int64() if self.has_whole_ids else pa.string())
+        ids = open_set(self.staged).ids.cast(pa.int64() if self.has_whole_ids else pa.string())
         counts = np.bincount(matched.rows, minlength=matched.events.batch.length)
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         return pa.ListArray.from_arrays(pa.array(offsets), ids.take(pa.array(matched.ranks)))

@@ -91,11 +91,11 @@ class StageTask:
                 rows=rows,
             )
             first_row += batch.num_rows
-            if len(rows.subscriptions) >= _PART_ROWS_MAX:
-                yield self._stage(rows.subscriptions, faults)
+            if rows.count >= _PART_ROWS_MAX:
+                yield self._stage(list(rows.columns), faults)
                 rows = SubscriptionRows()
-        if rows.subscriptions:
-            yield self._stage(rows.subscriptions, faults)
+        if rows.count:
+            yield self._stage(list(rows.columns), faults)
         yield _as_line(
             rows=first_row,
             bad=faults.rows,
@@ -127,8 +127,10 @@ class StageTask:
 
     def _is_served(self, subscription: Subscription, faults: "_Faults") -> bool:
         """Whether the evaluator can serve a subscription; count it if not."""
+        check = self.evaluator.engine().check
         try:
-            self.evaluator.engine().check(subscription)
+            if check is not None:
+                check(subscription)
         except InvalidInput as error:
             faults.add_refused(subscription.id, error.message)
             return False

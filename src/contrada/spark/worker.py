@@ -15,6 +15,7 @@ from contrada.matcher.match_run import count_rows_at_once, match_received
 from contrada.matcher.saving import load_subscriptions
 from contrada.matching.receiving import ReceivedEvents, find_remedies, receive
 from contrada.matching.segments import SubscriptionSet
+from contrada.matching.subscription_columns import pack_subscriptions
 from contrada.matching.writing import with_mended
 from contrada.spark.answering import ROWS_MAX, AnswerShape, TaskTally
 from contrada.spark.evaluators import EXACT, Evaluator
@@ -125,7 +126,7 @@ def open_set(staged: StagedSet) -> SubscriptionSet:
         for snapshot in staged.fetch()
         for subscription in load_subscriptions(snapshot, reader)
     ]
-    _open_sets[staged] = SubscriptionSet(engine.make_index).changed([], found)
+    _open_sets[staged] = SubscriptionSet(engine.make_index).changed(None, pack_subscriptions(found))
     gc.freeze()  # else every collection walks over all subscriptions
     return _open_sets[staged]
 

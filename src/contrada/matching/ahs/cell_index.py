@@ -15,7 +15,7 @@ from contrada.arrays import CellKeys, Geometries, Integers, Positions
 from contrada.kernels.area_matrices import find_parents, match_cells
 from contrada.kernels.quadtree import INTERIOR
 from contrada.matching.grid import WHOLE, CellLists, Grid, Prefix
-from contrada.matching.table import expand, group_by
+from contrada.matching.grouping import expand, group_by
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
 """How `ahs` is made, and its options."""
 
-from collections.abc import Sequence
-
 from contrada.arrays import Box
 from contrada.matching.ahs.by_cells import AreaIndex, CellReader, is_by_area
 from contrada.matching.ahs.shares import find_area_anchors
@@ -10,6 +8,7 @@ from contrada.matching.engine import Engine, EngineKind, Index
 from contrada.matching.forwarding import ForwardingIndex, describe_counted
 from contrada.matching.grid import LEVEL, LONGITUDE_LATITUDE, Grid
 from contrada.matching.spatial_tests import list_spatial_tests
+from contrada.matching.subscription_columns import SubscriptionColumns
 from contrada.model.subscription import Filter, Subscription
 
 
@@ -18,7 +17,7 @@ def _make(level: int = LEVEL, universe: Box = LONGITUDE_LATITUDE) -> Engine:
     grid = Grid(level, universe)
     reader = CellReader(grid)
 
-    def make_index(subscriptions: Sequence[Subscription]) -> Index:
+    def make_index(subscriptions: SubscriptionColumns) -> Index:
         return ForwardingIndex(subscriptions, AreaIndex(reader))
 
     def describe(filter_: Filter) -> list[str]:

@@ -1,6 +1,6 @@
 """How `crtree` is made, and its options."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from contrada.errors import InvalidInput
@@ -10,6 +10,7 @@ from contrada.matching.forwarding import ForwardingIndex, describe_counted, effo
 from contrada.matching.indexes.by_tree import ExactEvaluator, RelationEvaluator, SpaceIndex
 from contrada.matching.indexes.cr_tree import SPLITS
 from contrada.matching.spatial_tests import list_spatial_tests
+from contrada.matching.subscription_columns import SubscriptionColumns
 from contrada.model.subscription import Filter, Subscription
 from contrada.showing import brief
 
@@ -37,7 +38,7 @@ def _make(
             raise InvalidInput(f"{name} ({brief(value)}) goes with evaluator='discrete'")
     chosen: RelationEvaluator = _EVALUATORS[evaluator](**given)
 
-    def make_index(subscriptions: Sequence[Subscription]) -> Index:
+    def make_index(subscriptions: SubscriptionColumns) -> Index:
         return ForwardingIndex(subscriptions, SpaceIndex(chosen, split))
 
     def check(subscription: Subscription) -> None:

@@ -1,6 +1,6 @@
 """The engine `scan`: no index. Every event is evaluated against every predicate, as written."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import numpy as np
 
@@ -8,16 +8,17 @@ from contrada.arrays import Positions
 from contrada.language import truth
 from contrada.matching.columns import EventBatch
 from contrada.matching.engine import Index
+from contrada.matching.subscription_columns import SubscriptionColumns
 from contrada.model.event import Event
-from contrada.model.subscription import Subscription
 
 
 class ScanIndex:
     """Slow, obvious and right: the baseline, and the answer that other engines must give."""
 
-    def __init__(self, subscriptions: Sequence[Subscription]) -> None:
-        """Keep the subscriptions as they are."""
-        self._subscriptions = subscriptions
+    def __init__(self, subscriptions: SubscriptionColumns) -> None:
+        """Make the tree of every predicate."""
+        expressions, operands = subscriptions.expressions, subscriptions.pools.ready()
+        self._expressions = [expressions.one(i, operands) for i in range(len(expressions))]
 
     def find(self, event: Event, groups: Positions) -> Positions:
         """Evaluate the tree of each predicate, not its normal form."""
@@ -28,11 +29,11 @@ class ScanIndex:
         return np.array(list(found.values()), np.int64)
 
     def _is_satisfied(self, position: int, event: Event) -> bool:
-        return truth(self._subscriptions[position].predicate.expression, event) is True
+        return truth(self._expressions[position], event) is True
 
     def match_batch(self, batch: EventBatch) -> tuple[Positions, Positions]:
         """Match row by row."""
-        groups = np.arange(len(self._subscriptions))
+        groups = np.arange(len(self._expressions))
         found = [self.find(batch.row(row), groups) for row in range(batch.length)]
         rows = np.repeat(np.arange(batch.length), [len(positions) for positions in found])
         return rows, np.concatenate([np.zeros(0, np.int64), *found])
@@ -43,8 +44,8 @@ class ScanIndex:
 
     def breadth(self) -> int:
         """Count all: without an index any of them may match."""
-        return len(self._subscriptions)
+        return len(self._expressions)
 
     def stats(self) -> dict[str, int]:
         """Count the subscriptions that each event is tried on."""
-        return {"scanned": len(self._subscriptions)}
+        return {"scanned": len(self._expressions)}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 from shapely.strtree import BinaryPredicate
 
-from contrada.arrays import Floats, Geometries, Mask, Positions
+from contrada.arrays import Floats, Geometries, Integers, Mask, Positions
 from contrada.kernels.compiling import Patience
 from contrada.kernels.packed_tree import PackedTree, find_points, pack_boxes
 from contrada.kernels.rastering import AT_BOUNDARY, IN
@@ -21,12 +21,14 @@ from contrada.language.distance import is_within, point_distances_m, reach
 from contrada.language.spatial import related
 from contrada.limits import PAIR_CONTACTS_MAX
 from contrada.matching.columns import GeometryColumn
+from contrada.matching.constraint_columns import ConstraintColumns, Head
 from contrada.matching.meeting_trees import EVENTS_MIN, MeetingTrees, build_tree, meet
 from contrada.matching.placing import find_broad, holds_around, place_on, place_pairs
 from contrada.matching.row_relations import locate, make_shapes, pairs_related
 from contrada.model.crossings import are_entangled
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
 from contrada.model.geometry import are_areas, as_array, is_area
+from contrada.model.packed_geometries import PackedGeometries
 from contrada.model.relation import (
     EGENHOFER_NAMES,
     RELATIONS,
@@ -192,19 +194,21 @@ class _RegionTree:
     """Anchors of Egenhofer relations to literal areas; `_anchors` has the number of each."""
 
     def __init__(
-        self, attribute: str, names: list[str], numbers: Positions, geometries: Geometries
+        self,
+        attribute: str,
+        codes: Integers,
+        numbers: Positions,
+        which: Positions,
+        geometries: PackedGeometries,
     ) -> None:
+        """Take anchors: the code of each one's relation, and which of the geometries it has."""
         self.attribute = attribute
-        is_area = are_areas(geometries)  # of what is none every such relation is unknown
-        wkb = shapely.to_wkb(geometries[is_area], include_srid=True)
-        places: dict[bytes, int] = {}
-        of_shape = np.array([places.setdefault(key, len(places)) for key in wkb], np.int64)
-        firsts = np.unique(of_shape, return_index=True)[1]
-        self._anchors = np.full((len(places), len(_EGENHOFER)), -1, np.int64)
-        codes = np.array([_EGENHOFER[name] for name in names], np.int64)
+        is_area = geometries.are_areas()[which]  # of what is none every such relation is unknown
+        distinct, of_shape = np.unique(which[is_area], return_inverse=True)
+        self._anchors = np.full((len(distinct), len(_EGENHOFER)), -1, np.int64)
         self._anchors[of_shape, codes[is_area]] = numbers[is_area]
         self._needs = np.stack([(self._anchors[:, n == _NEEDS] >= 0).any(axis=1) for n in range(4)])
-        self._shapes = make_shapes(geometries[is_area][firsts])
+        self._shapes = make_shapes(geometries.shapes(distinct))
         self._tree = build_tree(self._shapes.geometries)
         self._trees = MeetingTrees(self._shapes.geometries)
 
@@ -325,14 +329,17 @@ def _radius_m(side: object) -> float:
     return float(side.value)
 
 
-def make_trees(constraints: list[Constraint], anchors: Positions) -> list[AnchorTree]:
+def make_trees(constraints: ConstraintColumns, anchors: Positions) -> list[AnchorTree]:
     """Put anchors into trees."""
-    members: dict[tuple[str, str], list[int]] = {}
-    for number in anchors.tolist():
-        test = constraints[number].test
+    members: dict[tuple[str, str], list[Head]] = {}
+    for head in constraints.heads(anchors):
+        test = head.constraint.test
         assert isinstance(test, Spatial | DistanceWithin) and isinstance(test.left, Attribute)
-        members.setdefault((test.left.name, _kind(test)), []).append(number)
-    return [_make_tree(attribute, constraints, ids) for (attribute, _), ids in members.items()]
+        members.setdefault((test.left.name, _kind(test)), []).append(head)
+    return [
+        _make_tree(attribute, kind, heads, constraints)
+        for (attribute, kind), heads in members.items()
+    ]
 
 
 def _kind(test: Spatial | DistanceWithin) -> str:
@@ -343,16 +350,23 @@ def _kind(test: Spatial | DistanceWithin) -> str:
     return Family.EGENHOFER.value if is_egenhofer else test.relation.name
 
 
-def _make_tree(attribute: str, constraints: list[Constraint], numbers: list[int]) -> AnchorTree:
-    tests = [constraints[number].test for number in numbers]
-    ids = np.array(numbers, np.int64)
-    spatial = [test for test in tests if isinstance(test, Spatial)]
-    if not spatial:
-        return _DistanceTree(attribute, ids, [t for t in tests if isinstance(t, DistanceWithin)])
-    shapes = as_array([_geometry(test.right) for test in spatial])
-    if _kind(spatial[0]) == Family.EGENHOFER.value:
-        return _RegionTree(attribute, [test.relation.name for test in spatial], ids, shapes)
-    return _RelationTree(attribute, spatial[0].relation, ids, shapes)
+def _make_tree(
+    attribute: str, kind: str, heads: list[Head], constraints: ConstraintColumns
+) -> AnchorTree:
+    numbers = np.concatenate([head.numbers for head in heads])
+    if kind == DISTANCE:
+        tests = [
+            test for c in constraints.take(numbers) if isinstance(test := c.test, DistanceWithin)
+        ]
+        return _DistanceTree(attribute, numbers, tests)
+    geometries = np.concatenate([head.operands[:, 0] for head in heads])
+    relations = [test.relation for h in heads if isinstance(test := h.constraint.test, Spatial)]
+    if kind == Family.EGENHOFER.value:
+        codes = [_EGENHOFER[relation.name] for relation in relations]
+        codes_of = np.repeat(np.array(codes), [len(head.numbers) for head in heads])
+        return _RegionTree(attribute, codes_of, numbers, geometries, constraints.pools.geometries)
+    shapes = constraints.pools.geometries.shapes(geometries)
+    return _RelationTree(attribute, relations[0], numbers, shapes)
 
 
 def describe_anchor(constraint: Constraint) -> str:

@@ -4,36 +4,38 @@ A batch is asked attribute by attribute (see `checks`), which for a single event
 than the comparisons themselves.
 """
 
-from collections.abc import Sequence
+from math import isnan
 
 import numpy as np
 
 from contrada.arrays import Floats, Mask, Positions
 from contrada.language import is_satisfied
-from contrada.matching.checks import is_range, range_of
+from contrada.matching.checks import is_range
 from contrada.matching.columns import OneEvent
+from contrada.matching.constraint_columns import ConstraintColumns
+from contrada.matching.number_ranges import NO_RANGES, join_ranges, ranges_of
 from contrada.model.event import Event, Names
-from contrada.model.subscription import Constraint
+from contrada.model.expression_parts import INT_MAX, INT_MIN
 
 
 class EventRanges:
     """The ranges among some constraints: closed ranges of int64 and of doubles."""
 
-    def __init__(self, constraints: Sequence[Constraint]) -> None:
+    def __init__(self, constraints: ConstraintColumns) -> None:
         """Write down the bounds of each comparison, and which attribute it reads."""
         self._constraints = constraints
-        numbers = [number for number, c in enumerate(constraints) if is_range(c)]
+        heads = [head for head in constraints.heads() if is_range(head.constraint)]
+        numbers = np.concatenate([np.zeros(0, np.int64), *(head.numbers for head in heads)])
         self._row_of = np.full(len(constraints), -1, np.int64)
         self._row_of[numbers] = np.arange(len(numbers))
-        code_of: dict[str, int] = {}
-        names = (constraints[number].attributes()[0] for number in numbers)
-        codes = [code_of.setdefault(name, len(code_of)) for name in names]
-        self._code_of, self._names = code_of, Names(code_of)
-        self._codes = np.array(codes, np.int64)
-        bounds = [range_of(constraints[number]) for number in numbers]
-        self._is_outside = np.array([outside for outside, _, _ in bounds], bool)
-        self._whole = np.array([whole for _, whole, _ in bounds], np.int64).reshape(-1, 2)
-        self._real = np.array([real for _, _, real in bounds], np.float64).reshape(-1, 2)
+        names = [head.constraint.attributes()[0] for head in heads]
+        self._code_of = {name: code for code, name in enumerate(dict.fromkeys(names))}
+        self._name_list, self._names = list(self._code_of), Names(self._code_of)
+        codes = np.array([self._code_of[name] for name in names], np.int64)
+        self._codes = np.repeat(codes, [len(head.numbers) for head in heads])
+        self._ranges = join_ranges(
+            [ranges_of(head, constraints.pools) for head in heads] or [NO_RANGES]
+        )
 
     def admit(self, event: Event, numbers: Positions) -> Mask:
         """Decide which of some constraints the event satisfies; all that are no ranges pass."""
@@ -42,17 +44,33 @@ class EventRanges:
         rows = rows[at]
         codes = self._codes[rows]
         whole, real, is_whole, is_number, odd = self._read(event)
-        low, high = self._whole[rows].T
+        low, high = self._ranges.whole[rows].T
         in_whole = (whole[codes] >= low) & (whole[codes] <= high)
-        low_real, high_real = self._real[rows].T
+        low_real, high_real = self._ranges.real[rows].T
         in_real = (real[codes] >= low_real) & (real[codes] <= high_real)
         within = np.where(is_whole[codes], in_whole, in_real)
-        holds = (within ^ self._is_outside[rows]) & is_number[codes]
+        holds = (within ^ self._ranges.is_outside[rows]) & is_number[codes]
         for i in np.flatnonzero(np.isin(codes, odd)).tolist() if odd else ():
             holds[i] = is_satisfied(self._constraints[numbers[at[i]]], event)
         admitted = np.ones(len(numbers), bool)
         admitted[at] = holds
         return admitted
+
+    def decide(self, event: Event, number: int) -> bool | None:
+        """Decide one constraint; None where it is not a range, or the value is of an odd kind."""
+        row = self._row_of[number]
+        if row < 0:
+            return None
+        value = event.value(self._name_list[self._codes[row]])
+        kind = type(value)
+        if kind is float:
+            low, high = self._ranges.real[row]
+        elif kind is int and INT_MIN <= value <= INT_MAX:
+            low, high = self._ranges.whole[row]
+        else:
+            return False if value is None or kind is str else None
+        is_within = low <= value <= high
+        return bool(is_within != self._ranges.is_outside[row]) and not isnan(value)
 
     def _read(self, event: Event) -> tuple[Positions, Floats, Mask, Mask, list[int]]:
         """Read the value of each attribute: as an integer, a double, and which of these it is.

@@ -6,16 +6,17 @@ once, in an STRtree (see `anchor_trees`). Without one, a filter is found through
 without any anchor (`disjoint`, NOT) are checked on every event.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection
 
 import numpy as np
 
-from contrada.arrays import Mask, Positions
+from contrada.arrays import Floats, Mask, Positions
 from contrada.language import is_satisfied
-from contrada.matching.anchors import anchor_size
+from contrada.matching.anchors import anchor_sizes
 from contrada.matching.checks import AskedEvents, Checks, is_range, is_relation
 from contrada.matching.columns import EventBatch, OneEvent
 from contrada.matching.engine import Index
+from contrada.matching.grouping import expand, group_by
 from contrada.matching.indexes import ConstraintIndex
 from contrada.matching.strtree.anchor_trees import AnchorTree, make_trees
 from contrada.matching.strtree.event_ranges import EventRanges
@@ -23,11 +24,12 @@ from contrada.matching.strtree.value_anchors import (
     ValueAnchors,
     index_values,
     make_value_anchors,
-    rank_value_anchor,
+    rank_value_anchors,
 )
-from contrada.matching.table import FilterTable, expand, group_by, make_table
+from contrada.matching.subscription_columns import SubscriptionColumns
+from contrada.matching.table import FilterTable
 from contrada.model.event import Event
-from contrada.model.subscription import Constraint, Subscription
+from contrada.model.subscription import Constraint
 from contrada.threads import once
 
 _FEW = 16  # so few filters are evaluated one by one for an event
@@ -38,24 +40,27 @@ _NONE = np.zeros(0, np.int64)
 class StrtreeIndex:
     """Trees of anchors, a table of filters, and checks for all other constraints."""
 
-    def __init__(self, subscriptions: Sequence[Subscription]) -> None:
+    def __init__(self, subscriptions: SubscriptionColumns) -> None:
         """Choose an anchor for each filter and build the trees."""
-        self._table = make_table(subscriptions)
+        self._table = subscriptions.table
         self._sizes = self._table.sizes()
         self._has_one_each = len(self._table.owner) == len(np.unique(self._table.owner))
         constraints = self._table.constraints
-        anchors = _choose_anchors(self._table, constraints, anchor_size)
+        anchors = _choose_anchors(self._table, anchor_sizes(constraints))
         self._treeless = np.flatnonzero(anchors < 0)
         self._trees = make_trees(constraints, np.unique(anchors[anchors >= 0]))
-        by_value = _choose_anchors(self._table, constraints, rank_value_anchor, self._treeless)
+        ranks = rank_value_anchors(constraints)
+        by_value = np.where(anchors < 0, _choose_anchors(self._table, ranks), -1)
         self._values = make_value_anchors(constraints, np.unique(by_value[by_value >= 0]))
         self._anchor_of = np.where(anchors < 0, by_value, anchors)
         self._unanchored = np.flatnonzero(self._anchor_of < 0)
         self._filters, self._filter_starts = group_by(self._anchor_of, len(constraints))
         self._checks = Checks(constraints)
-        is_range_, self._is_relation = (
-            np.array([test(c) for c in constraints], bool) for test in (is_range, is_relation)
-        )
+        self._made: dict[int, Constraint] = {}  # constraints that were evaluated one by one
+        is_range_, self._is_relation = np.zeros((2, len(constraints)), bool)
+        for head in constraints.heads():
+            is_range_[head.numbers] = is_range(head.constraint)
+            self._is_relation[head.numbers] = is_relation(head.constraint)
         self._has_ranges, self._has_relations = is_range_.any(), self._is_relation.any()
         slow = np.flatnonzero(~(is_range_ | self._is_relation)[self._table.members])
         self._are_quick = np.ones(len(self._table.owner), bool)
@@ -163,10 +168,20 @@ class StrtreeIndex:
     def _is_satisfied(self, filter_: int, event: Event, known: dict[int, bool]) -> bool:
         for number in self._table.constraints_of(filter_).tolist():
             if number not in known:
-                known[number] = is_satisfied(self._table.constraints[number], event)
+                known[number] = self._holds(number, event)
             if not known[number]:
                 return False
         return True
+
+    def _holds(self, number: int, event: Event) -> bool:
+        """Decide one constraint of one event."""
+        decided = self._event_ranges.decide(event, number)
+        if decided is not None:
+            return decided
+        constraint = self._made.get(number)
+        if constraint is None:
+            constraint = self._made[number] = self._table.constraints[number]
+        return is_satisfied(constraint, event)
 
     def _match_tree(self, tree: AnchorTree, batch: EventBatch) -> tuple[Positions, Positions]:
         rows, anchors = tree.find(batch.geometry(tree.attribute))
@@ -231,18 +246,16 @@ class StrtreeIndex:
         return rows[alive], filters[alive]
 
 
-def _choose_anchors(
-    table: FilterTable,
-    constraints: Sequence[Constraint],
-    rank: Callable[[Constraint], float],
-    filters: Iterable[int] | None = None,
-) -> Positions:
-    """Choose for each of some filters the anchor of the lowest rank; -1 where it has none."""
-    ranks = np.array([rank(constraint) for constraint in constraints] or [np.inf])
+def _choose_anchors(table: FilterTable, ranks: Floats) -> Positions:
+    """Choose for each filter the anchor of the lowest rank; -1 where all are infinite."""
     anchors = np.full(len(table.owner), -1, np.int64)
-    for filter_ in range(len(table.owner)) if filters is None else filters:
-        numbers = table.constraints_of(filter_)
-        if numbers.size:
-            best = numbers[np.argmin(ranks[numbers])]
-            anchors[filter_] = best if np.isfinite(ranks[best]) else -1
+    filled = np.flatnonzero(table.sizes())
+    if not filled.size:
+        return anchors
+    of_member = ranks[table.members]
+    lowest = np.minimum.reduceat(of_member, table.starts[filled])
+    owners = np.repeat(np.arange(len(filled)), table.sizes()[filled])
+    hits = np.flatnonzero((of_member == lowest[owners]) & np.isfinite(of_member))
+    filters, firsts = np.unique(owners[hits], return_index=True)
+    anchors[filled[filters]] = table.members[hits[firsts]]
     return anchors

@@ -6,7 +6,7 @@ rows. Anchors that a batch cannot serve, as its column is of another kind, are c
 For a single event the indexes that `crtree` counts with find them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import inf
 from typing import Protocol
 
@@ -14,12 +14,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from contrada.arrays import Positions
+from contrada.arrays import Floats, Positions
 from contrada.deferred import compute as pc
-from contrada.matching.checks import is_range, range_of
+from contrada.matching.checks import is_range
 from contrada.matching.columns import EventBatch
+from contrada.matching.constraint_columns import ConstraintColumns, Head
 from contrada.matching.indexes import INDEXES, ConstraintIndex
 from contrada.matching.indexes.patterns import read_shape
+from contrada.matching.number_ranges import join_ranges, ranges_of
+from contrada.matching.operand_pools import OperandPools
 from contrada.model.expression import Attribute, Comparison, Like, Literal
 from contrada.model.subscription import Constraint, Filter
 
@@ -35,23 +38,20 @@ class ValueAnchors(Protocol):
         """Find the rows that satisfy each anchor, with its number; None where it cannot tell."""
 
 
-def make_value_anchors(constraints: Sequence[Constraint], numbers: Positions) -> list[ValueAnchors]:
+def make_value_anchors(constraints: ConstraintColumns, numbers: Positions) -> list[ValueAnchors]:
     """Sort the anchors of some numbers by kind and attribute."""
-    kinds: dict[tuple[int, str], list[int]] = {}
-    for number in numbers.tolist():
-        kinds.setdefault(_kind(constraints[number]), []).append(number)
-    return [
-        _MAKERS[kind](name, np.array(members, np.int64), [constraints[m] for m in members])
-        for (kind, name), members in kinds.items()
-    ]
+    kinds: dict[tuple[int, str], list[Head]] = {}
+    for head in constraints.heads(numbers):
+        kinds.setdefault(_kind(head.constraint), []).append(head)
+    return [_MAKERS[kind](name, heads, constraints.pools) for (kind, name), heads in kinds.items()]
 
 
-def index_values(constraints: Sequence[Constraint], numbers: Positions) -> list[ConstraintIndex]:
+def index_values(constraints: ConstraintColumns, numbers: Positions) -> list[ConstraintIndex]:
     """Put the anchors of some numbers into indexes that a single event is asked of."""
     indexes = [make() for make in INDEXES]
-    for number in numbers.tolist():
-        is_taken = any(index.take(number, constraints[number]) for index in indexes)
-        assert is_taken, f"no index takes {constraints[number]}"
+    for number, constraint in zip(numbers.tolist(), constraints.take(numbers), strict=True):
+        is_taken = any(index.take(number, constraint) for index in indexes)
+        assert is_taken, f"no index takes {constraint}"
     for index in indexes:
         index.freeze()
     return indexes
@@ -74,6 +74,19 @@ def rank_value_anchor(constraint: Constraint) -> float:
         case Comparison(operator) if is_range(constraint) and operator != "<>":
             return _EQUAL + 0.5 if operator == "=" else _RANGE
     return inf
+
+
+def rank_value_anchors(constraints: ConstraintColumns) -> Floats:
+    """Rank all constraints, as `rank_value_anchor` does one."""
+    ranks = np.full(len(constraints), inf)
+    for head in constraints.heads():
+        if isinstance(head.constraint.test, Like):
+            ranks[head.numbers] = [
+                rank_value_anchor(constraints[number]) for number in head.numbers.tolist()
+            ]
+        else:
+            ranks[head.numbers] = rank_value_anchor(head.constraint)
+    return ranks
 
 
 def describe_value_anchor(constraint: Constraint) -> str:
@@ -101,11 +114,9 @@ def _kind(constraint: Constraint) -> tuple[int, str]:
 class _RangeAnchors:
     """Ranges of numbers: the rows of each lie side by side once they are sorted."""
 
-    def __init__(self, name: str, numbers: Positions, constraints: list[Constraint]) -> None:
-        self.numbers, self._name = numbers, name
-        ranges = [range_of(constraint) for constraint in constraints]
-        self._whole = np.array([whole for _, whole, _ in ranges], np.int64)
-        self._real = np.array([real for _, _, real in ranges], np.float64)
+    def __init__(self, name: str, heads: list[Head], pools: OperandPools) -> None:
+        self.numbers, self._name = _join_numbers(heads), name
+        self._ranges = join_ranges([ranges_of(head, pools) for head in heads])
 
     def find(self, batch: EventBatch) -> tuple[Positions, Positions] | None:
         if batch.lacks(self._name):
@@ -117,7 +128,7 @@ class _RangeAnchors:
         rows = np.flatnonzero(is_valid)
         rows = rows[np.argsort(values[rows])]
         ranges: NDArray[np.int64] | NDArray[np.float64] = (
-            self._whole if values.dtype == np.int64 else self._real
+            self._ranges.whole if values.dtype == np.int64 else self._ranges.real
         )
         starts = np.searchsorted(values[rows], ranges[:, 0], "left")
         ends = np.searchsorted(values[rows], ranges[:, 1], "right")
@@ -130,14 +141,9 @@ class _RangeAnchors:
 class _EqualTexts:
     """Texts that a value must be."""
 
-    def __init__(self, name: str, numbers: Positions, constraints: list[Constraint]) -> None:
-        self.numbers, self._name = numbers, name
-        self._number_of: dict[str, int] = {}
-        for number, constraint in zip(numbers.tolist(), constraints, strict=True):
-            test = constraint.test
-            assert isinstance(test, Comparison) and isinstance(test.right, Literal)
-            assert isinstance(test.right.value, str)
-            self._number_of[test.right.value] = number
+    def __init__(self, name: str, heads: list[Head], pools: OperandPools) -> None:
+        self.numbers, self._name = _join_numbers(heads), name
+        self._number_of = dict(zip(_list_texts(heads, pools), self.numbers.tolist(), strict=True))
 
     def find(self, batch: EventBatch) -> tuple[Positions, Positions] | None:
         if batch.lacks(self._name):
@@ -155,9 +161,9 @@ class _EqualTexts:
 class _Patterns:
     """Texts that a value must begin with, end with or contain."""
 
-    def __init__(self, name: str, numbers: Positions, constraints: list[Constraint]) -> None:
-        self.numbers, self._name = numbers, name
-        self._shapes = [_shape(constraint) for constraint in constraints]
+    def __init__(self, name: str, heads: list[Head], pools: OperandPools) -> None:
+        self.numbers, self._name = _join_numbers(heads), name
+        self._shapes = [_shape(pattern) for pattern in _list_texts(heads, pools)]
 
     def find(self, batch: EventBatch) -> tuple[Positions, Positions] | None:
         if batch.lacks(self._name):
@@ -173,11 +179,19 @@ class _Patterns:
         return np.concatenate(found), np.repeat(self.numbers, lengths)
 
 
-def _shape(constraint: Constraint) -> tuple[str, str]:
-    test = constraint.test
-    assert isinstance(test, Like) and isinstance(test.pattern, Literal)
-    assert isinstance(test.pattern.value, str)
-    shape = read_shape(test.pattern.value)
+def _join_numbers(heads: list[Head]) -> Positions:
+    return np.concatenate([head.numbers for head in heads])
+
+
+def _list_texts(heads: list[Head], pools: OperandPools) -> list[str]:
+    """List the texts with which the constraints of some heads compare."""
+    wanted = np.concatenate([head.operands[:, 0] for head in heads])
+    texts: list[str] = pools.texts.take(pa.array(wanted)).to_pylist()
+    return texts
+
+
+def _shape(pattern: str) -> tuple[str, str]:
+    shape = read_shape(pattern)
     assert shape is not None
     return shape
 
@@ -199,7 +213,7 @@ def _nothing() -> tuple[Positions, Positions]:
     return np.zeros(0, np.int64), np.zeros(0, np.int64)
 
 
-_MAKERS: dict[int, Callable[[str, Positions, list[Constraint]], ValueAnchors]] = {
+_MAKERS: dict[int, Callable[[str, list[Head], OperandPools], ValueAnchors]] = {
     _EQUAL: _EqualTexts,
     _PATTERN: _Patterns,
     _RANGE: _RangeAnchors,

@@ -13,6 +13,7 @@ from contrada.matching.crtree.discrete import DiscreteEvaluator
 from contrada.matching.forwarding import ForwardingIndex, effort_of
 from contrada.matching.indexes.by_tree import RelationEvaluator, ShapeSet, SpaceIndex
 from contrada.matching.simplify import simplify
+from contrada.matching.subscription_columns import pack_subscriptions
 from contrada.model.event import Event
 from contrada.model.expression import And, Attribute, Expression, Literal, Or, Spatial
 from contrada.model.relation import RELATIONS
@@ -66,7 +67,7 @@ class MeasuredIndex:
 
     def __init__(self, subscriptions: Sequence[Subscription], evaluator: RelationEvaluator) -> None:
         """Build the index."""
-        self._index = ForwardingIndex(subscriptions, SpaceIndex(evaluator))
+        self._index = ForwardingIndex(pack_subscriptions(subscriptions), SpaceIndex(evaluator))
         self._counter = evaluator if isinstance(evaluator, CountingEvaluator) else None
 
     def cost(self, events: Subjects) -> Cost:

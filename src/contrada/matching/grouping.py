@@ -1,0 +1,26 @@
+"""Groups in arrays: where each begins, and who belongs to it."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.arrays import Positions
+
+
+def starts_of(lengths: NDArray[np.int64]) -> Positions:
+    """Return where each of some groups of such lengths starts, and last where all end."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def group_by(keys: Positions, count: int) -> tuple[Positions, Positions]:
+    """Sort positions by key: those with key k are `order[starts[k] : starts[k + 1]]`."""
+    order = np.argsort(keys, kind="stable").astype(np.int64)
+    starts = np.searchsorted(keys[order], np.arange(count + 1)).astype(np.int64)
+    return order, starts
+
+
+def expand(starts: Positions, keys: Positions) -> tuple[Positions, Positions]:
+    """List all members of each key's group: which key (by position), and where the member is."""
+    lengths = starts[keys + 1] - starts[keys]
+    which = np.repeat(np.arange(len(keys), dtype=np.int64), lengths)
+    first = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return which, starts[keys][which] + np.arange(len(which), dtype=np.int64) - first

@@ -1,0 +1,198 @@
+"""Ids as columns: integers, or texts in UTF-8, whose bytes have the order of their code points."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from contrada.arrays import Integers, Mask, Positions
+from contrada.deferred import compute as pc
+from contrada.model.subscription import Id
+from contrada.threads import once
+
+
+def make_id_array(ids: Sequence[Id]) -> pa.Array:
+    """Write ids of one kind as a column."""
+    is_whole = bool(ids) and isinstance(ids[0], int)
+    return pa.array(ids, pa.int64() if is_whole else pa.large_string())
+
+
+class IdColumn:
+    """The ids of a segment, each once, and how to find one."""
+
+    def __init__(self, array: pa.Array) -> None:
+        """Take int64 or large strings without nulls."""
+        self.array = array
+        self.is_whole = pa.types.is_int64(array.type)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @once
+    def order(self) -> Positions:
+        """The positions in the order of ids."""
+        if self.is_whole:
+            return np.argsort(self.array.to_numpy(), kind="stable").astype(np.int64)
+        return np.asarray(pc.array_sort_indices(self.array), np.int64)
+
+    @once
+    def _sorted(self) -> Integers:
+        assert self.is_whole
+        return np.asarray(self.array.to_numpy()[self.order], np.int64)
+
+    def one(self, position: int) -> Id:
+        """Return one id."""
+        id_: Id = self.array[position].as_py()
+        return id_
+
+    def find(self, id_: Id) -> int:
+        """Return the position of an id; -1 where it is not here."""
+        if isinstance(id_, str) == self.is_whole or not len(self.array):
+            return -1
+        if self.is_whole:
+            assert isinstance(id_, int)
+            if not -(2**63) <= id_ < 2**63:
+                return -1
+            place = int(np.searchsorted(self._sorted, id_))
+        else:
+            place = self._bisect(str(id_))
+        if place == len(self.array) or self.one(int(self.order[place])) != id_:
+            return -1
+        return int(self.order[place])
+
+    def _bisect(self, text: str) -> int:
+        wanted = text.encode(errors="surrogatepass")
+        low, high = 0, len(self.array)
+        while low < high:
+            middle = (low + high) // 2
+            if self.array[int(self.order[middle])].as_py().encode() < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def find_many(self, ids: pa.Array) -> Positions:
+        """Return the position of each of many ids of the same kind; -1 where one is not here."""
+        if not len(ids) or ids.type != self.array.type:
+            return np.full(len(ids), -1, np.int64)
+        if len(ids) == 1:
+            return np.array([self.find(ids[0].as_py())], np.int64)
+        found = pc.index_in(ids, value_set=self.array)
+        return np.asarray(found.fill_null(-1), np.int64)
+
+    def list(self, positions: Positions) -> list[Id]:
+        """List the ids of some positions."""
+        if self.is_whole:
+            ids: list[Id] = self.array.to_numpy()[positions].tolist()
+            return ids
+        return [self.array[position].as_py() for position in positions.tolist()]
+
+
+def are_repeated(ids: pa.Array, *, from_end: bool = False) -> Mask:
+    """Which ids are there before, or seen from the end after, too."""
+    codes = ids.dictionary_encode().indices.to_numpy()
+    codes = codes[::-1] if from_end else codes
+    is_repeated = np.ones(len(codes), bool)
+    is_repeated[np.unique(codes, return_index=True)[1]] = False
+    return is_repeated[::-1] if from_end else is_repeated
+
+
+def rank_ids(columns: Sequence[IdColumn]) -> tuple[pa.Array, Positions]:
+    """Return all ids in order, each once, and the rank of every position, column after column."""
+    if not columns:
+        return make_id_array([]), np.zeros(0, np.int64)
+    if len(columns) == 1:
+        order = columns[0].order
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.arange(len(order))
+        return columns[0].array.take(pa.array(order)), ranks
+    everything = pa.concat_arrays([column.array for column in columns])
+    if columns[0].is_whole:
+        distinct, inverse = np.unique(everything.to_numpy(), return_inverse=True)
+        return pa.array(distinct), np.asarray(inverse, np.int64)
+    encoded = everything.dictionary_encode()
+    order = np.asarray(pc.array_sort_indices(encoded.dictionary), np.int64)
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    return encoded.dictionary.take(pa.array(order)), ranks[encoded.indices.to_numpy()]
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriberColumns:
+    """Whom each subscription belongs to: a code, -1 for nobody; integers come before texts.
+
+    There are no more codes than subscriptions, since every name is somebody's.
+    """
+
+    codes: Positions
+    wholes: Integers
+    texts: pa.LargeStringArray
+
+    def one(self, position: int) -> Id | None:
+        """Return the subscriber of one subscription."""
+        code = int(self.codes[position])
+        return None if code < 0 else self.name(code)
+
+    def name(self, code: int) -> Id:
+        """Return the subscriber of a code."""
+        if code < len(self.wholes):
+            return int(self.wholes[code])
+        text: str = self.texts[code - len(self.wholes)].as_py()
+        return text
+
+    def names(self) -> list[Id]:
+        """List the subscribers by code."""
+        return [*self.wholes.tolist(), *self.texts.to_pylist()]
+
+    def take(self, positions: Positions) -> "SubscriberColumns":
+        """Return the subscribers of some subscriptions."""
+        codes = self.codes[positions]
+        used = np.unique(codes[codes >= 0])
+        moved = np.full(len(self.wholes) + len(self.texts) + 1, -1, np.int64)  # the last: nobody
+        moved[used] = np.arange(len(used))
+        wholes, texts = used[used < len(self.wholes)], used[used >= len(self.wholes)]
+        kept = self.texts.take(pa.array(texts - len(self.wholes)))
+        return SubscriberColumns(moved[codes], self.wholes[wholes], kept)
+
+    @property
+    def nbytes(self) -> int:
+        """Count the bytes of the columns."""
+        return int(self.codes.nbytes + self.wholes.nbytes + self.texts.nbytes)
+
+
+def make_subscribers(names: Sequence[Id | None]) -> SubscriberColumns:
+    """Write subscribers, of both kinds perhaps, as columns."""
+    distinct = dict.fromkeys(name for name in names if name is not None)
+    wholes = [name for name in distinct if not isinstance(name, str)]
+    texts = [name for name in distinct if isinstance(name, str)]
+    codes = [-1, *range(len(distinct))]
+    code_of = dict(zip([None, *wholes, *texts], codes, strict=True))
+    return SubscriberColumns(
+        np.array([code_of[name] for name in names], np.int64),
+        np.array(wholes, np.int64),
+        pa.array(texts, pa.large_string()),
+    )
+
+
+def join_subscribers(parts: Sequence[SubscriberColumns]) -> SubscriberColumns:
+    """Put subscribers one after another, each name once."""
+    wholes, whole_of = _unify(np.concatenate([part.wholes for part in parts]))
+    texts = pa.concat_arrays([part.texts for part in parts]).dictionary_encode()
+    text_of = texts.indices.to_numpy().astype(np.int64) + len(wholes)
+    codes, whole_at, text_at = [], 0, 0
+    for part in parts:
+        moved = [
+            whole_of[whole_at : whole_at + len(part.wholes)],
+            text_of[text_at : text_at + len(part.texts)],
+            np.array([-1]),
+        ]
+        codes.append(np.concatenate(moved)[part.codes])  # -1 finds the last
+        whole_at += len(part.wholes)
+        text_at += len(part.texts)
+    return SubscriberColumns(np.concatenate(codes), wholes, texts.dictionary)
+
+
+def _unify(values: Integers) -> tuple[Integers, Positions]:
+    distinct, inverse = np.unique(values, return_inverse=True)
+    return distinct, np.asarray(inverse, np.int64)

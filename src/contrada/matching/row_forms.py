@@ -1,0 +1,153 @@
+"""Subscriptions that share a form: the same predicate but for its operands, packed all at once.
+
+A form is studied by an example whose operands are marks: where a mark comes to stand in the
+expression and in the constraints, the operand of each subscription will.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import shapely
+
+from contrada.arrays import Positions
+from contrada.matching.constraint_columns import ConstraintColumns
+from contrada.matching.expression_columns import ExpressionColumns
+from contrada.matching.grouping import starts_of
+from contrada.matching.id_columns import IdColumn, SubscriberColumns
+from contrada.matching.operand_pools import OperandPools, PoolWriter, append_pools
+from contrada.matching.subscription_columns import SubscriptionColumns
+from contrada.matching.table import FilterTable
+from contrada.model.expression import Expression
+from contrada.model.expression_parts import Operand, OperandType, divide, operand_type
+from contrada.model.subscription import Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """An expression or a constraint of a form, and where each of its operands comes from.
+
+    A source is the number of a mark, or an operand that all subscriptions of the form have.
+    """
+
+    skeleton: Expression
+    sources: tuple["int | _Constant", ...]
+    is_negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Constant:
+    operand: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The expression and the filters of a predicate with marks."""
+
+    expression: _Piece
+    constraints: tuple[_Piece, ...]
+    filters: tuple[tuple[int, ...], ...]  # constraints by number
+
+
+def make_marks(types: Sequence[OperandType]) -> list[Operand]:
+    """Make operands that nobody would write, each different from the others."""
+    return [_make_mark(type_, i) for i, type_ in enumerate(types)]
+
+
+def _make_mark(type_: OperandType, number: int) -> Operand:
+    if type_ is OperandType.NUMBER:
+        return -1.2345678901e-300 * (number + 1)
+    if type_ is OperandType.TEXT:
+        return f"\x00mark {number}\x00"
+    west = 1e-300 * number
+    return shapely.box(west, 0, west + 2e-300, 2e-300)
+
+
+def study(predicate: Predicate, marks: Sequence[Operand]) -> Form:
+    """Find out where marks stand in a predicate."""
+    constraints = dict.fromkeys(c for f in predicate.filters for c in f.constraints)
+    numbers = {constraint: number for number, constraint in enumerate(constraints)}
+    return Form(
+        _study(predicate.expression, marks),
+        tuple(_study(c.test, marks, c.is_negated) for c in constraints),
+        tuple(tuple(numbers[c] for c in f.constraints) for f in predicate.filters),
+    )
+
+
+def _study(expression: Expression, marks: Sequence[Operand], is_negated: bool = False) -> _Piece:
+    skeleton, operands = divide(expression)
+    sources: list[int | _Constant] = []
+    for operand in operands:
+        at = [i for i, mark in enumerate(marks) if operand is mark or operand == mark]
+        sources.append(at[0] if at else _Constant(operand))
+    return _Piece(skeleton, tuple(sources), is_negated)
+
+
+def pack_form(
+    form: Form,
+    ids: pa.Array,
+    subscribers: SubscriberColumns,
+    operands: Sequence[Positions],
+    pools: OperandPools,
+) -> SubscriptionColumns:
+    """Pack subscriptions of one form, given the numbers of their operands for each mark.
+
+    Operands may be in the pools several times, and equal constraints come several times, too.
+    """
+    count = len(ids)
+    sources = _Sources(operands, pools, count)
+    expression = _stack([form.expression], sources, count)
+    tests = _stack(form.constraints, sources, count)
+    pieces = [piece.is_negated for piece in form.constraints]
+    constraints = ConstraintColumns(
+        tests, np.repeat(np.array(pieces, bool), count), sources.finish()
+    )
+    sizes = np.array([len(members) for members in form.filters], np.int64)
+    flat = np.array([number for members in form.filters for number in members], np.int64)
+    rows = np.arange(count)[:, None]
+    table = FilterTable(
+        constraints,
+        np.repeat(np.arange(count), len(form.filters)),
+        starts_of(np.tile(sizes, count)),
+        (flat[None, :] * count + rows).reshape(-1),
+    )
+    return SubscriptionColumns(IdColumn(ids), subscribers, expression, table)
+
+
+def _stack(pieces: Sequence[_Piece], sources: "_Sources", count: int) -> ExpressionColumns:
+    """Write each piece for all subscriptions, one piece after another."""
+    number_of: dict[Expression, int] = {}
+    which = [number_of.setdefault(piece.skeleton, len(number_of)) for piece in pieces]
+    columns = [
+        np.stack([sources.column(s) for s in piece.sources], axis=1).reshape(-1)
+        for piece in pieces
+        if piece.sources
+    ]
+    widths = np.repeat(np.array([len(piece.sources) for piece in pieces], np.int64), count)
+    return ExpressionColumns(
+        tuple(number_of),
+        np.repeat(np.array(which, np.int32), count),
+        starts_of(widths),
+        np.concatenate([np.zeros(0, np.int64), *columns]),
+    )
+
+
+class _Sources:
+    """The numbers of operands for each source of a form, constants put into the pools as well."""
+
+    def __init__(self, operands: Sequence[Positions], pools: OperandPools, count: int) -> None:
+        self._operands, self._pools, self._count = operands, pools, count
+        self._constants = PoolWriter()
+
+    def column(self, source: int | _Constant) -> Positions:
+        if isinstance(source, int):
+            return self._operands[source]
+        type_ = operand_type(source.operand)
+        assert type_ is not None
+        number = self._pools.sizes()[type_] + self._constants.add(source.operand)
+        return np.full(self._count, number, np.int64)
+
+    def finish(self) -> OperandPools:
+        """Return the pools with the constants at their ends."""
+        return append_pools(self._pools, self._constants.finish())
