@@ -10,6 +10,15 @@ from dataclasses import dataclass
 
 from contrada.errors import InvalidInput
 from contrada.language.groups import FIRST, Piece, TextRun, divide, spell_lone_arrays
+from contrada.language.lexemes import (
+    CALL,
+    NAME,
+    NUMBER,
+    QUOTED_NAME,
+    RESERVED,
+    STRING,
+    WKT_OPENING,
+)
 from contrada.language.operators import ARRAY
 from contrada.limits import (
     PREDICATE_ATOMS_MAX,
@@ -23,29 +32,24 @@ from contrada.limits import (
 EMPTY_ARRAY = "e0"  # the stand-in of `()`, which `cql2` does not take
 SIGN_AFTER_NOT = "0 + -"  # `cql2` takes no sign right after NOT; the 0 is taken out of its tree
 
-_RESERVED = frozenset("and or not like between in is null true false div".split())
 _OPERATOR = re.compile(r"not|like|between|in|is|div|[^\w\s'(),]", re.IGNORECASE)
 _BEFORE_VALUES = frozenset(("", "(", ",", "and", "or", "not"))
 _ARRAY_CALLS = frozenset(name.lower() for name in ARRAY)
-_CALL = re.compile(r"\s*\(")
+_CALL = re.compile(CALL)
 _EMPTY = re.compile(r"\(\s*\)")
 _LITERAL = frozenset("date timestamp interval bbox".split())
 _MOMENTS = frozenset(("date", "timestamp"))
 _TOKEN = re.compile(
-    r"""
-      (?P<string>'[^']*+(?:''[^']*+)*+')
-    | (?P<quoted>"[^"]*+(?:""[^"]*+)*+")
-    | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
-    | (?P<name>[^\W\d][\w.:]*)
+    rf"""
+      (?P<string>{STRING})
+    | (?P<quoted>{QUOTED_NAME})
+    | (?P<number>{NUMBER})
+    | (?P<name>{NAME})
     | (?P<other>\s+|.)
     """,
     re.VERBOSE | re.DOTALL,
 )
-_WKT = re.compile(
-    r"(?:(?:multi)?(?:point|linestring|polygon|curve|surface)|geometrycollection|circularstring|"
-    r"compoundcurve|curvepolygon)(?:\s*(?:zm|z|m))?\s*(?=\(|empty\b)",
-    re.IGNORECASE,
-)
+_WKT = re.compile(WKT_OPENING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +165,7 @@ def mask(text: str) -> Masked:
     while position < len(text):
         piece, end = _next(text, position, atoms)
         empty = _EMPTY.match(text, position)
-        if empty is not None and (not last[:1].isalpha() or last in _RESERVED):
+        if empty is not None and (not last[:1].isalpha() or last in RESERVED):
             if last == "in":
                 raise InvalidInput(f"no value in the list of IN at character {position}")
             piece, end = EMPTY_ARRAY, empty.end()
@@ -194,7 +198,7 @@ def _next(text: str, position: int, atoms: list[Atom]) -> tuple[str, int]:
             end = _geometry_end(text, position, wkt.end())
             return f"POINT({_add(atoms, 'geometry', text[position:end], position)} 0)", end
         is_call = _CALL.match(text, end) is not None
-        if word.lower() in _RESERVED or (is_call and word.lower() in _LITERAL):
+        if word.lower() in RESERVED or (is_call and word.lower() in _LITERAL):
             return word, end
         letter = "f" if is_call else "p"
         return f"{letter}{_add(atoms, 'name', word, position)}", end
@@ -239,4 +243,4 @@ def is_plain_name(name: str) -> bool:
     found = _TOKEN.match(name)
     is_whole = found is not None and found.lastgroup == "name" and found.end() == len(name)
     is_plain = is_whole and name[0].isalpha() and not name.endswith((".", ":"))
-    return is_plain and name.lower() not in _RESERVED
+    return is_plain and name.lower() not in RESERVED

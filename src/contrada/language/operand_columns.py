@@ -1,0 +1,100 @@
+"""Literals of many texts at once: each column has the values that `literals.py` reads one by one.
+
+What that would refuse, or what a column cannot hold, is not an error here: every reader returns
+beside the values which of them are sound, and the others are worth nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+
+from contrada.arrays import Floats, Geometries, Integers, Mask, Positions
+from contrada.model.encodings import read_wkts
+from contrada.model.expression import Value
+from contrada.model.geometry import find_faults, tidy
+from contrada.model.unicode import is_unicode
+
+_WHOLE_MAX = 2**63 - 1
+_DIGITS_MAX = 19  # of a whole number that fits
+
+
+@dataclass(frozen=True, slots=True)
+class NumberColumn:
+    """Numbers, exactly: `whole` where they are written without point or exponent, else `real`.
+
+    `real` has every number, whole ones rounded to the nearest double; `whole` is 0 for the others.
+    """
+
+    whole: Integers
+    real: Floats
+    is_whole: Mask
+
+    def __len__(self) -> int:
+        return len(self.real)
+
+
+OperandColumn: TypeAlias = "NumberColumn | NDArray[np.object_]"  # texts and geometries are objects
+
+
+def read_numbers(spellings: Sequence[str], *, is_negative: bool) -> tuple[NumberColumn, Mask]:
+    """Read numbers, all with the same sign; whole ones beyond 64 bits are not sound."""
+    count = len(spellings)
+    real = np.fromiter(map(float, spellings), np.float64, count)
+    is_whole = np.fromiter(map(str.isdigit, spellings), bool, count)
+    is_short = np.fromiter(map(len, spellings), np.int64, count) <= _DIGITS_MAX
+    places = np.flatnonzero(is_whole & is_short)
+    whole = np.zeros(count, np.uint64)
+    whole[places] = np.fromiter((int(spellings[i]) for i in places.tolist()), np.uint64)
+    is_sound = np.isfinite(real) & (~is_whole | (is_short & (whole <= _WHOLE_MAX)))
+    sign = -1 if is_negative else 1
+    return NumberColumn(sign * whole.astype(np.int64), sign * real, is_whole), is_sound
+
+
+def read_texts(spellings: Sequence[str]) -> tuple[NDArray[np.object_], Mask]:
+    """Read texts in quotes; half a surrogate pair is not sound."""
+    texts = np.empty(len(spellings), object)
+    texts[:] = [spelt[1:-1].replace("''", "'") for spelt in spellings]
+    return texts, np.fromiter(map(is_unicode, texts), bool, len(texts))
+
+
+def read_shapes(spellings: Sequence[str]) -> tuple[Geometries, Mask]:
+    """Read and tidy geometries in WKT; empty ones and those with a fault are not sound."""
+    texts = np.empty(len(spellings), object)
+    texts[:] = spellings
+    with np.errstate(all="ignore"):
+        shapes = tidy(read_wkts(texts, on_invalid="ignore"))
+    is_sound = ~(shapely.is_missing(shapes) | shapely.is_empty(shapes))
+    shapes[~is_sound] = None
+    is_sound[list(find_faults(shapes))] = False
+    return shapes, is_sound
+
+
+def pick(column: OperandColumn, places: Positions | Mask) -> OperandColumn:
+    """The operands at some places of a column."""
+    if isinstance(column, NumberColumn):
+        return NumberColumn(column.whole[places], column.real[places], column.is_whole[places])
+    return column[places]
+
+
+def join(columns: Sequence[OperandColumn]) -> OperandColumn:
+    """One column of several of a kind."""
+    numbers = [column for column in columns if isinstance(column, NumberColumn)]
+    if not numbers:
+        return np.concatenate([column for column in columns if isinstance(column, np.ndarray)])
+    return NumberColumn(
+        np.concatenate([column.whole for column in numbers]),
+        np.concatenate([column.real for column in numbers]),
+        np.concatenate([column.is_whole for column in numbers]),
+    )
+
+
+def value_at(column: OperandColumn, place: int) -> Value:
+    """One operand as the value of a literal."""
+    if not isinstance(column, NumberColumn):
+        value: Value = column[place]
+        return value
+    return int(column.whole[place]) if column.is_whole[place] else float(column.real[place])
