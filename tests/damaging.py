@@ -19,7 +19,7 @@ import shapely
 from contrada import Matcher
 from contrada.errors import InvalidInput, Unavailable
 from contrada.files import read_rows
-from contrada.files.snapshot import HEADER_BYTES
+from contrada.files.snapshot_header import HEADER_BYTES
 
 SHAPES = [
     shapely.Point(1, 2),
