@@ -145,6 +145,13 @@ def damage(content: bytes, chance: random.Random) -> bytes:
     return content
 
 
+def overwrite(path: Path, content: bytes | bytearray) -> None:
+    """Give a file another content; in place, as a disk waits for one that was emptied before."""
+    with path.open("r+b") as file:
+        file.write(content)
+        file.truncate()
+
+
 def seal(content: bytes) -> bytes:
     """Give a damaged snapshot a header that vouches for it."""
     fields = content[:20] + struct.pack("<Q", len(content))
