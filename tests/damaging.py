@@ -19,7 +19,7 @@ import shapely
 from contrada import Matcher
 from contrada.errors import InvalidInput, Unavailable
 from contrada.files import read_rows
-from contrada.files.snapshot import HEADER_BYTES
+from contrada.files.snapshot_header import HEADER_BYTES
 
 SHAPES = [
     shapely.Point(1, 2),
@@ -143,6 +143,13 @@ def damage(content: bytes, chance: random.Random) -> bytes:
                 extreme = chance.choice((b"\xff", b"\0", b"\x7f", b"\x80"))
                 content = before + extreme * len(inside) + after
     return content
+
+
+def overwrite(path: Path, content: bytes | bytearray) -> None:
+    """Give a file another content; in place, as a disk waits for one that was emptied before."""
+    with path.open("r+b") as file:
+        file.write(content)
+        file.truncate()
 
 
 def seal(content: bytes) -> bytes:

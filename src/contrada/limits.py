@@ -57,4 +57,5 @@ LIST_CELLS_MAX = 1_000_000  # of a list of objects as a table, if they are far m
 TABLE_CELLS_MAX = 100_000_000  # of the columns read of a JSON file, if far more than its values
 DIGITS_MAX = 4_300  # of an integer in a JSON file: Python refuses more, as its time is the square
 JSON_DEPTH_MAX = 64  # objects and lists within each other: as many as Arrow's files hold
+DIRECTORY_BYTES_MAX = 16 * 2**20  # settings and names of the columns of a snapshot, as JSON
 XML_DEPTH_MAX = 63  # elements within each other: at one more GDAL stops, without a word

@@ -17,13 +17,8 @@ import shapely
 
 from contrada.errors import InvalidInput, Unavailable
 from contrada.files import read_rows
-from contrada.files.snapshot import (
-    FORMAT,
-    HEADER_BYTES,
-    open_snapshot,
-    read_digest,
-    write_snapshot,
-)
+from contrada.files.snapshot import FORMAT, open_snapshot, write_snapshot
+from contrada.files.snapshot_header import HEADER_BYTES, read_digest, read_format
 
 SETTINGS = {"engine": "strtree", "options": {"universe": [0.0, 1.0]}, "crs": None}
 SCHEMA = pa.schema([("id", pa.int64()), ("geometry", pa.binary()), ("filter", pa.string())])
@@ -183,12 +178,34 @@ def test_a_file_that_is_cut_off_is_refused_with_both_lengths(path: Path) -> None
 
 def test_a_newer_format_is_refused_with_both_numbers(path: Path) -> None:
     content = write(path)
-    fields = content[:16] + struct.pack("<I", FORMAT + 1) + content[20:60]
-    path.write_bytes(fields + struct.pack("<I", zlib.crc32(fields)) + content[64:])
-    expected = f"is of format {FORMAT + 1}; this version of Contrada reads format {FORMAT}"
-    assert refusal(path) == expected
-    with pytest.raises(InvalidInput, match="format 2"):
+    path.write_bytes(with_number(content, 3))
+    assert refusal(path) == "is of format 3; this version of Contrada reads formats 1 and 2"
+    assert read_format(path) == 3
+    with pytest.raises(InvalidInput, match="format 3"):
         read_digest(path)
+
+
+def with_number(content: bytes, number: int) -> bytes:
+    """The same file with another number of its format, and a header that is right."""
+    fields = content[:16] + struct.pack("<I", number) + content[20:60]
+    return fields + struct.pack("<I", zlib.crc32(fields)) + content[64:]
+
+
+def test_a_number_that_does_not_go_with_the_first_bytes_is_refused(path: Path) -> None:
+    path.write_bytes(with_number(write(path), 2))
+    assert refusal(path) == r"is not of format 2: it begins with b'ARROW1\x00\x00CONTRADA'"
+
+
+def test_the_format_is_read_from_the_first_bytes(path: Path) -> None:
+    content = write(path)
+    assert read_format(path) == FORMAT
+    path.write_bytes(content[:HEADER_BYTES])
+    assert read_format(path) == FORMAT
+    for other in (b"", content[:8], content[: HEADER_BYTES - 1], b"PAR1" * 16, bytes(64)):
+        path.write_bytes(other)
+        assert read_format(path) is None
+    with pytest.raises(InvalidInput, match="cannot be read: Is a directory"):
+        read_format(path.parent)
 
 
 def test_what_is_no_snapshot_is_refused_with_its_first_bytes(path: Path) -> None:

@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrada import InvalidInput, Matcher, Relation
-from contrada.files.snapshot import open_snapshot, read_digest, write_snapshot
+from contrada.files.snapshot import open_snapshot, write_snapshot
+from contrada.files.snapshot_header import read_digest
 from contrada.matcher import saving
 from contrada.matching.engines import ENGINES
 from contrada.model.relation import RELATIONS

@@ -1,25 +1,15 @@
 """Snapshots on disk: rows and their settings, which come back as they were or are refused.
 
 A snapshot is an Arrow IPC file, so that whatever reads Arrow can look into it. Before its first
-message lie 64 bytes that readers of Arrow pass over, since they go by the footer at the end:
-
-    16 bytes  `ARROW1`, two zeros, `CONTRADA`
-     4        number of the format
-     8        length of the file, header included
-    32        SHA-256 of everything after the header, the digest of the snapshot
-     4        CRC-32 of the header up to here
-
-Numbers are little-endian. The same rows and settings give the same bytes. Nothing is parsed before
+message lie the 64 bytes of `snapshot_header.py`, which readers of Arrow pass over, since they go
+by the footer at the end. The same rows and settings give the same bytes. Nothing is parsed before
 its checksum is known to be right. What rows and settings mean is not known here.
 """
 
 import contextlib
-import hashlib
 import json
 import mmap
 import os
-import struct
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,22 +17,25 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from contrada.errors import InvalidInput, blame
+from contrada.errors import InvalidInput
 from contrada.files.arrow import lay_out
 from contrada.files.arrow_types import check_names
 from contrada.files.output import Output
 from contrada.files.rows import Rows
+from contrada.files.snapshot_header import (
+    HEADER_BYTES,
+    AnyPath,
+    DigestingFile,
+    SnapshotHeader,
+    opened,
+    spell_path,
+    spell_settings,
+)
 from contrada.showing import brief, brief_text
 
 SUFFIXES = (".contrada",)
 FORMAT = 1
-_MAGIC = b"ARROW1\0\0CONTRADA"
-_FIELDS = struct.Struct("<16sIQ32s")
-_CHECKSUM = struct.Struct("<I")
-HEADER_BYTES = _FIELDS.size + _CHECKSUM.size
 _SETTINGS = b"contrada"
-
-AnyPath = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,28 +61,12 @@ class Snapshot:
             raise InvalidInput(f"{self.name}: is not an Arrow table: {fault}") from fault
 
 
-def _spell(path: AnyPath) -> str:
-    """Return a path as text; refuse what cannot be the name of a file."""
-    try:
-        name = os.fsdecode(path)
-        os.fsencode(name)
-    except (TypeError, UnicodeError) as fault:
-        raise InvalidInput(f"{brief(path)} is not a path: {fault}") from fault
-    if "\0" in name:
-        raise InvalidInput(f"{brief(path)} is not a path: it holds a null character")
-    return name
-
-
 def write_snapshot(
     path: AnyPath, schema: pa.Schema, settings: Mapping[str, Any], batches: Iterable[pa.RecordBatch]
 ) -> None:
     """Write rows and settings as a snapshot, whole or not at all."""
-    name = _spell(path)
-    try:
-        stated = json.dumps(settings, sort_keys=True, default=_as_json)
-    except (TypeError, ValueError) as fault:
-        raise InvalidInput(f"{name}: the settings {settings} cannot be written: {fault}") from fault
-    metadata = {**(schema.metadata or {}), _SETTINGS: stated}
+    name = spell_path(path)
+    metadata = {**(schema.metadata or {}), _SETTINGS: spell_settings(settings, name)}
     schema = schema.with_metadata(metadata)
     target = Path(os.path.realpath(name))
     with Output(target, schema, lambda file: _SnapshotWriter(file, schema)) as output:
@@ -99,14 +76,13 @@ def write_snapshot(
 
 def open_snapshot(path: AnyPath) -> Snapshot:
     """Open a snapshot; one that is damaged, cut off or of another format is refused."""
-    name = _spell(path)
-    try:
-        with Path(name).open("rb") as file:
-            header = _Header.read(file, name)
-            content = pa.py_buffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except OSError as fault:
-        raise blame(fault, f"{name}: cannot be read: {fault.strerror or fault}") from fault
-    header.check(content, name)
+    name = spell_path(path)
+    with opened(name) as file:
+        header = SnapshotHeader.read(file, name)
+        header.expect(FORMAT, name)
+        content = pa.py_buffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    header.check_length(content.size, name)
+    header.check_digest(memoryview(content), name)
     try:
         reader = pa.ipc.open_file(pa.BufferReader(content))
         settings = json.loads((reader.schema.metadata or {})[_SETTINGS])
@@ -117,16 +93,6 @@ def open_snapshot(path: AnyPath) -> Snapshot:
         raise InvalidInput(f"{name}: its settings are not a JSON object: {brief_text(settings)}")
     check_names(reader.schema, name)
     return Snapshot(name, header.digest.hex(), reader.schema, settings, count, content)
-
-
-def read_digest(path: AnyPath) -> str:
-    """Return the digest that a snapshot states of itself, from its first 64 bytes alone."""
-    name = os.fsdecode(path)
-    try:
-        with Path(name).open("rb") as file:
-            return _Header.read(file, name).digest.hex()
-    except OSError as fault:
-        raise blame(fault, f"{name}: cannot be read: {fault.strerror or fault}") from fault
 
 
 def read_snapshot(path: Path, name: str, *, batch_rows: int, columns: Sequence[str] | None) -> Rows:
@@ -149,62 +115,12 @@ def read_snapshot(path: Path, name: str, *, batch_rows: int, columns: Sequence[s
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
-    """What the first bytes state: they are right in themselves, the rest need not be."""
-
-    length: int
-    digest: bytes
-
-    def packed(self) -> bytes:
-        fields = _FIELDS.pack(_MAGIC, FORMAT, self.length, self.digest)
-        return fields + _CHECKSUM.pack(zlib.crc32(fields))
-
-    @classmethod
-    def read(cls, file: IO[bytes], name: str) -> "_Header":
-        """Read a header, or refuse one that cannot be trusted."""
-        raw = file.read(HEADER_BYTES)
-        start = raw[: len(_MAGIC)]
-        if not raw or start != _MAGIC[: len(raw)]:
-            raise InvalidInput(
-                f"{name}: is not a snapshot: it begins with {start!r}, not {_MAGIC!r}"
-            )
-        if len(raw) < HEADER_BYTES:
-            raise InvalidInput(
-                f"{name}: is cut off: it has {len(raw)} bytes, and the header alone {HEADER_BYTES}"
-            )
-        _, format_, length, digest = _FIELDS.unpack_from(raw)
-        (stated,) = _CHECKSUM.unpack_from(raw, _FIELDS.size)
-        found = zlib.crc32(raw[: _FIELDS.size])
-        if found != stated:
-            raise InvalidInput(
-                f"{name}: is damaged: the CRC-32 of its header is {found:08x}, not {stated:08x}"
-            )
-        if format_ != FORMAT:
-            raise InvalidInput(
-                f"{name}: is of format {format_}; this version of Contrada reads format {FORMAT}"
-            )
-        return cls(length, digest)
-
-    def check(self, content: pa.Buffer, name: str) -> None:
-        """Compare a whole file with what its header states."""
-        if content.size != self.length:
-            what = "is cut off" if content.size < self.length else "is too long"
-            raise InvalidInput(f"{name}: {what}: it has {content.size} bytes, not {self.length}")
-        found = hashlib.sha256(memoryview(content)[HEADER_BYTES:]).digest()
-        if found != self.digest:
-            raise InvalidInput(
-                f"{name}: is damaged: its SHA-256 is {found.hex()}, not {self.digest.hex()}"
-            )
-
-
 class _SnapshotWriter:
     """An Arrow IPC file whose header is written last, when its digest is known."""
 
     def __init__(self, file: IO[bytes], schema: pa.Schema) -> None:
-        self._file = file
-        self._digesting = _DigestingFile(file)
-        sink = pa.PythonFile(self._digesting, mode="w")
+        self._file = DigestingFile(file)
+        sink = pa.PythonFile(self._file, mode="w")
         sink.write(bytes(HEADER_BYTES))  # through Arrow, whose offsets count from the first byte
         self._ipc = pa.ipc.new_file(sink, schema)
 
@@ -215,36 +131,9 @@ class _SnapshotWriter:
     def finish(self) -> None:
         """Write the footer, then the header."""
         self._ipc.close()
-        header = _Header(self._digesting.length, self._digesting.sha256.digest())
-        self._file.seek(0)
-        self._file.write(header.packed())
+        self._file.write_header(FORMAT)
 
     def abandon(self) -> None:
         """Close the writer, which may fail where the file is beyond help."""
         with contextlib.suppress(Exception):
             self._ipc.close()
-
-
-class _DigestingFile:
-    """A file being written that counts its bytes, and digests those after the header."""
-
-    closed = False
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.length = 0
-        self.sha256 = hashlib.sha256()
-
-    def write(self, data: Any) -> int:
-        written = self._file.write(data)
-        if self.length >= HEADER_BYTES:
-            self.sha256.update(data)
-        self.length += written
-        return written
-
-
-def _as_json(value: Any) -> Any:
-    """Convert a NumPy value to one that JSON has."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} {brief(value)} has no JSON")

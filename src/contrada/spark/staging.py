@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from contrada.errors import ContradaError, InvalidInput, Unavailable, blame
-from contrada.files.snapshot import SUFFIXES, Snapshot, open_snapshot, read_digest
+from contrada.files.snapshot import SUFFIXES, Snapshot, open_snapshot
+from contrada.files.snapshot_header import read_digest
 from contrada.machine import locked, temporary_folder
 from contrada.spark.evaluators import EXACT, Evaluator
 from contrada.spark.uris import open_uri
