@@ -5,6 +5,7 @@ import argparse
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows, read_rows
 from contrada.files.reading import name_layer
+from contrada.matcher.saving import read_subscription_rows
 
 _LAYER_OPTIONS = {"events": "layer", "subscriptions": "subscriptions_layer"}
 
@@ -24,7 +25,8 @@ def name_layers(options: argparse.Namespace) -> None:
 def read_file(options: argparse.Namespace, file: str) -> Rows:
     """Open the file of `events` or of `subscriptions`; of its layers speaks its own option."""
     try:
-        return read_rows(getattr(options, file))
+        read = read_subscription_rows if file == "subscriptions" else read_rows
+        return read(getattr(options, file))
     except InvalidInput as error:
         raise _with_option(error, file) from None
 

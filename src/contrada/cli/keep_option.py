@@ -19,7 +19,7 @@ from contrada.cli.drawn_subscriptions import Texts
 from contrada.cli.outputs import STDOUT, primary_geometry, wants_geometry
 from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput, Remedy
-from contrada.files import Rows, read_rows
+from contrada.files import Rows
 from contrada.files.arrow_types import decoded_type, is_binary, is_text
 from contrada.files.output import find_writer
 from contrada.files.parquet import SUFFIXES as PARQUET_SUFFIXES
@@ -32,6 +32,7 @@ from contrada.matcher.keeping import (
     resolve,
 )
 from contrada.matcher.match_run import MatchRun, choose_id_column
+from contrada.matcher.saving import read_subscription_rows
 from contrada.matching.ids import read_id_column
 from contrada.matching.writing import as_wkb
 from contrada.model.event import GEOMETRY
@@ -77,7 +78,7 @@ def check_keep(options: argparse.Namespace, events: Rows) -> None:
         hints = {f"{_SUBSCRIPTION}{column}" for column in wanted.subscriptions.values()}
         taken = sorted(hints.intersection(events.schema.names))
         hint = f"; that of {events.name} is --keep {_EVENT}{taken[0]}" if taken else ""
-        subscriptions = read_rows(options.subscriptions)
+        subscriptions = read_subscription_rows(options.subscriptions)
         _check_columns(wanted.subscriptions, subscriptions, options.output, hint)
 
 
@@ -190,7 +191,7 @@ class _SubscriptionKeeping:
             self._read(columns, options, ids)
 
     def _read(self, columns: Mapping[str, str], options: argparse.Namespace, ids: pa.Array) -> None:
-        rows = read_rows(options.subscriptions)
+        rows = read_subscription_rows(options.subscriptions)
         own = {name: resolve(column, rows) for name, column in columns.items()}
         self.geometries = frozenset(n for n, column in own.items() if is_geometry(column, rows, ()))
         self.fields = [

@@ -11,7 +11,6 @@ import pyarrow as pa
 from contrada.errors import InvalidInput, Remedy, UnknownSubscription
 from contrada.files import is_same_crs, read_rows
 from contrada.files.crs import spell_given_crs
-from contrada.files.snapshot import open_snapshot
 from contrada.limits import FILTERS_MAX
 from contrada.matcher.adding import IncomingRows
 from contrada.matcher.explanations import Why, explain_why
@@ -26,7 +25,14 @@ from contrada.matcher.match_run import (
     match_list,
     read_column_name,
 )
-from contrada.matcher.saving import MatcherSettings, load_subscriptions, save_subscriptions
+from contrada.matcher.saving import (
+    MatcherSettings,
+    is_column_file,
+    load_any,
+    open_any,
+    read_subscription_rows,
+    save_subscriptions,
+)
 from contrada.matcher.shown import ShownSubscription, Stats
 from contrada.matching.attribute_names import read_attribute
 from contrada.matching.engines import DEFAULT_ENGINE, make_engine
@@ -248,7 +254,9 @@ class Matcher:
         >>> matcher.match({"wind": 20})
         ['gale']
         """
-        rows = read_rows(source)
+        if is_column_file(source) and id is None and not (quarantine or on_bad):
+            return self._add_file(source, replace)
+        rows = read_subscription_rows(source)
         self._check_crs(rows.crs, rows.name)
         id_column = choose_id_column(rows, id, Remedy.SUBSCRIPTION_ID)
         miscased = find_miscased(rows.schema.names)
@@ -261,6 +269,22 @@ class Matcher:
             subscriptions_mended=found.mended, subscriptions_left_out=incoming.tell_left_out()
         )
         return incoming.added
+
+    def _add_file(self, path: str | os.PathLike[str], replace: bool) -> int:
+        """Add the subscriptions of a snapshot of format 2, as they lie if they were made alike."""
+        file = open_any(path)
+        settings = MatcherSettings.of(file)
+        self._check_crs(settings.crs, file.name)
+        columns = load_any(file, self._reader)
+        is_alike = (settings.engine, settings.simplify) == (self.engine, self.simplify)
+        if not is_alike:
+            columns = pack_subscriptions([self._remade(s) for s in columns])
+        self._change(columns, replace, settings.crs, file.name)
+        return len(columns)
+
+    def _remade(self, subscription: Subscription) -> Subscription:
+        predicate = self._reader.remake(subscription.predicate)
+        return Subscription(subscription.id, predicate, subscription.subscriber)
 
     def remove(self, id: Id) -> None:
         """Remove the subscription that has this id.
@@ -500,7 +524,7 @@ class Matcher:
         settings = MatcherSettings(
             self.engine, self._options, bool(self.simplify), crs, self._filters_max
         )
-        save_subscriptions(path, subscriptions, settings)
+        save_subscriptions(path, subscriptions.living(), settings)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
@@ -516,7 +540,7 @@ class Matcher:
         >>> contrada.Matcher.open("empty.contrada")
         <Matcher engine='scan' subscriptions=0>
         """
-        snapshot = open_snapshot(path)
+        snapshot = open_any(path)
         settings = MatcherSettings.of(snapshot)
         try:
             matcher = cls(
@@ -528,8 +552,7 @@ class Matcher:
             )
         except (InvalidInput, TypeError) as error:  # the latter: an option of another name's
             raise InvalidInput(f"{snapshot.name}: {error}") from error
-        found = load_subscriptions(snapshot, matcher._reader)
-        matcher._change(pack_subscriptions(found), replace=False, name=snapshot.name)
+        matcher._change(load_any(snapshot, matcher._reader), replace=False, name=snapshot.name)
         return matcher
 
     def why(self, id: Id, event: Mapping[str, Any], *, repair: bool = False) -> Why:

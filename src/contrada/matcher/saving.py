@@ -9,7 +9,8 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +20,17 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Geometries
 from contrada.errors import InvalidInput
+from contrada.files import Rows, read_rows
 from contrada.files.arrow_types import storage_type
-from contrada.files.snapshot import Snapshot, write_snapshot
+from contrada.files.sections import Sections, open_sections
+from contrada.files.snapshot import FORMAT as ROWS_FORMAT
+from contrada.files.snapshot import SUFFIXES, Snapshot, open_snapshot, write_snapshot
+from contrada.files.snapshot_header import read_format
 from contrada.language import read_json, to_json
+from contrada.matcher.column_files import load_columns, save_columns
 from contrada.matching.ids import id_type
 from contrada.matching.subscribing import PredicateReader
+from contrada.matching.subscription_columns import SubscriptionColumns, pack_subscriptions
 from contrada.model.encodings import read_wkbs
 from contrada.model.event import GEOMETRY
 from contrada.model.expression import And, Attribute, Expression, Literal, Spatial
@@ -55,7 +62,7 @@ class MatcherSettings:
     filters_max: int
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> "MatcherSettings":
+    def of(cls, snapshot: "AnySnapshot") -> "MatcherSettings":
         """Take the settings from a snapshot."""
         names = [field.name for field in fields(cls)]
         lacking = [name for name in names if name not in snapshot.settings]
@@ -94,10 +101,55 @@ class _Row(NamedTuple):
     subscriber: Id | None
 
 
+AnySnapshot = Snapshot | Sections
+
+
 def save_subscriptions(
-    path: str | os.PathLike[str], subscriptions: Iterable[Subscription], settings: MatcherSettings
+    path: str | os.PathLike[str], columns: SubscriptionColumns, settings: MatcherSettings
 ) -> None:
     """Write subscriptions to a snapshot, in the order of their ids, whole or not at all."""
+    from contrada import __version__
+
+    stated = {"contrada": __version__, "subscriptions": len(columns), **asdict(settings)}
+    save_columns(path, columns, stated)
+
+
+def open_any(path: str | os.PathLike[str]) -> AnySnapshot:
+    """Open a snapshot of either format."""
+    return open_snapshot(path) if read_format(path) == ROWS_FORMAT else open_sections(path)
+
+
+def load_any(snapshot: AnySnapshot, reader: PredicateReader) -> SubscriptionColumns:
+    """Return the subscriptions of a snapshot of either format."""
+    if isinstance(snapshot, Sections):
+        return load_columns(snapshot)
+    return pack_subscriptions(load_subscriptions(snapshot, reader))
+
+
+def is_column_file(source: object) -> bool:
+    """Whether a source is the path of a snapshot of format 2, or of a newer one."""
+    if not isinstance(source, str | os.PathLike):
+        return False
+    name = os.fsdecode(source)
+    is_snapshot = name.endswith(SUFFIXES) and Path(name).is_file()
+    return is_snapshot and read_format(name) not in {None, ROWS_FORMAT}
+
+
+def read_subscription_rows(source: object) -> Rows:
+    """Read rows of subscriptions; those of a snapshot of format 2 are written out for that."""
+    if not is_column_file(source):
+        return read_rows(source)
+    file = open_sections(source)  # type: ignore[arg-type]
+    ordered, settings = list(load_columns(file)), MatcherSettings.of(file)
+    schema = _make_schema(ordered, settings.crs)
+    rows = read_rows(pa.Table.from_batches(_batches(ordered, schema), schema))
+    return replace(rows, name=file.name)
+
+
+def save_rows(
+    path: str | os.PathLike[str], subscriptions: Iterable[Subscription], settings: MatcherSettings
+) -> None:
+    """Write subscriptions as the rows of format 1, in the order of their ids."""
     from contrada import __version__
 
     ordered = sorted(subscriptions, key=lambda subscription: subscription.id)

@@ -26,7 +26,11 @@ from contrada.matching.mismatches import (
     find_unmet,
     list_expectations,
 )
-from contrada.matching.subscription_columns import SubscriptionColumns, join_subscriptions
+from contrada.matching.subscription_columns import (
+    SubscriptionColumns,
+    join_subscriptions,
+    pack_subscriptions,
+)
 from contrada.model.event import Event
 from contrada.model.expression import DistanceWithin, attributes, geometry_attributes
 from contrada.model.subscription import Id, Subscription
@@ -151,6 +155,12 @@ class SubscriptionSet:
     def has_whole_ids(self) -> bool | None:
         """Whether ids are integers; None in an empty set."""
         return self._segments[0].rows.columns.ids.is_whole if self._segments else None
+
+    def living(self) -> SubscriptionColumns:
+        """Return all subscriptions in one piece."""
+        if not self._segments:
+            return pack_subscriptions([])
+        return join_subscriptions([segment.living() for segment in self._segments])
 
     def living_ids(self) -> list[Id]:
         """List the ids in order."""

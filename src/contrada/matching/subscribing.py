@@ -30,7 +30,7 @@ from contrada.matching.subscription_columns import (
     pack_subscriptions,
 )
 from contrada.model.event import GEOMETRY
-from contrada.model.expression import And, Attribute, Literal, Spatial
+from contrada.model.expression import And, Attribute, Expression, Literal, Spatial
 from contrada.model.geometry import BAD_CELL, Fault, is_area, is_blank
 from contrada.model.relation import Family, SpatialRelation, find_relation
 from contrada.model.row_columns import ROW_COLUMNS
@@ -73,7 +73,13 @@ class PredicateReader:
         return predicate
 
     def _make(self, source: str | Mapping[str, Any] | bool) -> Predicate:
-        predicate = make_predicate(read(source), self._filters_max)
+        return self._simplified(make_predicate(read(source), self._filters_max))
+
+    def remake(self, predicate: Predicate) -> Predicate:
+        """Make the filters of a predicate anew, as this reader does."""
+        return self._simplified(make_predicate(predicate.expression, self._filters_max))
+
+    def _simplified(self, predicate: Predicate) -> Predicate:
         return simplify(predicate, self._effort)[0] if self._effort else predicate
 
     def combine(
@@ -106,10 +112,16 @@ class PredicateReader:
             return Predicate(test, (Filter((constraint,)),))
         filters = (dict.fromkeys((constraint, *f.constraints)) for f in rest.filters)
         joined = Predicate(
-            And((test, rest.expression)), tuple(Filter(tuple(terms)) for terms in filters)
+            And((test, *_list_terms(rest.expression))),
+            tuple(Filter(tuple(terms)) for terms in filters),
         )
         is_related = attribute in rest.attributes()  # else nothing follows from the geometry
         return simplify(joined, self._effort)[0] if self._effort and is_related else joined
+
+
+def _list_terms(expression: Expression) -> tuple[Expression, ...]:
+    """List what must all be true for an expression to be true."""
+    return expression.arguments if isinstance(expression, And) else (expression,)
 
 
 class SubscriptionRows:

@@ -108,9 +108,10 @@ class SubscriptionColumns(Sequence[Subscription]):
             kept.append(is_used)
         moves = [np.cumsum(is_used) - 1 for is_used in kept]
         a, b, c = map(np.flatnonzero, kept)
-        return self._moved((moves[0], moves[1], moves[2]), pools.take((a, b, c)))
+        return self.moved((moves[0], moves[1], moves[2]), pools.take((a, b, c)))
 
-    def _moved(self, moves: Moves, pools: OperandPools) -> "SubscriptionColumns":
+    def moved(self, moves: Moves, pools: OperandPools) -> "SubscriptionColumns":
+        """Return the same subscriptions after their operands have moved to other pools."""
         constraints = self.table.constraints
         tests = constraints.tests.moved(moves)
         moved = ConstraintColumns(tests, constraints.is_negated, pools)
@@ -158,7 +159,7 @@ def join_subscriptions(parts: Sequence[SubscriptionColumns]) -> SubscriptionColu
     """Put subscriptions one after another; what several parts have in common is stored once."""
     parts = [part for part in parts if len(part)] or list(parts[:1])
     pools, moves = join_pools([part.pools for part in parts])
-    moved = [part._moved(move, pools) for part, move in zip(parts, moves, strict=True)]
+    moved = [part.moved(move, pools) for part, move in zip(parts, moves, strict=True)]
     return SubscriptionColumns(
         IdColumn(pa.concat_arrays([part.ids.array for part in parts])),
         join_subscribers([part.subscribers for part in parts]),

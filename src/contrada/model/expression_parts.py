@@ -31,7 +31,7 @@ class OperandType(IntEnum):
 _STAND_INS = {
     OperandType.NUMBER: Literal(0),
     OperandType.TEXT: Literal(""),
-    OperandType.GEOMETRY: Literal(shapely.Point(0, 0)),
+    OperandType.GEOMETRY: Literal(shapely.box(0, 0, 1, 1)),
 }
 
 
@@ -65,6 +65,18 @@ def _fill(node: Expression, operands: Iterator[Operand]) -> Expression:
     if isinstance(node, Literal):
         return node if operand_type(node.value) is None else Literal(next(operands))
     return with_children(node, tuple([_fill(child, operands) for child in children(node)]))
+
+
+def make_example(skeleton: Expression) -> Expression:
+    """Fill a skeleton with operands each of which is different from the others."""
+    types = enumerate(list_operand_types(skeleton))
+    return fill(skeleton, [_make_operand(type_, number) for number, type_ in types])
+
+
+def _make_operand(type_: OperandType, number: int) -> Operand:
+    if type_ is OperandType.NUMBER:
+        return number
+    return str(number) if type_ is OperandType.TEXT else shapely.box(0, 0, 1, 1 + number)
 
 
 def list_operand_types(skeleton: Expression) -> list[OperandType]:

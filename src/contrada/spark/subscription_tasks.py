@@ -19,7 +19,7 @@ from shapely.geometry.base import BaseGeometry
 from contrada.arrays import Box
 from contrada.errors import BAD_ROWS_SHOWN_MAX, BadRows, InvalidInput, Remedy
 from contrada.limits import FILTERS_MAX
-from contrada.matcher.saving import MatcherSettings, save_subscriptions
+from contrada.matcher.saving import MatcherSettings, save_rows
 from contrada.matching.engines import DEFAULT_ENGINE
 from contrada.matching.subscribing import SubscriptionRows, read_subscriptions
 from contrada.model.geometry import as_array
@@ -142,7 +142,7 @@ def write_part(uri: str, subscriptions: Sequence[Subscription]) -> StagedPart:
     settings = MatcherSettings(DEFAULT_ENGINE, {}, simplify=True, crs=None, filters_max=FILTERS_MAX)
     with tempfile.TemporaryDirectory(prefix="contrada-part-") as folder:
         path = Path(folder) / "part"
-        save_subscriptions(path, subscriptions, settings)
+        save_rows(path, subscriptions, settings)
         return put(uri, path, len(subscriptions))
 
 

@@ -1,0 +1,220 @@
+"""Subscriptions as the columns of a file, and back: format 2 of snapshots.
+
+The columns are used where they lie. What a file states is checked before it is used, as far as it
+could lead anywhere: offsets, numbers and counts; what was judged when it was added is not judged
+again. Skeletons are CQL2 JSON with operands of no meaning, which count as stand-ins.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from contrada.arrays import Positions
+from contrada.errors import InvalidInput
+from contrada.files.sections import Sections, write_sections
+from contrada.files.text_columns import text_array, text_columns
+from contrada.language import read_json, to_json
+from contrada.matching.canonical_order import in_canonical_order
+from contrada.matching.constraint_columns import ConstraintColumns
+from contrada.matching.expression_columns import ExpressionColumns
+from contrada.matching.grouping import starts_of
+from contrada.matching.id_columns import IdColumn, SubscriberColumns
+from contrada.matching.operand_pools import OperandPools
+from contrada.matching.subscription_columns import SubscriptionColumns
+from contrada.matching.table import FilterTable
+from contrada.model.expression import Expression
+from contrada.model.expression_parts import divide, list_operand_types, make_example
+from contrada.model.packed_geometries import PackedGeometries
+
+_GEOMETRIES = "geometries."
+
+
+def save_columns(
+    path: str | os.PathLike[str], columns: SubscriptionColumns, settings: Mapping[str, Any]
+) -> None:
+    """Write subscriptions to a snapshot, in the order of their ids, whole or not at all."""
+    write_sections(path, settings, list_columns(in_canonical_order(columns)))
+
+
+def list_columns(columns: SubscriptionColumns) -> dict[str, NDArray[Any]]:
+    """Return all columns by name."""
+    pools, table, constraints = columns.pools, columns.table, columns.table.constraints
+    ids = columns.ids.array
+    own = {"ids": ids.to_numpy()} if columns.ids.is_whole else text_columns("ids", ids)
+    return {
+        **own,
+        "subscribers.codes": columns.subscribers.codes,
+        "subscribers.integers": columns.subscribers.wholes,
+        **text_columns("subscribers.texts", columns.subscribers.texts),
+        **_list_expressions("predicates", columns.expressions),
+        **_list_expressions("constraints", constraints.tests),
+        "constraints.is_negated": constraints.is_negated,
+        "filters.owners": table.owner,
+        "filters.starts": table.starts,
+        "filters.constraints": table.members,
+        "numbers.bits": pools.bits,
+        "numbers.is_whole": pools.is_whole,
+        **text_columns("texts", pools.texts),
+        **{_GEOMETRIES + name: column for name, column in pools.geometries.columns().items()},
+    }
+
+
+def _list_expressions(name: str, expressions: ExpressionColumns) -> dict[str, NDArray[Any]]:
+    skeletons = pa.array([write_skeleton(s) for s in expressions.skeletons], pa.large_string())
+    return {
+        **text_columns(f"{name}.skeletons", skeletons),
+        f"{name}.which": expressions.which,
+        f"{name}.operands": expressions.operands,
+    }
+
+
+def write_skeleton(skeleton: Expression) -> str:
+    """Write a skeleton as CQL2 JSON."""
+    tree = to_json(make_example(skeleton))
+    if not isinstance(tree, dict):
+        tree = {"op": "and", "args": [tree]}  # TRUE, FALSE and NULL are not objects
+    return json.dumps(tree, separators=(",", ":"))
+
+
+def load_columns(file: Sections) -> SubscriptionColumns:
+    """Return the subscriptions of a snapshot; refuse columns that do not fit each other."""
+    reader = _ColumnReader(file)
+    pools = reader.read_pools()
+    columns = SubscriptionColumns(
+        reader.read_ids(),
+        reader.read_subscribers(),
+        reader.read_expressions("predicates", pools),
+        reader.read_table(pools),
+    )
+    reader.check_lengths(columns)
+    return columns
+
+
+class _ColumnReader:
+    """The columns of a file, each checked as it is read."""
+
+    def __init__(self, file: Sections) -> None:
+        self._file = file
+
+    def _refuse(self, name: str, what: str) -> InvalidInput:
+        return InvalidInput(f"{self._file.name}: column {name!r} {what}")
+
+    def _column(self, name: str, dtype: type) -> NDArray[Any]:
+        """Return a column of one dimension that must be there, of a type."""
+        column = self._file.columns.get(name)
+        if column is None:
+            raise InvalidInput(
+                f"{self._file.name}: is not a snapshot of a matcher: it has no {name!r}"
+            )
+        if column.dtype != dtype or column.ndim != 1:
+            raise self._refuse(name, f"is of type {column.dtype}, not {np.dtype(dtype)}")
+        return column
+
+    def _numbers(self, name: str, low: int, high: int, dtype: type = np.int64) -> NDArray[Any]:
+        """Return a column of numbers from `low` to below `high`."""
+        column = self._column(name, dtype)
+        if column.size and not (column.min() >= low and column.max() < high):
+            raise self._refuse(name, f"has a number that is not from {low} to {high - 1}")
+        return column
+
+    def _texts(self, name: str) -> pa.LargeStringArray:
+        texts = text_array(self._file, name)
+        if texts.null_count:
+            raise self._refuse(name, "has a null")
+        return texts
+
+    def read_ids(self) -> IdColumn:
+        is_whole = "ids" in self._file.columns
+        ids = IdColumn(pa.array(self._column("ids", np.int64)) if is_whole else self._texts("ids"))
+        if not _are_distinct(ids.array):
+            raise self._refuse("ids", "has an id twice")
+        return ids
+
+    def read_subscribers(self) -> SubscriberColumns:
+        wholes, texts = (
+            self._column("subscribers.integers", np.int64),
+            self._texts("subscribers.texts"),
+        )
+        codes = self._numbers("subscribers.codes", -1, len(wholes) + len(texts))
+        if len(wholes) + len(texts) > len(codes):
+            raise self._refuse("subscribers.codes", "has fewer rows than there are subscribers")
+        return SubscriberColumns(codes, wholes, texts)
+
+    def read_pools(self) -> OperandPools:
+        bits, is_whole = (
+            self._column("numbers.bits", np.int64),
+            self._column("numbers.is_whole", bool),
+        )
+        if len(bits) != len(is_whole):
+            raise self._refuse("numbers.is_whole", f"has {len(is_whole)} rows, not {len(bits)}")
+        if not np.isfinite(bits.view(np.float64)[~is_whole]).all():
+            raise self._refuse("numbers.bits", "has a number that is not finite")
+        packed = {
+            name.removeprefix(_GEOMETRIES): column
+            for name, column in self._file.columns.items()
+            if name.startswith(_GEOMETRIES)
+        }
+        geometries = PackedGeometries.from_columns(packed, f"{self._file.name}, geometries")
+        return OperandPools(bits, is_whole, self._texts("texts"), geometries)
+
+    def read_expressions(self, name: str, pools: OperandPools) -> ExpressionColumns:
+        skeletons = tuple(map(self._read_skeleton, self._texts(f"{name}.skeletons").to_pylist()))
+        which = self._numbers(f"{name}.which", 0, len(skeletons), np.int32)
+        widths = np.array([len(list_operand_types(s)) for s in skeletons], np.int64)
+        operands = self._column(f"{name}.operands", np.int64)
+        starts = starts_of(widths[which])
+        if starts[-1] != len(operands):
+            raise self._refuse(f"{name}.operands", f"has {len(operands)} rows, not {starts[-1]}")
+        expressions = ExpressionColumns(skeletons, which, starts, operands)
+        types = expressions.types()
+        sizes = np.array(pools.sizes(), np.int64)
+        if operands.size and not ((operands >= 0) & (operands < sizes[types])).all():
+            raise self._refuse(f"{name}.operands", "has a number without an operand")
+        return expressions
+
+    def _read_skeleton(self, text: str) -> Expression:
+        try:
+            skeleton = read_json(text)
+        except InvalidInput as error:
+            raise InvalidInput(f"{self._file.name}: a predicate cannot be read: {error}") from None
+        return divide(skeleton)[0]
+
+    def read_table(self, pools: OperandPools) -> FilterTable:
+        tests = self.read_expressions("constraints", pools)
+        is_negated = self._column("constraints.is_negated", bool)
+        owners = self._column("filters.owners", np.int64)
+        starts = self._column("filters.starts", np.int64)
+        members = self._numbers("filters.constraints", 0, len(tests))
+        if len(is_negated) != len(tests):
+            raise self._refuse("constraints.is_negated", f"has {len(is_negated)} rows")
+        if not _never_decreases(owners):
+            raise self._refuse("filters.owners", "decreases")
+        fits = len(starts) == len(owners) + 1 and starts[0] == 0 and starts[-1] == len(members)
+        if not fits or not _never_decreases(starts):
+            raise self._refuse("filters.starts", "does not divide the constraints among filters")
+        return FilterTable(ConstraintColumns(tests, is_negated, pools), owners, starts, members)
+
+    def check_lengths(self, columns: SubscriptionColumns) -> None:
+        """Refuse columns of different lengths, and filters of nobody."""
+        count = len(columns.ids)
+        lengths = {
+            "subscribers.codes": len(columns.subscribers.codes),
+            "predicates.which": len(columns.expressions),
+        }
+        for name, length in lengths.items():
+            if length != count:
+                raise self._refuse(name, f"has {length} rows, and there are {count} ids")
+        self._numbers("filters.owners", 0, count)
+
+
+def _never_decreases(numbers: Positions) -> bool:
+    return bool((numbers[1:] >= numbers[:-1]).all())
+
+
+def _are_distinct(ids: pa.Array) -> bool:
+    return len(ids.unique()) == len(ids)
