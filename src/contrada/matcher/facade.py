@@ -119,7 +119,9 @@ class Matcher:
         self._filters_max = filters_max
         self._reader = PredicateReader(filters_max, self._engine.effort if simplify else None)
         empty = SubscriptionSet(
-            self._engine.make_index, find_event_faults=self._engine.find_event_faults
+            self._engine.make_index,
+            find_event_faults=self._engine.find_event_faults,
+            is_exact=self._engine.is_exact,
         )
         self._state = _State(empty, spell_given_crs(crs, "crs"))  # refuses what names no system
         self._writing = ProcessLock()
@@ -552,7 +554,8 @@ class Matcher:
             )
         except (InvalidInput, TypeError) as error:  # the latter: an option of another name's
             raise InvalidInput(f"{snapshot.name}: {error}") from error
-        matcher._change(load_any(snapshot, matcher._reader), replace=False, name=snapshot.name)
+        found = load_any(snapshot, matcher._reader)
+        matcher._change(found, replace=False, name=snapshot.name, is_lazy=True)
         return matcher
 
     def why(self, id: Id, event: Mapping[str, Any], *, repair: bool = False) -> Why:
@@ -600,10 +603,12 @@ class Matcher:
         crs: str | None = None,
         name: str = "add",
         settle: Callable[[list[tuple[int, InvalidInput]]], object] | None = None,
+        is_lazy: bool = False,
     ) -> None:
         """Swap in the version with the added subscriptions, or refuse all of them.
 
-        `settle` gets the faults by position, and may raise: else the others are added.
+        `settle` gets the faults by position, and may raise: else the others are added. A large
+        index is built before, unless that is left to the first who asks.
         """
         with self._writing:
             known = self._subscriptions
@@ -618,6 +623,8 @@ class Matcher:
             self._check_crs(crs, name)
             good = _choose(added, {position for position, _ in faults})
             changed = known.changed(good.ids.array if replace else None, good)
+            if not is_lazy:
+                changed.prepare()
             self._state = self._stating(crs, name)._replace(subscriptions=changed)
 
     def _find_faults(

@@ -203,7 +203,7 @@ class _SpatialCheck:
         assert isinstance(first.test, Spatial)
         self._relation, self._is_negated = first.test.relation, first.is_negated
         numbers = np.concatenate([head.operands[:, 0] for head in heads])
-        self._shapes = make_shapes(constraints.pools.geometries.shapes(numbers))
+        self._shapes = make_shapes(constraints.pools.geometries.shapes(numbers), are_fresh=True)
 
     def holds(self, batch: AskedEvents, rows: Positions, ids: Positions) -> Mask:
         column = batch.geometry(self._name)

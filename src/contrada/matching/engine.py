@@ -70,6 +70,11 @@ class Engine:
     find_event_faults: FindFaults = find_no_faults
     find_anchors: FindAnchors = find_anchors
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether its answers are those of evaluation."""
+        return self.effort is not None
+
 
 @dataclass(frozen=True, slots=True)
 class EngineKind:

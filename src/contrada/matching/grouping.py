@@ -11,6 +11,16 @@ def starts_of(lengths: NDArray[np.int64]) -> Positions:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
+def find_used(numbers: Positions, size: int) -> tuple[Positions, Positions]:
+    """Return which numbers below a size are used, in order, and the place of each number there.
+
+    Unlike `np.unique` it needs no sorting.
+    """
+    is_used = np.zeros(size, bool)
+    is_used[numbers] = True
+    return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[numbers]
+
+
 def group_by(keys: Positions, count: int) -> tuple[Positions, Positions]:
     """Sort positions by key: those with key k are `order[starts[k] : starts[k + 1]]`."""
     order = np.argsort(keys, kind="stable").astype(np.int64)

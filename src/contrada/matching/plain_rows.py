@@ -20,6 +20,7 @@ from contrada.language.skeletons import LiteralKind
 from contrada.language.templates import read_by_template
 from contrada.matching.attribute_names import is_attribute
 from contrada.matching.columns import GeometryColumn, read_geometries
+from contrada.matching.grouping import find_used
 from contrada.matching.id_columns import SubscriberColumns
 from contrada.matching.ids import read_id_column
 from contrada.matching.operand_pools import OperandPools
@@ -226,19 +227,21 @@ class _PlainRows:
         grouped = _group_texts(where, chosen, self._reader)
         groups = np.where(where.codes < 0, len(grouped.groups), grouped.group_of[where.codes])
         known = _find_relations(relations.texts)
-        keys = np.stack([relations.codes, attributes.codes, groups], axis=1)
+        sizes = len(relations.texts) + 1, len(attributes.texts) + 1, len(grouped.groups) + 1
         rows = np.flatnonzero(chosen & (groups >= 0))
-        if not rows.size:
-            return []
-        distinct, which = np.unique(keys[rows], axis=0, return_inverse=True)
+        keys = np.ravel_multi_index(
+            (relations.codes[rows] + 1, attributes.codes[rows] + 1, groups[rows]), sizes
+        )
+        distinct, which = np.unique(keys, return_inverse=True)
+        forms = zip(*np.unravel_index(distinct, sizes), strict=True)
         areas = are_areas(self._geometries.column.shapes)
         parts = []
-        for number, (relation, attribute, group) in enumerate(distinct.tolist()):
-            found = known[relation]
-            name = GEOMETRY if attribute < 0 else attributes.texts[attribute]
+        for number, (relation, attribute, group) in enumerate(forms):
+            found = known[relation - 1]
+            name = GEOMETRY if attribute == 0 else attributes.texts[attribute - 1]
             if found is None or not is_attribute(name):
                 continue
-            own = rows[which.reshape(-1) == number]
+            own = rows[which == number]
             if found.family is Family.EGENHOFER:
                 own = own[areas[self._geometries.codes[own]]]
             conditions = grouped.groups[group] if group < len(grouped.groups) else None
@@ -290,8 +293,8 @@ class _Operands:
 
     def add_geometries(self, geometries: RowGeometries, rows: Positions) -> None:
         """Add the geometries of rows, each distinct one once."""
-        used, which = np.unique(geometries.codes[rows], return_inverse=True)
-        self._add_shapes(pack(geometries.column.take(used)), np.asarray(which, np.int64))
+        used, which = find_used(geometries.codes[rows], len(geometries.column.shapes))
+        self._add_shapes(pack(geometries.column.take(used)), which)
 
     def _add_shapes(self, packed: PackedGeometries, which: Positions) -> None:
         self.columns.append(which + sum(map(len, self._shapes)))

@@ -34,13 +34,15 @@ class Shapes:
     sizes: Positions
 
 
-def make_shapes(geometries: Geometries) -> Shapes:
+def make_shapes(geometries: Geometries, *, are_fresh: bool = False) -> Shapes:
     """Prepare areas now, since a prepared geometry that is first used by two threads breaks.
 
     GEOS looks for the first point without an index, and builds that for the second.
     """
     is_area = np.isin(shapely.get_type_id(geometries), (3, 6))
-    areas = shapely.force_2d(geometries[is_area])  # a copy: preparing would change the caller's
+    areas = geometries[is_area]
+    if not are_fresh:
+        areas = shapely.force_2d(areas)  # a copy: preparing would change the caller's
     boxes = shapely.bounds(geometries)
     shapely.prepare(areas)
     middle = boxes[is_area]

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -26,6 +27,7 @@ from contrada.matching.mismatches import (
     find_unmet,
     list_expectations,
 )
+from contrada.matching.small_index import SMALL_MAX, SmallIndex
 from contrada.matching.subscription_columns import (
     SubscriptionColumns,
     join_subscriptions,
@@ -37,6 +39,7 @@ from contrada.model.subscription import Id, Subscription
 from contrada.threads import once
 
 _GROWTH = 4  # a segment is merged into its elder once the elder is not this much larger
+_LARGE_MIN = 1_000  # rows: a smaller index is built in no time by whoever asks first
 _QUIETLY = np.errstate(all="ignore")  # coordinates may be so large that products are infinite
 
 
@@ -135,12 +138,14 @@ class SubscriptionSet:
         make_index: MakeIndex,
         segments: tuple[_Segment, ...] = (),
         find_event_faults: FindFaults = find_no_faults,
+        is_exact: bool = False,
     ) -> None:
         """Hold segments; an empty set has none.
 
-        `find_event_faults` finds the geometries of events that the indexes cannot handle.
+        `find_event_faults` finds the geometries of events that the indexes cannot handle. Where
+        these are exact, few subscriptions that are added to others may be evaluated instead.
         """
-        self._make_index = make_index
+        self._make_index, self._is_exact = make_index, is_exact
         self._segments = segments
         self.find_event_faults = find_event_faults
 
@@ -192,11 +197,21 @@ class SubscriptionSet:
             segments = [_without(segment, removed) for segment in segments]
         segments = [self._compacted(segment) for segment in segments if segment.living_count]
         if added is not None and len(added):
-            segments.append(self._segment(added))
+            segments.append(self._segment(added, is_delta=bool(segments)))
         while len(segments) > 1 and _is_due(segments[-2], segments[-1]):
             younger, elder = segments.pop(), segments.pop()
-            segments.append(self._segment(join_subscriptions([elder.living(), younger.living()])))
-        return SubscriptionSet(self._make_index, tuple(segments), self.find_event_faults)
+            joined = join_subscriptions([elder.living(), younger.living()])
+            segments.append(self._segment(joined, is_delta=bool(segments)))
+        return SubscriptionSet(
+            self._make_index, tuple(segments), self.find_event_faults, self._is_exact
+        )
+
+    @_QUIETLY
+    def prepare(self) -> None:
+        """Build the large indexes that are not there yet, so that no reader has to."""
+        for segment in self._segments:
+            if len(segment.is_alive) >= _LARGE_MIN:
+                assert segment.rows.index is not None
 
     def _compacted(self, segment: _Segment) -> _Segment:
         """Rebuild a segment once most of its rows have been removed."""
@@ -204,8 +219,12 @@ class SubscriptionSet:
             return segment
         return self._segment(segment.living())
 
-    def _segment(self, columns: SubscriptionColumns) -> _Segment:
-        return _Segment.of(_Rows(columns, self._make_index), np.ones(len(columns), bool))
+    def _segment(self, columns: SubscriptionColumns, *, is_delta: bool = False) -> _Segment:
+        """Make a segment; what comes after the first is a delta, which is small at first."""
+        is_small = is_delta and self._is_exact and len(columns) <= SMALL_MAX
+        make_index = partial(SmallIndex, make_index=self._make_index)
+        rows = _Rows(columns, make_index if is_small else self._make_index)
+        return _Segment.of(rows, np.ones(len(columns), bool))
 
     @_QUIETLY
     def match(self, event: Event) -> list[Id]:

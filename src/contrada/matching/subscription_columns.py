@@ -18,7 +18,7 @@ from contrada.matching.expression_columns import (
     ExpressionWriter,
     join_expressions,
 )
-from contrada.matching.grouping import expand, starts_of
+from contrada.matching.grouping import expand, find_used, starts_of
 from contrada.matching.id_columns import (
     IdColumn,
     SubscriberColumns,
@@ -88,7 +88,7 @@ class SubscriptionColumns(Sequence[Subscription]):
         filters = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
         which, places = expand(self.table.starts, filters)
         members = self.table.members[places]
-        used, renumbered = np.unique(members, return_inverse=True)
+        used, renumbered = find_used(members, len(self.table.constraints))
         starts = starts_of(np.bincount(which, minlength=len(filters)))
         taken = SubscriptionColumns(
             IdColumn(self.ids.array.take(pa.array(positions))),

@@ -81,7 +81,7 @@ class _RelationTree:
         self.attribute, self._numbers = attribute, numbers
         self._relation = relation
         self._is_dear = _is_dear(relation)
-        self._shapes = make_shapes(geometries)
+        self._shapes = make_shapes(geometries, are_fresh=True)
         self._size = int(shapely.get_num_coordinates(geometries).max(initial=0))
         self._tree = build_tree(self._shapes.geometries)
 
@@ -208,7 +208,7 @@ class _RegionTree:
         self._anchors = np.full((len(distinct), len(_EGENHOFER)), -1, np.int64)
         self._anchors[of_shape, codes[is_area]] = numbers[is_area]
         self._needs = np.stack([(self._anchors[:, n == _NEEDS] >= 0).any(axis=1) for n in range(4)])
-        self._shapes = make_shapes(geometries.shapes(distinct))
+        self._shapes = make_shapes(geometries.shapes(distinct), are_fresh=True)
         self._tree = build_tree(self._shapes.geometries)
         self._trees = MeetingTrees(self._shapes.geometries)
 

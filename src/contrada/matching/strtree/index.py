@@ -16,7 +16,7 @@ from contrada.matching.anchors import anchor_sizes
 from contrada.matching.checks import AskedEvents, Checks, is_range, is_relation
 from contrada.matching.columns import EventBatch, OneEvent
 from contrada.matching.engine import Index
-from contrada.matching.grouping import expand, group_by
+from contrada.matching.grouping import expand, find_used, group_by
 from contrada.matching.indexes import ConstraintIndex
 from contrada.matching.strtree.anchor_trees import AnchorTree, make_trees
 from contrada.matching.strtree.event_ranges import EventRanges
@@ -44,14 +44,14 @@ class StrtreeIndex:
         """Choose an anchor for each filter and build the trees."""
         self._table = subscriptions.table
         self._sizes = self._table.sizes()
-        self._has_one_each = len(self._table.owner) == len(np.unique(self._table.owner))
+        self._has_one_each = bool((np.diff(self._table.owner) > 0).all())
         constraints = self._table.constraints
         anchors = _choose_anchors(self._table, anchor_sizes(constraints))
         self._treeless = np.flatnonzero(anchors < 0)
-        self._trees = make_trees(constraints, np.unique(anchors[anchors >= 0]))
+        self._trees = make_trees(constraints, _list_used(anchors, len(constraints)))
         ranks = rank_value_anchors(constraints)
         by_value = np.where(anchors < 0, _choose_anchors(self._table, ranks), -1)
-        self._values = make_value_anchors(constraints, np.unique(by_value[by_value >= 0]))
+        self._values = make_value_anchors(constraints, _list_used(by_value, len(constraints)))
         self._anchor_of = np.where(anchors < 0, by_value, anchors)
         self._unanchored = np.flatnonzero(self._anchor_of < 0)
         self._filters, self._filter_starts = group_by(self._anchor_of, len(constraints))
@@ -244,6 +244,11 @@ class StrtreeIndex:
             alive[at] = self._checks.holds(batch, rows[at], constraints[to_check])
             step += 1
         return rows[alive], filters[alive]
+
+
+def _list_used(anchors: Positions, size: int) -> Positions:
+    """List the anchors that filters have, each once."""
+    return find_used(anchors[anchors >= 0], size)[0]
 
 
 def _choose_anchors(table: FilterTable, ranks: Floats) -> Positions:
