@@ -37,6 +37,7 @@ TEXTS = (
     "T_AFTER(time, TIMESTAMP('2021-01-02T12:00:00Z')) AND open = TRUE",
     "A_CONTAINS(tags, ('a', 'b', 3)) OR speed BETWEEN 3 AND 7",
     "speed IS NULL",
+    "T_DURING(time, INTERVAL(start, '..')) OR T_AFTER(time, INTERVAL('2021-01-01', end))",
     "TRUE",
     "FALSE",
 )

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from contrada.arrays import Positions, SmallIntegers
 from contrada.matching.grouping import expand, starts_of
-from contrada.matching.operand_pools import Moves, Operands
+from contrada.matching.operand_pools import HasOperands, Moves
 from contrada.model.expression import Expression
 from contrada.model.expression_parts import OperandType, fill, list_operand_types
 
@@ -26,7 +26,7 @@ class ExpressionColumns:
     def __len__(self) -> int:
         return len(self.which)
 
-    def one(self, number: int, pools: Operands) -> Expression:
+    def one(self, number: int, pools: HasOperands) -> Expression:
         """Make one expression."""
         skeleton = self.skeletons[self.which[number]]
         numbers = self.operands[self.starts[number] : self.starts[number + 1]].tolist()

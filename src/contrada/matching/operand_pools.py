@@ -20,7 +20,7 @@ from contrada.model.packed_geometries import PackedGeometries, concatenate, pack
 Moves = tuple[Positions, Positions, Positions]  # the new number of each operand, by type
 
 
-class Operands(Protocol):
+class HasOperands(Protocol):
     """Operands by type and number."""
 
     def one(self, kind: OperandType, number: int) -> Operand:

@@ -26,7 +26,7 @@ from contrada.matching.id_columns import (
     make_id_array,
     make_subscribers,
 )
-from contrada.matching.operand_pools import Moves, OperandPools, Operands, PoolWriter, join_pools
+from contrada.matching.operand_pools import HasOperands, Moves, OperandPools, PoolWriter, join_pools
 from contrada.matching.table import FilterTable
 from contrada.model.expression_parts import OperandType, divide
 from contrada.model.subscription import Constraint, Filter, Predicate, Subscription
@@ -67,7 +67,7 @@ class SubscriptionColumns(Sequence[Subscription]):
         return (self._make(position, operands, constraints) for position in range(len(self)))
 
     def _make(
-        self, position: int, operands: Operands, constraints: Sequence[Constraint]
+        self, position: int, operands: HasOperands, constraints: Sequence[Constraint]
     ) -> Subscription:
         filters = self._filters(position, constraints)
         predicate = Predicate(self.expressions.one(position, operands), filters)
