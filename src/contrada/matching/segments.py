@@ -39,6 +39,7 @@ from contrada.model.subscription import Id, Subscription
 from contrada.threads import once
 
 _GROWTH = 4  # a segment is merged into its elder once the elder is not this much larger
+_WAITING_MAX = 8  # small segments
 _LARGE_MIN = 1_000  # rows: a smaller index is built in no time by whoever asks first
 _QUIETLY = np.errstate(all="ignore")  # coordinates may be so large that products are infinite
 
@@ -198,9 +199,10 @@ class SubscriptionSet:
         segments = [self._compacted(segment) for segment in segments if segment.living_count]
         if added is not None and len(added):
             segments.append(self._segment(added, is_delta=bool(segments)))
-        while len(segments) > 1 and _is_due(segments[-2], segments[-1]):
-            younger, elder = segments.pop(), segments.pop()
-            joined = join_subscriptions([elder.living(), younger.living()])
+        while count := _count_due(segments):
+            due = segments[-count:]
+            del segments[-count:]
+            joined = join_subscriptions([segment.living() for segment in due])
             segments.append(self._segment(joined, is_delta=bool(segments)))
         return SubscriptionSet(
             self._make_index, tuple(segments), self.find_event_faults, self._is_exact
@@ -341,5 +343,15 @@ def _without(segment: _Segment, removed: pa.Array) -> _Segment:
     return _Segment.of(segment.rows.without(newly.tolist()), is_alive, readers)
 
 
-def _is_due(elder: _Segment, younger: _Segment) -> bool:
-    return len(elder.is_alive) < _GROWTH * len(younger.is_alive)
+def _count_due(segments: list[_Segment]) -> int:
+    """Count the last segments that are to be merged now; 0 for none.
+
+    After a large one, small ones wait until there are some, and are merged all at once.
+    """
+    sizes = [len(segment.is_alive) for segment in segments]
+    if len(sizes) < 2 or sizes[-2] >= _GROWTH * sizes[-1]:
+        return 0
+    small = next((i for i, size in enumerate(reversed(sizes)) if size > SMALL_MAX), len(sizes))
+    if sizes[0] >= _LARGE_MIN and small > 1:
+        return small if small > _WAITING_MAX else 0
+    return 2
