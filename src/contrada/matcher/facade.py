@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +58,7 @@ _DEFAULTS = ("intersects", GEOMETRY)  # of the arguments of `add` that go with a
 
 
 _MATCHER = "the matcher"
+_Kind = TypeVar("_Kind", bound="Matcher")
 
 
 class _State(NamedTuple):
@@ -150,11 +151,14 @@ class Matcher:
         crs = "" if self.crs is None else f" crs={brief(self.crs, 40)}"
         return f"<Matcher engine={self.engine!r} subscriptions={len(self)}{crs}>"
 
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        """Refuse to be pickled or copied: indexes, locks and threads stay where they are."""
-        raise InvalidInput(
-            "a Matcher cannot be pickled or copied; save(path) writes it, "
-            "and Matcher.open(path) reads it, in another process or in this one"
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle or copy the subscriptions and how the matcher was made; indexes are built anew."""
+        subscriptions, _, stated_by = self._state
+        return _restore, (type(self), self._settings(), subscriptions.living(), stated_by)
+
+    def _settings(self) -> MatcherSettings:
+        return MatcherSettings(
+            self.engine, self._options, bool(self.simplify), self.crs, self._filters_max
         )
 
     def add(
@@ -522,11 +526,7 @@ class Matcher:
         >>> contrada.Matcher.open("winds.contrada").match({"wind": 20})
         ['gale']
         """
-        subscriptions, crs, _ = self._state
-        settings = MatcherSettings(
-            self.engine, self._options, bool(self.simplify), crs, self._filters_max
-        )
-        save_subscriptions(path, subscriptions.living(), settings)
+        save_subscriptions(path, self._subscriptions.living(), self._settings())
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
@@ -545,13 +545,7 @@ class Matcher:
         snapshot = open_any(path)
         settings = MatcherSettings.of(snapshot)
         try:
-            matcher = cls(
-                settings.engine,
-                simplify=settings.simplify,
-                crs=settings.crs,
-                filters_max=settings.filters_max,
-                **settings.options,
-            )
+            matcher = _make(cls, settings)
         except (InvalidInput, TypeError) as error:  # the latter: an option of another name's
             raise InvalidInput(f"{snapshot.name}: {error}") from error
         found = load_any(snapshot, matcher._reader)
@@ -667,6 +661,26 @@ class Matcher:
         _, own, who = self._state
         if crs is not None and own is not None and not is_same_crs(crs, own):
             raise InvalidInput(f"{name} is in {crs:.60}, {who} in {own:.60}; reproject one of them")
+
+
+def _make(kind: type[_Kind], settings: MatcherSettings) -> _Kind:
+    return kind(
+        settings.engine,
+        simplify=settings.simplify,
+        crs=settings.crs,
+        filters_max=settings.filters_max,
+        **settings.options,
+    )
+
+
+def _restore(
+    kind: type[_Kind], settings: MatcherSettings, columns: SubscriptionColumns, stated_by: str
+) -> _Kind:
+    """Make a matcher again of what was pickled."""
+    matcher = _make(kind, settings)
+    matcher._change(columns, replace=False, is_lazy=True)
+    matcher._state = matcher._state._replace(stated_by=stated_by)
+    return matcher
 
 
 def _choose(added: SubscriptionColumns, left_out: set[int]) -> SubscriptionColumns:
