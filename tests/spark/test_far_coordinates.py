@@ -18,6 +18,7 @@ from contrada.matcher.inside import freeze
 from contrada.matching.columns import read_geometries
 from contrada.matching.grid import Grid
 from contrada.matching.lookup import LookupTable, Weights, make_lookup_table
+from contrada.matching.subscription_columns import pack_subscriptions
 from contrada.model.geometry import as_array
 from contrada.spark.evaluators import EXACT
 from contrada.spark.partition_tasks import CellCountTask, prefixes_of
@@ -68,7 +69,9 @@ def test_what_matches_has_a_prefix_in_common_however_far_it_lies(
     for number, shape in enumerate(subscribed):
         matcher.add(number, geometry=shape)
     table = divide(matcher)
-    held = prefixes_of(sorted(freeze(matcher), key=lambda s: s.id), table, EXACT)
+    held = prefixes_of(
+        pack_subscriptions(sorted(freeze(matcher), key=lambda s: s.id)), table, EXACT
+    )
     column = read_geometries(pa.array([shape.wkb for shape in published]))
     router = Router(table, is_bounded=False)
     owners, prefixes = router.prefixes(column, np.arange(len(published)))

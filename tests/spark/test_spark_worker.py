@@ -18,6 +18,7 @@ import shapely
 from contrada.errors import Unavailable
 from contrada.matching.lookup import Weights, make_lookup_table
 from contrada.matching.subscribing import PredicateReader
+from contrada.matching.subscription_columns import pack_subscriptions
 from contrada.model.relation import find_relation
 from contrada.model.subscription import Subscription
 from contrada.spark import answering, visiting, worker
@@ -40,7 +41,8 @@ def make_task(zones: int = 3, **changes: Any) -> MatchTask:
     predicate = reader.combine(box, find_relation("intersects"), "geometry", None)
     with tempfile.TemporaryDirectory() as folder:
         uri = Path(folder).as_uri()
-        part = write_part(uri, [Subscription(number, predicate) for number in range(zones)])
+        subscriptions = [Subscription(number, predicate) for number in range(zones)]
+        part = write_part(uri, pack_subscriptions(subscriptions))
         fetch(uri, part)  # into the cache of this machine: the folder goes
     shape = AnswerShape((), False, False, has_whole_ids=True, has_whole_subscribers=False)
     columns = EventColumns(("id", "geometry", "note"), "id", ("geometry",), repair=False)
@@ -70,17 +72,17 @@ def count_builds(task: MatchTask) -> Callable[..., Any]:
         import os
         from unittest.mock import patch
 
-        from contrada.matcher import saving
+        from contrada.matcher import column_files
         from contrada.spark import worker
 
         made: list[int] = worker.__dict__.setdefault("made_in_a_test", [])
-        inner = saving.load_subscriptions
+        inner = column_files.load_columns
 
         def load_and_count(*args: Any) -> Any:
             made.append(1)
             return inner(*args)
 
-        with patch.object(worker, "load_subscriptions", load_and_count):
+        with patch.object(worker, "load_columns", load_and_count):
             rows = sum(batch.num_rows for batch in task(batches))
         yield pa.RecordBatch.from_pydict(
             {"process": [os.getpid()], "made": [len(made)], "rows": [rows]}

@@ -1,14 +1,20 @@
 """Where in space a filter can be satisfied at all: at its anchor, a positive spatial constraint."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 from shapely.geometry.base import BaseGeometry
 
-from contrada.arrays import Floats
+from contrada.arrays import Floats, Geometries, Mask, Positions
 from contrada.language.distance import reach
 from contrada.matching.constraint_columns import ConstraintColumns
+from contrada.matching.grouping import find_used
+from contrada.matching.subscription_columns import SubscriptionColumns
+from contrada.matching.table import FilterTable
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
+from contrada.model.geometry import as_array
 from contrada.model.subscription import Constraint, Filter, Subscription
 
 Anchor = tuple[str, BaseGeometry]  # an attribute, and a geometry that it must have a point in
@@ -64,6 +70,75 @@ def anchor_sizes(constraints: ConstraintColumns) -> Floats:
         else:
             sizes[head.numbers] = [anchor_size(constraints[n]) for n in head.numbers.tolist()]
     return sizes
+
+
+def choose_anchors(table: FilterTable, ranks: Floats) -> Positions:
+    """Choose for each filter the constraint of the lowest rank; -1 where all are infinite."""
+    anchors = np.full(len(table.owner), -1, np.int64)
+    filled = np.flatnonzero(table.sizes())
+    if not filled.size:
+        return anchors
+    of_member = ranks[table.members]
+    lowest = np.minimum.reduceat(of_member, table.starts[filled])
+    owners = np.repeat(np.arange(len(filled)), table.sizes()[filled])
+    hits = np.flatnonzero((of_member == lowest[owners]) & np.isfinite(of_member))
+    filters, firsts = np.unique(owners[hits], return_index=True)
+    anchors[filled[filters]] = table.members[hits[firsts]]
+    return anchors
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorList:
+    """The anchors of many subscriptions: whose each is, its attribute and its geometry.
+
+    A broad subscription has a filter without an anchor: it may be satisfied anywhere.
+    """
+
+    owners: Positions
+    attributes: frozenset[str]
+    shapes: Geometries
+    is_broad: Mask
+
+
+def list_anchors(
+    subscriptions: SubscriptionColumns, find: Callable[[Subscription], list[Anchor] | None]
+) -> AnchorList:
+    """Find the anchors of all subscriptions, as `find` does for one."""
+    if find is find_anchors:
+        return _list_anchors(subscriptions)
+    found = [find(subscription) for subscription in subscriptions]
+    flat = [(owner, *anchor) for owner, anchors in enumerate(found) for anchor in anchors or ()]
+    return AnchorList(
+        np.array([owner for owner, _, _ in flat], np.int64),
+        frozenset(name for _, name, _ in flat),
+        as_array([shape for _, _, shape in flat]),
+        np.array([anchors is None for anchors in found], bool),
+    )
+
+
+def _list_anchors(subscriptions: SubscriptionColumns) -> AnchorList:
+    """Find anchors without an object for each subscription."""
+    table, constraints = subscriptions.table, subscriptions.table.constraints
+    anchors = choose_anchors(table, anchor_sizes(constraints))
+    is_broad = np.zeros(len(subscriptions), bool)
+    is_broad[table.owner[anchors < 0]] = True
+    filters = np.flatnonzero(~is_broad[table.owner])
+    used, which = find_used(anchors[filters], len(constraints))
+    shapes, names = np.full(len(used), None, object), set()
+    for head in constraints.heads(used):
+        at = np.searchsorted(used, head.numbers)
+        names |= set(head.constraint.attributes())
+        if isinstance(head.constraint.test, Spatial):
+            shapes[at] = constraints.pools.geometries.shapes(head.operands[:, 0])
+        else:
+            shapes[at] = [_reach(constraints[number]) for number in head.numbers.tolist()]
+    return AnchorList(table.owner[filters], frozenset(names), shapes[which], is_broad)
+
+
+def _reach(constraint: Constraint) -> BaseGeometry:
+    anchor = _read(constraint)
+    assert anchor is not None
+    return anchor[1]
 
 
 def _read(constraint: Constraint) -> Anchor | None:

@@ -66,7 +66,7 @@ class Job:
         """Put the subscriptions into as many partitions as a shuffle has."""
         spark = self.events.sparkSession
         count = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
-        return partition(spark, self.subscribed, self.events, self.columns, self.shape, count)
+        return partition(spark, self.subscribed, self.events, self.columns, count)
 
     def run_broadcast(self) -> "DataFrame":
         """Match every event against all subscriptions, wherever it is read."""

@@ -1,5 +1,6 @@
 """The tasks that put subscriptions into partitions: count cells, assign, and write segments."""
 
+import pickle
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,15 +13,14 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Box, Geometries, Positions
-from contrada.files.snapshot import Snapshot, write_snapshot
-from contrada.matcher.saving import load_subscriptions
+from contrada.matcher.column_files import load_columns, save_columns
+from contrada.matching.anchors import list_anchors
 from contrada.matching.columns import GeometryColumn
 from contrada.matching.grid import CellLists, Grid
+from contrada.matching.grouping import expand, starts_of
 from contrada.matching.lookup import LookupTable, PrefixLists, make_prefix_lists
+from contrada.matching.subscription_columns import SubscriptionColumns, join_subscriptions
 from contrada.matching.universe import SIDE_MAX
-from contrada.model.geometry import as_array
-from contrada.model.row_columns import ROW_COLUMNS
-from contrada.model.subscription import Subscription
 from contrada.spark.evaluators import Evaluator
 from contrada.spark.staging import StagedPart, fetch, put
 from contrada.spark.worker import EventColumns
@@ -41,14 +41,10 @@ class CellCountTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Count the cells of all anchors of some parts."""
-        for snapshot in _snapshots(self.uri, batches):
-            shapes = [
-                shape
-                for subscription in load_subscriptions(snapshot, self.evaluator.reader())
-                for _, shape in self.evaluator.find_anchors(subscription) or ()
-            ]
+        for subscriptions in _open_parts(self.uri, batches):
+            shapes = list_anchors(subscriptions, self.evaluator.engine().find_anchors).shapes
             for first in range(0, len(shapes), _ROWS_MAX):
-                yield self._count(as_array(shapes[first : first + _ROWS_MAX]))
+                yield self._count(shapes[first : first + _ROWS_MAX])
 
     def _count(self, shapes: Geometries) -> pa.RecordBatch:
         grid = Grid(self.level, self.universe)
@@ -81,9 +77,10 @@ class EventCountTask:
 
 @dataclass(frozen=True, slots=True)
 class AssignTask:
-    """The function for `mapInArrow` that sends each row of a part to its partitions.
+    """The function for `mapInArrow` that sends the subscriptions of a part to their partitions.
 
-    The partition after the last is that of the residual subscriptions.
+    The partition after the last is that of the residual subscriptions. Subscriptions travel as
+    columns, some thousand in a row: driver and workers run the same version.
     """
 
     uri: str
@@ -91,30 +88,34 @@ class AssignTask:
     evaluator: Evaluator
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of some parts, once for each partition that they belong to."""
-        for snapshot in _snapshots(self.uri, batches):
-            subscriptions = load_subscriptions(snapshot, self.evaluator.reader())
+        """Yield the subscriptions of some parts, once for each partition that they belong to."""
+        for subscriptions in _open_parts(self.uri, batches):
             rows, partitions = self._assign(subscriptions)
-            table = pa.Table.from_batches(snapshot.batches())
-            for first in range(0, len(rows), _ROWS_MAX):
-                piece = slice(first, first + _ROWS_MAX)
-                chosen = table.take(pa.array(rows[piece])).combine_chunks()
-                columns = {"partition": pa.array(partitions[piece].astype(np.int32))}
-                columns |= {name: _plain(chosen[name]) for name, *_ in ROW_COLUMNS}
-                yield pa.RecordBatch.from_pydict(columns)
+            for partition in np.unique(partitions).tolist():
+                own = rows[partitions == partition]
+                for first in range(0, len(own), _ROWS_MAX):
+                    chosen = subscriptions.take(own[first : first + _ROWS_MAX])
+                    yield pa.RecordBatch.from_pydict(
+                        {
+                            "partition": pa.array([partition], pa.int32()),
+                            "subscriptions": pa.array([pickle.dumps(chosen)], pa.binary()),
+                        }
+                    )
 
-    def _assign(self, subscriptions: Sequence[Subscription]) -> tuple[Positions, Positions]:
+    def _assign(self, subscriptions: SubscriptionColumns) -> tuple[Positions, Positions]:
         lists = prefixes_of(subscriptions, self.table, self.evaluator)
-        rows: list[int] = []
-        partitions: list[int] = []
-        for row, subscription in enumerate(subscriptions):
-            mine = lists.prefixes[lists.list_starts[row] : lists.list_starts[row + 1]].tolist()
-            found = {p for prefix in mine for p in self.table.replicas[prefix]}
-            if self.evaluator.find_anchors(subscription) is None:
-                found = {self.table.partition_count}
-            rows += [row] * len(found)
-            partitions += sorted(found)
-        return np.array(rows, np.int64), np.array(partitions, np.int64)
+        is_broad = list_anchors(subscriptions, self.evaluator.engine().find_anchors).is_broad
+        replicas = [np.array(numbers, np.int64) for numbers in self.table.replicas]
+        starts = starts_of(np.array([len(numbers) for numbers in replicas], np.int64))
+        owners = np.repeat(np.arange(len(subscriptions)), np.diff(lists.list_starts))
+        which, places = expand(starts, np.asarray(lists.prefixes, np.int64))
+        residual = np.flatnonzero(is_broad)
+        rows = np.concatenate([owners[which], residual])
+        numbers = np.concatenate([np.zeros(0, np.int64), *replicas])[places]
+        last = self.table.partition_count
+        partitions = np.concatenate([numbers, np.full(len(residual), last)])
+        rows, partitions = np.divmod(np.unique(rows * (last + 1) + partitions), last + 1)
+        return rows, partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +123,17 @@ class SegmentTask:
     """The function for `mapInArrow` that writes the subscriptions of one partition as a part."""
 
     uri: str
-    has_whole_ids: bool
-    has_whole_subscribers: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write all rows of a task, which are those of one partition."""
-        received = [batch for batch in batches if batch.num_rows]
-        if not received:
+        """Write all subscriptions of a task, which are those of one partition."""
+        number, parts = None, []
+        for batch in batches:
+            for row in batch.to_pylist():
+                number = row["partition"]
+                parts.append(pickle.loads(row["subscriptions"]))  # noqa: S301  our own task's
+        if number is None:
             return
-        rows = pa.Table.from_batches(received)
-        number = rows["partition"][0].as_py()
-        part = self._write(self._typed(rows.drop_columns(["partition"])).sort_by("id"))
+        part = self._write(join_subscriptions(parts))
         yield pa.RecordBatch.from_pydict(
             {
                 "partition": pa.array([number], pa.int32()),
@@ -142,36 +143,21 @@ class SegmentTask:
             }
         )
 
-    def _typed(self, rows: pa.Table) -> pa.Table:
-        """Make integers of ids that were texts while they travelled."""
-        for name, is_whole in (
-            ("id", self.has_whole_ids),
-            ("subscriber", self.has_whole_subscribers),
-        ):
-            if is_whole:
-                at = rows.schema.get_field_index(name)
-                rows = rows.set_column(at, name, rows[name].cast(pa.int64()))
-        return rows
-
-    def _write(self, rows: pa.Table) -> StagedPart:
+    def _write(self, subscriptions: SubscriptionColumns) -> StagedPart:
         with tempfile.TemporaryDirectory(prefix="contrada-segment-") as folder:
             path = Path(folder) / "segment"
-            write_snapshot(path, rows.schema, {}, rows.to_batches(_ROWS_MAX))
-            return put(self.uri, path, rows.num_rows)
+            save_columns(path, subscriptions, {})
+            return put(self.uri, path, len(subscriptions))
 
 
 def prefixes_of(
-    subscriptions: Sequence[Subscription], table: LookupTable, evaluator: Evaluator
+    subscriptions: SubscriptionColumns, table: LookupTable, evaluator: Evaluator
 ) -> PrefixLists:
     """Select the prefixes of subscriptions: those that an anchor of theirs touches."""
-    shapes, owners = [], []
-    for row, subscription in enumerate(subscriptions):
-        for _, shape in evaluator.find_anchors(subscription) or ():
-            shapes.append(shape)
-            owners.append(row)
+    anchors = list_anchors(subscriptions, evaluator.engine().find_anchors)
     grid = table.grid()
-    cells = grid.decompose(bound(grid, as_array(shapes)))
-    return _join(table, cells, owners, len(subscriptions))
+    cells = grid.decompose(bound(grid, anchors.shapes))
+    return _join(table, cells, anchors.owners, len(subscriptions))
 
 
 def bound(grid: Grid, shapes: Geometries) -> Geometries:
@@ -200,10 +186,10 @@ def _stand_for(universe: Box, box: Sequence[float]) -> BaseGeometry:
     return shapely.LineString([(west, south), (east, north)])
 
 
-def _join(table: LookupTable, cells: CellLists, owners: Sequence[int], count: int) -> PrefixLists:
+def _join(table: LookupTable, cells: CellLists, owners: Positions, count: int) -> PrefixLists:
     lists = table.select(cells)
     of_shape = np.repeat(np.arange(len(owners)), np.diff(lists.list_starts))
-    return make_prefix_lists(np.array(owners, np.int64)[of_shape], lists.prefixes, count)
+    return make_prefix_lists(owners[of_shape], lists.prefixes, count)
 
 
 def boxes_of(column: GeometryColumn) -> NDArray[np.float64]:
@@ -225,15 +211,7 @@ def meet(boxes: NDArray[np.float64], universe: Box) -> NDArray[np.bool_]:
     )
 
 
-def _snapshots(uri: str, batches: Iterator[pa.RecordBatch]) -> Iterator[Snapshot]:
+def _open_parts(uri: str, batches: Iterator[pa.RecordBatch]) -> Iterator[SubscriptionColumns]:
     for batch in batches:
         for row in batch.to_pylist():
-            yield fetch(uri, StagedPart(**row))
-
-
-def _plain(column: pa.ChunkedArray) -> pa.Array:
-    """Return a column in a type that Spark has: ids and subscribers travel as texts."""
-    array = column.combine_chunks()
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    return array.cast(pa.string()) if pa.types.is_integer(array.type) else array
+            yield load_columns(fetch(uri, StagedPart(**row)))

@@ -17,7 +17,6 @@ from contrada.arrays import Box
 from contrada.matching.grid import LONGITUDE_LATITUDE
 from contrada.matching.lookup import LookupTable, loads, make_lookup_table, weigh
 from contrada.matching.universe import SIDE_MIN
-from contrada.spark.answering import AnswerShape
 from contrada.spark.partition_tasks import (
     FAR,
     AssignTask,
@@ -35,10 +34,7 @@ if TYPE_CHECKING:
 LEVEL = 10  # of the cells by which the universe is divided
 _SAMPLE = 0.02
 _PART = "digest string, count long, size_bytes long"
-_ROW = (
-    "partition int, id string, filter string, geometry binary, relation string, "
-    "attribute string, where string, subscriber string"
-)
+_ROW = "partition int, subscriptions binary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +56,6 @@ def partition(
     subscribed: Subscribed,
     events: "DataFrame",
     columns: EventColumns,
-    shape: AnswerShape,
     count: int,
 ) -> Partitions:
     """Divide the universe by where subscriptions lie and events fall, and stage the segments."""
@@ -70,7 +65,7 @@ def partition(
         AssignTask(subscribed.staged.uri, table, subscribed.staged.evaluator), _ROW
     )
     residual_number = table.partition_count
-    writing = SegmentTask(subscribed.staged.uri, shape.has_whole_ids, shape.has_whole_subscribers)
+    writing = SegmentTask(subscribed.staged.uri)
     written = (
         rows.repartitionById(table.partition_count + 1, "partition")
         .mapInArrow(writing, f"partition int, {_PART}")

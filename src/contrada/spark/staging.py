@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from contrada.errors import ContradaError, InvalidInput, Unavailable, blame
-from contrada.files.snapshot import SUFFIXES, Snapshot, open_snapshot
+from contrada.files.sections import Sections, open_sections
+from contrada.files.snapshot import SUFFIXES
 from contrada.files.snapshot_header import read_digest
 from contrada.machine import locked, temporary_folder
 from contrada.spark.evaluators import EXACT, Evaluator
@@ -72,7 +73,7 @@ class StagedSet:
         """Count the subscriptions of all parts."""
         return sum(part.count for part in self.parts)
 
-    def fetch(self) -> Iterator[Snapshot]:
+    def fetch(self) -> Iterator[Sections]:
         """Open the parts, each from this machine's copy."""
         for part in sorted(self.parts, key=lambda part: part.digest):
             yield fetch(self.uri, part)
@@ -116,8 +117,11 @@ def put(uri: str, path: Path, count: int) -> StagedPart:
     return part
 
 
-def fetch(uri: str, part: StagedPart) -> Snapshot:
-    """Open a part from this machine's copy, which is made if there is none or a damaged one."""
+def fetch(uri: str, part: StagedPart) -> Sections:
+    """Open a part from this machine's copy, which is made if there is none or a damaged one.
+
+    The checksum is verified when a copy is made; whoever opens it later only maps it.
+    """
     folder = cache_folder("snapshots")
     path = folder / part.file_name
     # A lock cannot be deleted while others may wait for it: there are sixteen, shared by the parts.
@@ -125,18 +129,23 @@ def fetch(uri: str, part: StagedPart) -> Snapshot:
         if path.exists():
             try:
                 os.utime(path)
-                return open_snapshot(path)
+                return _expect(open_sections(path, verify=False), part)
             except (ContradaError, OSError):
                 path.unlink(missing_ok=True)
         _copy_here(uri, part, path)
-        snapshot = open_snapshot(path)
-        if snapshot.digest != part.digest:
-            path.unlink()
-            raise InvalidInput(
-                f"{uri}/{part.file_name} is another snapshot: its digest is {snapshot.digest}"
-            )
+        try:
+            file = _expect(open_sections(path), part)
+        except InvalidInput as error:
+            path.unlink(missing_ok=True)
+            raise error.within(f"{uri}/{part.file_name}") from None
     prune(folder, SUFFIXES[0], keep=path)
-    return snapshot
+    return file
+
+
+def _expect(file: Sections, part: StagedPart) -> Sections:
+    if file.digest != part.digest:
+        raise InvalidInput(f"is another snapshot: its digest is {file.digest}")
+    return file
 
 
 def _copy_here(uri: str, part: StagedPart, path: Path) -> None:

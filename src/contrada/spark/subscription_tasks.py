@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import shapely
-from shapely.geometry.base import BaseGeometry
 
-from contrada.arrays import Box
+from contrada.arrays import Box, Geometries
 from contrada.errors import BAD_ROWS_SHOWN_MAX, BadRows, InvalidInput, Remedy
-from contrada.limits import FILTERS_MAX
-from contrada.matcher.saving import MatcherSettings, save_rows
-from contrada.matching.engines import DEFAULT_ENGINE
+from contrada.matcher.column_files import load_columns, save_columns
+from contrada.matching.anchors import list_anchors
+from contrada.matching.id_columns import are_repeated
 from contrada.matching.subscribing import SubscriptionRows, read_subscriptions
-from contrada.model.geometry import as_array
-from contrada.model.subscription import Id, Subscription
+from contrada.matching.subscription_columns import SubscriptionColumns
+from contrada.model.expression import attributes, geometry_attributes
+from contrada.model.subscription import Id
 from contrada.spark.evaluators import Evaluator
 from contrada.spark.staging import StagedPart, StagedSet, fetch, put, staging_uri
 from contrada.spark.versions import Versions
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _PART_ROWS_MAX = 100_000
+_IDS_MAX = 65_536
 _NAME = "subscriptions"
 _ON_SPARK = {Remedy.SUBSCRIPTION_ID: Remedy.SPARK_SUBSCRIPTION_ID}
 _LINES = (
@@ -92,10 +93,10 @@ class StageTask:
             )
             first_row += batch.num_rows
             if rows.count >= _PART_ROWS_MAX:
-                yield self._stage(list(rows.columns), faults)
+                yield self._stage(rows.columns, faults)
                 rows = SubscriptionRows()
         if rows.count:
-            yield self._stage(list(rows.columns), faults)
+            yield self._stage(rows.columns, faults)
         yield _as_line(
             rows=first_row,
             bad=faults.rows,
@@ -104,50 +105,53 @@ class StageTask:
             remedies=sorted(remedy.name for remedy in faults.remedies),
         )
 
-    def _stage(self, subscriptions: list[Subscription], faults: "_Faults") -> pa.RecordBatch:
-        ids = Counter(subscription.id for subscription in subscriptions)
-        if len(ids) < len(subscriptions):
-            faults.add_repeated(ids)
-            subscriptions = list({s.id: s for s in subscriptions}.values())
-        subscriptions = [s for s in subscriptions if self._is_served(s, faults)]
-        anchors = [self.evaluator.find_anchors(subscription) for subscription in subscriptions]
+    def _stage(self, subscriptions: SubscriptionColumns, faults: "_Faults") -> pa.RecordBatch:
+        is_repeated = are_repeated(subscriptions.ids.array, from_end=True)
+        if is_repeated.any():
+            faults.add_repeated(Counter(subscriptions.ids.array.to_pylist()))
+            subscriptions = subscriptions.take(np.flatnonzero(~is_repeated))
+        subscriptions = self._choose_served(subscriptions, faults)
+        anchors = list_anchors(subscriptions, self.evaluator.engine().find_anchors)
         part = write_part(self.uri, subscriptions)
+        skeletons = subscriptions.expressions.skeletons
         return _as_line(
             digest=part.digest,
             count=part.count,
             size_bytes=part.size_bytes,
-            broad=sum(found is None for found in anchors),
-            geometries=sorted(
-                {a for s in subscriptions for a in s.predicate.geometry_attributes()}
-            ),
-            anchored=sorted({name for found in anchors for name, _ in found or ()}),
-            bounds=_bounds([shape for found in anchors for _, shape in found or ()]),
-            attributes=sorted({a for s in subscriptions for a in s.predicate.attributes()}),
+            broad=int(anchors.is_broad.sum()),
+            geometries=sorted({name for s in skeletons for name in geometry_attributes(s)}),
+            anchored=sorted(anchors.attributes),
+            bounds=_bounds(anchors.shapes),
+            attributes=sorted({name for s in skeletons for name in attributes(s)}),
         )
 
-    def _is_served(self, subscription: Subscription, faults: "_Faults") -> bool:
-        """Whether the evaluator can serve a subscription; count it if not."""
+    def _choose_served(
+        self, subscriptions: SubscriptionColumns, faults: "_Faults"
+    ) -> SubscriptionColumns:
+        """Return those that the evaluator can serve; count the others."""
         check = self.evaluator.engine().check
-        try:
-            if check is not None:
+        if check is None:
+            return subscriptions
+        served = []
+        for position, subscription in enumerate(subscriptions):
+            try:
                 check(subscription)
-        except InvalidInput as error:
-            faults.add_refused(subscription.id, error.message)
-            return False
-        return True
+                served.append(position)
+            except InvalidInput as error:
+                faults.add_refused(subscription.id, error.message)
+        return subscriptions.take(np.array(served, np.int64))
 
 
-def write_part(uri: str, subscriptions: Sequence[Subscription]) -> StagedPart:
+def write_part(uri: str, subscriptions: SubscriptionColumns) -> StagedPart:
     """Write subscriptions as one part of a staged set."""
-    settings = MatcherSettings(DEFAULT_ENGINE, {}, simplify=True, crs=None, filters_max=FILTERS_MAX)
     with tempfile.TemporaryDirectory(prefix="contrada-part-") as folder:
         path = Path(folder) / "part"
-        save_rows(path, subscriptions, settings)
+        save_columns(path, subscriptions, {})
         return put(uri, path, len(subscriptions))
 
 
-def _bounds(shapes: Sequence[BaseGeometry]) -> list[float] | None:
-    return np.asarray(shapely.total_bounds(as_array(shapes))).tolist() if shapes else None
+def _bounds(shapes: Geometries) -> list[float] | None:
+    return np.asarray(shapely.total_bounds(shapes)).tolist() if len(shapes) else None
 
 
 def subscribe(
@@ -232,9 +236,10 @@ class _IdTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                for rows in fetch(self.uri, StagedPart(**row)).batches():
-                    ids = [repr(id_) for id_ in rows.column("id").to_pylist()]
-                    yield pa.RecordBatch.from_pydict({"id": pa.array(ids, pa.string())})
+                ids = load_columns(fetch(self.uri, StagedPart(**row))).ids.array
+                for first in range(0, len(ids), _IDS_MAX):
+                    shown = [repr(id_) for id_ in ids[first : first + _IDS_MAX].to_pylist()]
+                    yield pa.RecordBatch.from_pydict({"id": pa.array(shown, pa.string())})
 
 
 class _Faults:

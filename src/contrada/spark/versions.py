@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import contrada
 from contrada.errors import Unavailable
-from contrada.files.snapshot import FORMAT
+from contrada.files.sections import FORMAT
 
 
 @dataclass(frozen=True, slots=True)

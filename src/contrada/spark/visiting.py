@@ -150,6 +150,6 @@ def _prefixes_by_rank(
     if key not in _prefixes:
         while len(_prefixes) >= _LISTS_MAX:
             del _prefixes[next(iter(_prefixes))]
-        ordered = sorted(subscriptions, key=lambda subscription: subscription.id)
-        _prefixes[key] = prefixes_of(ordered, table, staged.evaluator)
+        living = subscriptions.living()
+        _prefixes[key] = prefixes_of(living.take(living.ids.order), table, staged.evaluator)
     return _prefixes[key]

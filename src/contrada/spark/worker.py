@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.errors import InvalidInput, Remedy
+from contrada.matcher.column_files import load_columns
 from contrada.matcher.match_run import count_rows_at_once, match_received
-from contrada.matcher.saving import load_subscriptions
 from contrada.matching.receiving import ReceivedEvents, find_remedies, receive
 from contrada.matching.segments import SubscriptionSet
-from contrada.matching.subscription_columns import pack_subscriptions
+from contrada.matching.subscription_columns import join_subscriptions
 from contrada.matching.writing import with_mended
 from contrada.spark.answering import ROWS_MAX, AnswerShape, TaskTally
 from contrada.spark.evaluators import EXACT, Evaluator
@@ -120,13 +120,10 @@ def open_set(staged: StagedSet) -> SubscriptionSet:
         _open_sets[staged] = _open_sets.pop(staged)  # the last to go
         return _open_sets[staged]
     _make_room(staged.size_bytes)
-    engine, reader = staged.evaluator.engine(), staged.evaluator.reader()
-    found = [
-        subscription
-        for snapshot in staged.fetch()
-        for subscription in load_subscriptions(snapshot, reader)
-    ]
-    _open_sets[staged] = SubscriptionSet(engine.make_index).changed(None, pack_subscriptions(found))
+    parts = [load_columns(file) for file in staged.fetch()]
+    columns = parts[0] if len(parts) == 1 else join_subscriptions(parts)
+    engine = staged.evaluator.engine()
+    _open_sets[staged] = SubscriptionSet(engine.make_index).changed(None, columns)
     gc.freeze()  # else every collection walks over all subscriptions
     return _open_sets[staged]
 

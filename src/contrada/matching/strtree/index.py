@@ -10,9 +10,9 @@ from collections.abc import Collection
 
 import numpy as np
 
-from contrada.arrays import Floats, Mask, Positions
+from contrada.arrays import Mask, Positions
 from contrada.language import is_satisfied
-from contrada.matching.anchors import anchor_sizes
+from contrada.matching.anchors import anchor_sizes, choose_anchors
 from contrada.matching.checks import AskedEvents, Checks, is_range, is_relation
 from contrada.matching.columns import EventBatch, OneEvent
 from contrada.matching.engine import Index
@@ -27,7 +27,6 @@ from contrada.matching.strtree.value_anchors import (
     rank_value_anchors,
 )
 from contrada.matching.subscription_columns import SubscriptionColumns
-from contrada.matching.table import FilterTable
 from contrada.model.event import Event
 from contrada.model.subscription import Constraint
 from contrada.threads import once
@@ -46,11 +45,11 @@ class StrtreeIndex:
         self._sizes = self._table.sizes()
         self._has_one_each = bool((np.diff(self._table.owner) > 0).all())
         constraints = self._table.constraints
-        anchors = _choose_anchors(self._table, anchor_sizes(constraints))
+        anchors = choose_anchors(self._table, anchor_sizes(constraints))
         self._treeless = np.flatnonzero(anchors < 0)
         self._trees = make_trees(constraints, _list_used(anchors, len(constraints)))
         ranks = rank_value_anchors(constraints)
-        by_value = np.where(anchors < 0, _choose_anchors(self._table, ranks), -1)
+        by_value = np.where(anchors < 0, choose_anchors(self._table, ranks), -1)
         self._values = make_value_anchors(constraints, _list_used(by_value, len(constraints)))
         self._anchor_of = np.where(anchors < 0, by_value, anchors)
         self._unanchored = np.flatnonzero(self._anchor_of < 0)
@@ -249,18 +248,3 @@ class StrtreeIndex:
 def _list_used(anchors: Positions, size: int) -> Positions:
     """List the anchors that filters have, each once."""
     return find_used(anchors[anchors >= 0], size)[0]
-
-
-def _choose_anchors(table: FilterTable, ranks: Floats) -> Positions:
-    """Choose for each filter the anchor of the lowest rank; -1 where all are infinite."""
-    anchors = np.full(len(table.owner), -1, np.int64)
-    filled = np.flatnonzero(table.sizes())
-    if not filled.size:
-        return anchors
-    of_member = ranks[table.members]
-    lowest = np.minimum.reduceat(of_member, table.starts[filled])
-    owners = np.repeat(np.arange(len(filled)), table.sizes()[filled])
-    hits = np.flatnonzero((of_member == lowest[owners]) & np.isfinite(of_member))
-    filters, firsts = np.unique(owners[hits], return_index=True)
-    anchors[filled[filters]] = table.members[hits[firsts]]
-    return anchors
