@@ -2,6 +2,7 @@
 
 from contrada.errors import InvalidInput
 from contrada.files import Rows
+from contrada.matcher.holding import Faults
 from contrada.matcher.refusing import RefusedRows
 from contrada.matching.subscribing import (
     SUBSCRIPTION_COLUMNS,
@@ -12,8 +13,6 @@ from contrada.matching.subscribing import (
 )
 from contrada.model.event import GEOMETRY
 from contrada.showing import listed
-
-Faults = list[tuple[int, InvalidInput]]  # by position among the subscriptions that were read
 
 
 class IncomingRows:

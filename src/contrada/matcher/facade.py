@@ -2,19 +2,19 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeVar, overload
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
-import numpy as np
 import pyarrow as pa
 
 from contrada.errors import InvalidInput, Remedy, UnknownSubscription
-from contrada.files import is_same_crs, read_rows
+from contrada.files import read_rows
 from contrada.files.crs import spell_given_crs
 from contrada.limits import FILTERS_MAX
 from contrada.matcher.adding import IncomingRows
 from contrada.matcher.explanations import Why, explain_why
 from contrada.matcher.geoframe import find_in_list, find_in_rows, require_geopandas
+from contrada.matcher.holding import Holding
 from contrada.matcher.inside import plan_run
 from contrada.matcher.keeping import AttributeKeeping, EventKeeping, check_kept, read_kept
 from contrada.matcher.match_run import (
@@ -36,7 +36,6 @@ from contrada.matcher.saving import (
 from contrada.matcher.shown import ShownSubscription, Stats
 from contrada.matching.attribute_names import read_attribute
 from contrada.matching.engines import DEFAULT_ENGINE, make_engine
-from contrada.matching.id_columns import are_repeated, make_id_array
 from contrada.matching.ids import as_key, read_id
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.subscribing import (
@@ -49,7 +48,6 @@ from contrada.model.event import GEOMETRY, Event, read_event
 from contrada.model.relation import Relation, find_relation
 from contrada.model.subscription import Id, Predicate, Subscription
 from contrada.showing import brief
-from contrada.threads import ProcessLock
 
 if TYPE_CHECKING:
     import geopandas
@@ -57,16 +55,7 @@ if TYPE_CHECKING:
 _DEFAULTS = ("intersects", GEOMETRY)  # of the arguments of `add` that go with a geometry
 
 
-_MATCHER = "the matcher"
 _Kind = TypeVar("_Kind", bound="Matcher")
-
-
-class _State(NamedTuple):
-    """All of a matcher that changes; a change swaps it as a whole."""
-
-    subscriptions: SubscriptionSet
-    crs: str | None
-    stated_by: str = _MATCHER  # who stated the system
 
 
 class Matcher:
@@ -119,30 +108,24 @@ class Matcher:
         self.simplify = simplify
         self._filters_max = filters_max
         self._reader = PredicateReader(filters_max, self._engine.effort if simplify else None)
-        empty = SubscriptionSet(
-            self._engine.make_index,
-            find_event_faults=self._engine.find_event_faults,
-            is_exact=self._engine.is_exact,
-        )
-        self._state = _State(empty, spell_given_crs(crs, "crs"))  # refuses what names no system
-        self._writing = ProcessLock()
+        self._held = Holding(self._engine, spell_given_crs(crs, "crs"))  # refuses no system's name
         self._counts = Counts()
 
     @property
     def crs(self) -> str | None:
         """The coordinate system of all coordinates; None until a table states one."""
-        return self._state.crs
+        return self._held.crs
 
     @property
     def _subscriptions(self) -> SubscriptionSet:
-        return self._state.subscriptions
+        return self._held.subscriptions
 
     def __len__(self) -> int:
         return len(self._subscriptions)
 
     def __contains__(self, id: object) -> bool:
         key = as_key(id)
-        return key is not None and self._subscriptions.get(key) is not None
+        return key is not None and key in self._subscriptions
 
     def __iter__(self) -> Iterator[Id]:
         return iter(self._subscriptions.living_ids())
@@ -153,8 +136,8 @@ class Matcher:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle or copy the subscriptions and how the matcher was made; indexes are built anew."""
-        subscriptions, _, stated_by = self._state
-        return _restore, (type(self), self._settings(), subscriptions.living(), stated_by)
+        held = self._held
+        return _restore, (type(self), self._settings(), held.subscriptions.living(), held.stated_by)
 
     def _settings(self) -> MatcherSettings:
         return MatcherSettings(
@@ -200,7 +183,7 @@ class Matcher:
             raise error if error.message.startswith(place) else error.within(place) from None
         who = None if subscriber is None else read_id(subscriber, f"{place}, subscriber")
         added = pack_subscriptions([Subscription(key, predicate, who)])
-        self._change(added, replace, name=place)
+        self._held.change(added, replace, name=place)
 
     def _predicate(
         self,
@@ -263,14 +246,14 @@ class Matcher:
         if is_column_file(source) and id is None and not (quarantine or on_bad):
             return self._add_file(source, replace)
         rows = read_subscription_rows(source)
-        self._check_crs(rows.crs, rows.name)
+        self._held.check_crs(rows.crs, rows.name)
         id_column = choose_id_column(rows, id, Remedy.SUBSCRIPTION_ID)
         miscased = find_miscased(rows.schema.names)
         if miscased is not None:
             warnings.warn(f"{rows.name}: {miscased}", stacklevel=2)
         incoming = IncomingRows(rows, id_column, id, quarantine, on_bad)
         found = incoming.read(self._reader, repair)
-        self._change(found.columns, replace, rows.crs, rows.name, incoming.settle)
+        self._held.change(found.columns, replace, rows.crs, rows.name, incoming.settle)
         self._counts.add(
             subscriptions_mended=found.mended, subscriptions_left_out=incoming.tell_left_out()
         )
@@ -280,12 +263,12 @@ class Matcher:
         """Add the subscriptions of a snapshot of format 2, as they lie if they were made alike."""
         file = open_any(path)
         settings = MatcherSettings.of(file)
-        self._check_crs(settings.crs, file.name)
+        self._held.check_crs(settings.crs, file.name)
         columns = load_any(file, self._reader)
         is_alike = (settings.engine, settings.simplify) == (self.engine, self.simplify)
         if not is_alike:
             columns = pack_subscriptions([self._remade(s) for s in columns])
-        self._change(columns, replace, settings.crs, file.name)
+        self._held.change(columns, replace, settings.crs, file.name)
         return len(columns)
 
     def _remade(self, subscription: Subscription) -> Subscription:
@@ -303,10 +286,9 @@ class Matcher:
         >>> "gale" in matcher
         False
         """
-        with self._writing:
-            found = self._find(id)
-            changed = self._subscriptions.changed(make_id_array([found.id]))
-            self._state = self._state._replace(subscriptions=changed)
+        key = as_key(id)
+        if key is None or not self._held.remove(key):
+            raise _unknown(id)
 
     def get(self, id: Id) -> ShownSubscription:
         """Return the subscription that has this id; its `text` is its predicate as CQL2.
@@ -325,7 +307,7 @@ class Matcher:
         key = as_key(id)
         found = None if key is None else self._subscriptions.get(key)
         if found is None:
-            raise UnknownSubscription(f"no subscription has the id {brief(id)}")
+            raise _unknown(id)
         return found
 
     def match(self, event: Mapping[str, Any], *, repair: bool = False) -> list[Id]:
@@ -549,7 +531,7 @@ class Matcher:
         except (InvalidInput, TypeError) as error:  # the latter: an option of another name's
             raise InvalidInput(f"{snapshot.name}: {error}") from error
         found = load_any(snapshot, matcher._reader)
-        matcher._change(found, replace=False, name=snapshot.name, is_lazy=True)
+        matcher._held.change(found, replace=False, name=snapshot.name, is_lazy=True)
         return matcher
 
     def why(self, id: Id, event: Mapping[str, Any], *, repair: bool = False) -> Why:
@@ -590,78 +572,6 @@ class Matcher:
         counts = self._counts.as_dict()
         return Stats({"engine": self.engine, **self._subscriptions.stats(), **counts})
 
-    def _change(
-        self,
-        added: SubscriptionColumns,
-        replace: bool,
-        crs: str | None = None,
-        name: str = "add",
-        settle: Callable[[list[tuple[int, InvalidInput]]], object] | None = None,
-        is_lazy: bool = False,
-    ) -> None:
-        """Swap in the version with the added subscriptions, or refuse all of them.
-
-        `settle` gets the faults by position, and may raise: else the others are added. A large
-        index is built before, unless that is left to the first who asks.
-        """
-        with self._writing:
-            known = self._subscriptions
-            _check_kind(added, known, name)
-            faults = self._find_faults(added, known, replace)
-            if faults and settle is None:
-                position, fault = faults[0]
-                who = f"subscription {added.ids.one(position)!r}"
-                raise fault.within(name if name == who else f"{name}, {who}")
-            if settle is not None:
-                settle(faults)
-            self._check_crs(crs, name)
-            good = _choose(added, {position for position, _ in faults})
-            changed = known.changed(good.ids.array if replace else None, good)
-            if not is_lazy:
-                changed.prepare()
-            self._state = self._stating(crs, name)._replace(subscriptions=changed)
-
-    def _find_faults(
-        self, added: SubscriptionColumns, known: SubscriptionSet, replace: bool
-    ) -> list[tuple[int, InvalidInput]]:
-        """Find the subscriptions that cannot be added, by position, and why."""
-        faults = {}
-        if self._engine.check is not None:
-            for position, subscription in enumerate(added):
-                try:
-                    self._engine.check(subscription)
-                except InvalidInput as error:
-                    faults[position] = error
-        if not replace:
-            good = np.setdiff1d(np.arange(len(added)), list(faults))
-            ids = added.ids.array.take(pa.array(good))
-            for i in np.flatnonzero(known.are_taken(ids) | are_repeated(ids)).tolist():
-                shown = f"the id {ids[i].as_py()!r} is already taken"
-                faults[int(good[i])] = InvalidInput(shown, remedies=[Remedy.REPLACE])
-        return sorted(faults.items())
-
-    def _adopt_crs(self, crs: str | None, name: str) -> None:
-        """Take the coordinate system of the first table that states one."""
-        self._check_crs(crs, name)
-        if crs is None or self.crs is not None:
-            return  # there is nothing to write, so nothing to wait for
-        with self._writing:
-            self._check_crs(crs, name)
-            self._state = self._stating(crs, name)
-
-    def _stating(self, crs: str | None, name: str) -> _State:
-        """Return the state after a table states its coordinate system; only the first counts."""
-        state = self._state
-        if crs is None or state.crs is not None:
-            return state
-        return state._replace(crs=crs, stated_by=_MATCHER if name == "table" else name)
-
-    def _check_crs(self, crs: str | None, name: str) -> None:
-        """Refuse a table whose coordinate system differs from the one stated before."""
-        _, own, who = self._state
-        if crs is not None and own is not None and not is_same_crs(crs, own):
-            raise InvalidInput(f"{name} is in {crs:.60}, {who} in {own:.60}; reproject one of them")
-
 
 def _make(kind: type[_Kind], settings: MatcherSettings) -> _Kind:
     return kind(
@@ -678,25 +588,10 @@ def _restore(
 ) -> _Kind:
     """Make a matcher again of what was pickled."""
     matcher = _make(kind, settings)
-    matcher._change(columns, replace=False, is_lazy=True)
-    matcher._state = matcher._state._replace(stated_by=stated_by)
+    matcher._held = Holding(matcher._engine, matcher.crs, stated_by)
+    matcher._held.change(columns, replace=False, is_lazy=True)
     return matcher
 
 
-def _choose(added: SubscriptionColumns, left_out: set[int]) -> SubscriptionColumns:
-    """Return what is added, without some and without those of which another has the id later."""
-    is_last = ~are_repeated(added.ids.array, from_end=True)
-    is_last[list(left_out)] = False
-    if left_out:  # a later one that is left out takes nobody's place
-        good = np.setdiff1d(np.arange(len(added)), list(left_out))
-        is_last[good] = ~are_repeated(added.ids.array.take(pa.array(good)), from_end=True)
-    return added if is_last.all() else added.take(np.flatnonzero(is_last))
-
-
-def _check_kind(added: SubscriptionColumns, known: SubscriptionSet, name: str) -> None:
-    if len(added) and known.has_whole_ids not in {None, added.ids.is_whole}:
-        raise InvalidInput(
-            f"{name}: the ids of a matcher are all strings or all integers; "
-            f"{added.ids.one(0)!r} comes after {next(iter(known)).id!r}",
-            remedies=[Remedy.SUBSCRIPTION_ID],
-        )
+def _unknown(id: Id) -> UnknownSubscription:
+    return UnknownSubscription(f"no subscription has the id {brief(id)}")

@@ -59,7 +59,7 @@ def plan_run(
     `kept` are columns to read besides those that constraints name.
     """
     id_column = choose_id_column(rows, id, Remedy.EVENT_ID)
-    matcher._check_crs(rows.crs, rows.name)
+    matcher._held.check_crs(rows.crs, rows.name)
     subscriptions = freeze(matcher)
     narrow = narrow_to_read(rows, subscriptions, id_column, kept)
     narrow.warn_of_misfits(list_read(subscriptions, id_column))
@@ -73,5 +73,5 @@ def plan_run(
         quarantine=quarantine or repair,
         on_bad=on_bad,
         counts=matcher._counts,
-        on_done=lambda: matcher._adopt_crs(rows.crs, rows.name),
+        on_done=lambda: matcher._held.adopt_crs(rows.crs, rows.name),
     )

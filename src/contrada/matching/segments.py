@@ -121,6 +121,11 @@ class _Segment:
             if count > self.gone_readers[name]:
                 yield name
 
+    def find(self, id_: Id) -> int:
+        """Return the position of a living row by its id; -1 where there is none."""
+        position = self.rows.columns.ids.find(id_)
+        return position if position >= 0 and self.is_alive[position] else -1
+
     def living(self) -> SubscriptionColumns:
         """Return the rows that are left."""
         if self.living_count == len(self.is_alive):
@@ -176,10 +181,13 @@ class SubscriptionSet:
     def get(self, id_: Id) -> Subscription | None:
         """Find a subscription by its id."""
         for segment in self._segments:
-            position = segment.rows.columns.ids.find(id_)
-            if position >= 0 and segment.is_alive[position]:
+            position = segment.find(id_)
+            if position >= 0:
                 return segment.rows.columns[position]
         return None
+
+    def __contains__(self, id_: Id) -> bool:
+        return any(segment.find(id_) >= 0 for segment in self._segments)
 
     def are_taken(self, ids: pa.Array) -> NDArray[np.bool_]:
         """Which of some ids a subscription has."""

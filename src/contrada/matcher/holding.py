@@ -1,0 +1,162 @@
+"""The subscriptions that a matcher holds: one version at a time, which a change swaps."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from contrada.errors import InvalidInput, Remedy
+from contrada.files import is_same_crs
+from contrada.matching.engine import Engine
+from contrada.matching.id_columns import are_repeated, make_id_array
+from contrada.matching.segments import SubscriptionSet
+from contrada.matching.subscription_columns import SubscriptionColumns
+from contrada.model.subscription import Id
+from contrada.threads import ProcessLock
+
+Faults = list[tuple[int, InvalidInput]]  # by position among what is added
+
+_MATCHER = "the matcher"
+
+
+class _State(NamedTuple):
+    """All of a matcher that changes; a change swaps it as a whole."""
+
+    subscriptions: SubscriptionSet
+    crs: str | None
+    stated_by: str = _MATCHER  # who stated the system
+
+
+class Holding:
+    """The current version, and how the next one takes its place.
+
+    Readers take whatever version there is; writers come one after another.
+    """
+
+    def __init__(self, engine: Engine, crs: str | None, stated_by: str = _MATCHER) -> None:
+        """Hold nothing yet, in a coordinate system that somebody has stated, or in none."""
+        self._engine = engine
+        empty = SubscriptionSet(
+            engine.make_index,
+            find_event_faults=engine.find_event_faults,
+            is_exact=engine.is_exact,
+        )
+        self._state = _State(empty, crs, stated_by)
+        self._writing = ProcessLock()
+
+    @property
+    def subscriptions(self) -> SubscriptionSet:
+        """The version that holds now."""
+        return self._state.subscriptions
+
+    @property
+    def crs(self) -> str | None:
+        """The coordinate system; None until a table states one."""
+        return self._state.crs
+
+    @property
+    def stated_by(self) -> str:
+        """Who stated the coordinate system."""
+        return self._state.stated_by
+
+    def remove(self, id_: Id) -> bool:
+        """Remove the subscription of an id; tell whether there was one."""
+        with self._writing:
+            known = self.subscriptions
+            if id_ not in known:
+                return False
+            changed = known.changed(make_id_array([id_]))
+            self._state = self._state._replace(subscriptions=changed)
+            return True
+
+    def change(
+        self,
+        added: SubscriptionColumns,
+        replace: bool,
+        crs: str | None = None,
+        name: str = "add",
+        settle: Callable[[Faults], object] | None = None,
+        is_lazy: bool = False,
+    ) -> None:
+        """Swap in the version with the added subscriptions, or refuse all of them.
+
+        `settle` gets the faults by position, and may raise: else the others are added. A large
+        index is built before, unless that is left to the first who asks.
+        """
+        with self._writing:
+            known = self.subscriptions
+            _check_kind(added, known, name)
+            faults = self._find_faults(added, known, replace)
+            if faults and settle is None:
+                position, fault = faults[0]
+                who = f"subscription {added.ids.one(position)!r}"
+                raise fault.within(name if name == who else f"{name}, {who}")
+            if settle is not None:
+                settle(faults)
+            self.check_crs(crs, name)
+            good = _choose(added, {position for position, _ in faults})
+            changed = known.changed(good.ids.array if replace else None, good)
+            if not is_lazy:
+                changed.prepare()
+            self._state = self._stating(crs, name)._replace(subscriptions=changed)
+
+    def _find_faults(
+        self, added: SubscriptionColumns, known: SubscriptionSet, replace: bool
+    ) -> Faults:
+        """Find the subscriptions that cannot be added, by position, and why."""
+        faults = {}
+        if self._engine.check is not None:
+            for position, subscription in enumerate(added):
+                try:
+                    self._engine.check(subscription)
+                except InvalidInput as error:
+                    faults[position] = error
+        if not replace:
+            good = np.setdiff1d(np.arange(len(added)), list(faults))
+            ids = added.ids.array.take(pa.array(good))
+            for i in np.flatnonzero(known.are_taken(ids) | are_repeated(ids)).tolist():
+                shown = f"the id {ids[i].as_py()!r} is already taken"
+                faults[int(good[i])] = InvalidInput(shown, remedies=[Remedy.REPLACE])
+        return sorted(faults.items())
+
+    def adopt_crs(self, crs: str | None, name: str) -> None:
+        """Take the coordinate system of the first table that states one."""
+        self.check_crs(crs, name)
+        if crs is None or self.crs is not None:
+            return  # there is nothing to write, so nothing to wait for
+        with self._writing:
+            self.check_crs(crs, name)
+            self._state = self._stating(crs, name)
+
+    def _stating(self, crs: str | None, name: str) -> _State:
+        """Return the state after a table states its coordinate system; only the first counts."""
+        state = self._state
+        if crs is None or state.crs is not None:
+            return state
+        return state._replace(crs=crs, stated_by=_MATCHER if name == "table" else name)
+
+    def check_crs(self, crs: str | None, name: str) -> None:
+        """Refuse a table whose coordinate system differs from the one stated before."""
+        _, own, who = self._state
+        if crs is not None and own is not None and not is_same_crs(crs, own):
+            raise InvalidInput(f"{name} is in {crs:.60}, {who} in {own:.60}; reproject one of them")
+
+
+def _choose(added: SubscriptionColumns, left_out: set[int]) -> SubscriptionColumns:
+    """Return what is added, without some and without those of which another has the id later."""
+    is_last = ~are_repeated(added.ids.array, from_end=True)
+    is_last[list(left_out)] = False
+    if left_out:  # a later one that is left out takes nobody's place
+        good = np.setdiff1d(np.arange(len(added)), list(left_out))
+        is_last[good] = ~are_repeated(added.ids.array.take(pa.array(good)), from_end=True)
+    return added if is_last.all() else added.take(np.flatnonzero(is_last))
+
+
+def _check_kind(added: SubscriptionColumns, known: SubscriptionSet, name: str) -> None:
+    if len(added) and known.has_whole_ids not in {None, added.ids.is_whole}:
+        raise InvalidInput(
+            f"{name}: the ids of a matcher are all strings or all integers; "
+            f"{added.ids.one(0)!r} comes after {next(iter(known)).id!r}",
+            remedies=[Remedy.SUBSCRIPTION_ID],
+        )
