@@ -90,3 +90,32 @@ def test_truth_values_in_bytes_are_truth_values(engine: str) -> None:
         pairs = matcher.match_many(pa.table({"v": truths}))
     assert pairs.to_pylist() == matcher.match_many(events).to_pylist()
     assert pairs["subscription"].to_pylist() == ["yes"]
+
+
+MOMENTS = pa.array([1, None], pa.timestamp("us", "UTC"))
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        coded(MOMENTS),
+        coded(pa.array([[1], None])),
+        coded(pa.array([1.5, None])),
+        pa.UnionArray.from_sparse(
+            pa.array([0, 1, 0], pa.int8()), [pa.array([1, 5, 2]), pa.array(["z", "a", "y"])]
+        ),
+        pa.array([[1]], pa.list_view(pa.int8())),
+    ],
+    ids=lambda array: str(array.type),
+)
+@pytest.mark.parametrize("quarantine", [True, False])
+def test_a_column_that_cannot_hold_ids_is_refused_with_its_name_and_type(
+    ids: pa.Array, quarantine: bool
+) -> None:
+    matcher = Matcher()
+    matcher.add("all", True)
+    refusal = r"table, column 'id': an id is a string or a 64-bit integer, not \w+.*id="
+    with pytest.raises(InvalidInput, match=refusal):
+        matcher.match_many(pa.table({"id": ids}), quarantine=quarantine)
+    with pytest.raises(InvalidInput, match=r"column 'id': an id is a string or"):
+        matcher.add_many(pa.table({"id": ids, "filter": ["TRUE"] * len(ids)}))

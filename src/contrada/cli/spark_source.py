@@ -169,7 +169,7 @@ class Source:
         if self._primary in kinds:
             kinds[GEOMETRY] = kinds[self._primary]
         if self.id_column in kinds:
-            kinds[self.id_column] = read_id_column(pa.array([], kinds[self.id_column]), "").type
+            kinds[self.id_column] = read_id_column(pa.nulls(0, kinds[self.id_column]), "").type
         fields = []
         for name, kind in kinds.items():
             known = _spark_type(kind)

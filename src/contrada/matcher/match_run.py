@@ -148,7 +148,7 @@ class MatchRun:
         field = self.rows.schema.field(self._id_column)
         place = f"{self.rows.name}, column {self._id_column!r}"
         try:
-            return read_id_column(pa.array([], field.type), place).type
+            return read_id_column(pa.nulls(0, field.type), place).type
         except InvalidInput as error:
             raise InvalidInput(error.message, remedies=[Remedy.EVENT_ID]) from None
 
