@@ -22,7 +22,8 @@ SIMPLIFIER_VERTICES_MAX = 1_000_000  # of the pairs of regions that are related
 INTEGER_BITS_MAX = 1_024  # of integers in arithmetic, and of what they give: as large as doubles
 
 # Values of events
-COLUMN_DEPTH_MAX = 64  # levels of the type of a column: its values are read level by level
+COLUMN_DEPTH_MAX = 64  # levels of a column's type, or of a value that is to be in a column
+SHARED_VALUES_MAX = 10_000  # of a value whose parts stand in many places, once written out
 ARRAY_DEPTH_MAX = 100  # arrays within each other; deeper ones are unknown
 ARRAY_PAIRS_MAX = 200_000  # comparisons of arrays in arrays with each other; beyond it: unknown
 
