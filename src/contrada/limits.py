@@ -20,6 +20,7 @@ LIKE_PATTERN_LENGTH_MAX = 1_000  # characters; a longer one in an event is unkno
 SIMPLIFIER_PAIRS_MAX = 1_000_000  # of constraints on one attribute; others are left as they are
 SIMPLIFIER_VERTICES_MAX = 1_000_000  # of the pairs of regions that are related
 INTEGER_BITS_MAX = 1_024  # of integers in arithmetic, and of what they give: as large as doubles
+COMPARED_BITS_MAX = 16_384  # of integers beside decimal numbers, whose digits Python squares
 
 # Values of events
 COLUMN_DEPTH_MAX = 64  # levels of a column's type, or of a value that is to be in a column
