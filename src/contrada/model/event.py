@@ -156,7 +156,12 @@ def read_event(event: Any, *, repair: bool = False, place: str = "the event") ->
         return event
     if not isinstance(event, Mapping):
         raise InvalidInput(f"{place} must be a mapping, not {type(event).__name__}: {brief(event)}")
-    if "specversion" in event and isinstance(event.get("data"), Mapping):
+    if _is_cloud_event(event):
+        if _is_cloud_event(event["data"]):
+            raise InvalidInput(
+                f"{place} is a CloudEvent within a CloudEvent, which carries a GeoJSON Feature or "
+                "attributes: give the inner one"
+            )
         inner = read_event(event["data"], repair=repair, place=place)
         if inner.id is None and inner.value("id") is None:
             inner.id = event.get("id")
@@ -167,6 +172,10 @@ def read_event(event: Any, *, repair: bool = False, place: str = "the event") ->
     if is_feature(event):
         return _read_feature(event, repair, place)
     return Event(event, repair=repair, place=place)
+
+
+def _is_cloud_event(value: Mapping[str, Any]) -> bool:
+    return "specversion" in value and isinstance(value.get("data"), Mapping)
 
 
 def is_feature(value: Mapping[str, Any]) -> bool:
