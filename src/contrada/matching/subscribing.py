@@ -10,20 +10,20 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput, Remedy
 from contrada.language import make_predicate, read
-from contrada.limits import FILTERS_MAX, NAME_LENGTH_MAX
+from contrada.limits import FILTERS_MAX
 from contrada.matching.arrow_values import as_values
 from contrada.matching.columns import read_geometries
 from contrada.matching.engine import Effort
 from contrada.matching.ids import read_id, read_id_column
 from contrada.matching.simplify import simplify
+from contrada.model.attribute_names import find_name_fault
 from contrada.model.event import GEOMETRY
 from contrada.model.expression import And, Attribute, Literal, Spatial
 from contrada.model.geometry import BAD_CELL, Fault, is_area, is_blank
 from contrada.model.relation import Family, SpatialRelation, find_relation
 from contrada.model.row_columns import ROW_COLUMNS
 from contrada.model.subscription import Constraint, Filter, Id, Predicate, Subscription
-from contrada.model.unicode import is_unicode
-from contrada.showing import brief, brief_text
+from contrada.showing import brief
 
 _PARSED_MAX = 10_000
 
@@ -324,13 +324,9 @@ def read_attribute(value: Any, place: str) -> str:
     """Read the name of an attribute; anything but a text that is not blank is refused."""
     if not isinstance(value, str) or not value:
         raise InvalidInput(f"{place}: the name of an attribute is a text, not {brief(value)}")
-    if len(value) > NAME_LENGTH_MAX:
-        raise InvalidInput(
-            f"{place}: the name of an attribute has {len(value):,} characters, more than "
-            f"{NAME_LENGTH_MAX:,} (NAME_LENGTH_MAX): {brief_text(value)}"
-        )
-    if not is_unicode(value):
-        raise InvalidInput(f"{place}: the name {brief(value)} is not valid Unicode")
+    fault = find_name_fault(value)
+    if fault is not None:
+        raise InvalidInput(f"{place}: {fault}")
     return value
 
 
