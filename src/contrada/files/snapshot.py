@@ -31,6 +31,7 @@ from contrada.errors import InvalidInput, blame
 from contrada.files.arrow import lay_out
 from contrada.files.arrow_types import check_names
 from contrada.files.output import Output
+from contrada.files.regular_files import check_regular
 from contrada.files.rows import Rows
 from contrada.showing import brief, brief_text
 
@@ -101,6 +102,7 @@ def open_snapshot(path: AnyPath) -> Snapshot:
     """Open a snapshot; one that is damaged, cut off or of another format is refused."""
     name = _spell(path)
     try:
+        check_regular(Path(name), name)
         with Path(name).open("rb") as file:
             header = _Header.read(file, name)
             content = pa.py_buffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
