@@ -18,6 +18,7 @@ from contrada import Matcher
 from contrada.cli import main
 from contrada.errors import InvalidInput, Unavailable
 from contrada.files import read_rows
+from contrada.files.output import open_output
 
 SUFFIXES = [".csv", ".geojson", ".jsonl", ".parquet", ".contrada", ".shp", ".gpkg", ".gml", ".zip"]
 every_suffix = pytest.mark.parametrize("suffix", SUFFIXES)
@@ -167,3 +168,15 @@ def test_what_is_written_where_a_link_goes_round_is_a_file(tmp_path: Path) -> No
     arguments = ["simulate", "--peers", "3", "--events", "1", "--dump", str(tmp_path / "dump.json")]
     assert main(arguments) == 0
     assert any(path.is_file() for path in tmp_path.iterdir())
+
+
+def test_a_pipe_and_a_device_are_not_replaced_by_what_is_written(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "null.csv").symlink_to("/dev/null")
+    for name, words in (("pipe.csv", r"pipe\.csv: is a pipe"), ("null.csv", "/dev/null: is a dev")):
+        with pytest.raises(InvalidInput, match=words):
+            open_output(tmp_path / name, pa.schema([("n", pa.int64())]))
+        with pytest.raises(InvalidInput, match=words):
+            Matcher().save(tmp_path / name)
+    assert (tmp_path / "pipe.csv").is_fifo()
+    assert Path("/dev/null").is_char_device()
