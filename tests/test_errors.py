@@ -3,8 +3,12 @@
 import errno
 import os
 import pickle
+from collections import OrderedDict, deque
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -61,6 +65,55 @@ def test_what_is_cut_is_seen_to_be_cut() -> None:
     assert brief_text(10**5_000) == "an integer of 16,610 bits"
     assert listed(["a", "b"]) == "a, b"
     assert listed(map(str, range(60))).endswith("48, 49 and 10 more")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [1, "a", None, True, 2.5],
+        (1,),
+        (1, 2),
+        (),
+        [],
+        {},
+        set(),
+        {"a": [1, {"b": (2,)}]},
+        {7},
+        Decimal("1.50"),
+        b"ab",
+        "a'b",
+        [[[[[1]]]]],
+        {(1, 2): None},
+    ],
+)
+def test_a_small_value_is_shown_as_python_writes_it(value: object) -> None:
+    assert brief(value) == repr(value)
+    assert brief_text(value) == str(value)
+
+
+def test_a_value_is_shown_in_the_time_that_its_text_takes() -> None:
+    shared: Any = [1]
+    by_name: Any = 1
+    wide: Any = 1
+    for _ in range(60):
+        shared, by_name = [shared, shared], OrderedDict(a=by_name, b=by_name)
+        wide = [wide] * 50
+    cycle: list[Any] = []
+    cycle += [cycle] * 20
+    held = np.empty(2, object)
+    held[:] = [shared, shared]
+    for value in (shared, by_name, wide, cycle, held, deque([shared] * 9), {"a": shared}.values()):
+        for show in (brief, brief_text):
+            assert len(show(value, 1_000)) <= 1_000
+            assert "…" in show(value, 1_000)
+
+
+def test_a_part_that_cannot_be_shown_is_named_by_its_type() -> None:
+    class Mute:
+        def __repr__(self) -> str:
+            raise ValueError
+
+    assert brief([1, Mute(), 10**5_000]) == "[1, a value of type Mute, an integer of 16,610 bits]"
 
 
 def test_each_remedy_has_its_own_words_in_python_and_some_on_the_command_line() -> None:

@@ -186,6 +186,65 @@ builder = threading.Thread(target=look)
 task = look
 """
 
+IN_AN_IMPORT = """
+from importlib.machinery import ModuleSpec
+
+class SlowLoader:
+    def find_spec(self, name, path=None, target=None):
+        return ModuleSpec(name, self) if name == "slow_module" else None
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        stop_here()
+        need()
+
+def look():
+    import slow_module
+
+sys.meta_path.insert(0, SlowLoader())
+builder = threading.Thread(target=look)
+"""
+
+THAT_LOGS = """
+import logging  # whose hook holds its lock at a fork
+
+def need():
+    logging.getLogger("of the module")
+
+os.register_at_fork(before=lambda: threading.Timer(0.2, may_leave.set).start())
+task = look
+"""
+
+THAT_COMPILES = """
+from numba.core.compiler_lock import global_compiler_lock
+import contrada.kernels.machine_code  # as soon as a kernel is called
+
+def need():
+    with global_compiler_lock:
+        pass
+
+os.register_at_fork(before=lambda: threading.Timer(0.2, may_leave.set).start())
+task = look
+"""
+
+THAT_A_STRANGER_STOPS = """
+import contrada.threads
+
+contrada.threads._PATIENCE_S = 0.2
+lock = threading.Lock()
+
+def need():
+    with lock:
+        pass
+
+os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+os.register_at_fork(before=may_leave.set)
+def task():
+    assert matcher.match(event) == ["a"]
+"""
+
 RUN = """
 builder.start()
 assert is_inside.wait(60)
@@ -197,8 +256,17 @@ builder.join()
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
 @pytest.mark.parametrize(
     "where",
-    [IN_A_BUILD, IN_AN_ADD, IN_A_COUNT, IN_THE_COMPILER, IN_A_SEARCH],
-    ids=["build", "add", "count", "compiler", "search"],
+    [
+        IN_A_BUILD,
+        IN_AN_ADD,
+        IN_A_COUNT,
+        IN_THE_COMPILER,
+        IN_A_SEARCH,
+        IN_AN_IMPORT + THAT_LOGS,
+        IN_AN_IMPORT + THAT_COMPILES,
+        IN_AN_IMPORT + THAT_A_STRANGER_STOPS,
+    ],
+    ids=["build", "add", "count", "compiler", "search", "logging", "compiling", "stranger"],
 )
 def test_a_child_matches_although_a_thread_of_its_parent_was_busy_at_the_fork(where: str) -> None:
     run = subprocess.run(

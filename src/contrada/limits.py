@@ -15,14 +15,17 @@ NORMAL_FORM_STEPS_MAX = 2_000_000  # filters joined on the way to the normal for
 PREDICATE_LENGTH_MAX = 64 * 2**20  # characters of a text, CQL2 or JSON
 PREDICATE_TOKENS_MAX = 1_000_000  # of a text: words, signs and the gaps between them
 PREDICATE_ATOMS_MAX = 100_000  # names, numbers, strings and geometries of one predicate
-NAME_LENGTH_MAX = 1_000  # characters of an attribute's name: each of its dots may begin a path
+NAME_LENGTH_MAX = 1_000  # characters of an attribute's name
+NAME_PARTS_MAX = 100  # of an attribute's name, between dots: each of them may begin a path
 LIKE_PATTERN_LENGTH_MAX = 1_000  # characters; a longer one in an event is unknown
 SIMPLIFIER_PAIRS_MAX = 1_000_000  # of constraints on one attribute; others are left as they are
 SIMPLIFIER_VERTICES_MAX = 1_000_000  # of the pairs of regions that are related
 INTEGER_BITS_MAX = 1_024  # of integers in arithmetic, and of what they give: as large as doubles
+COMPARED_BITS_MAX = 16_384  # of integers beside decimal numbers, whose digits Python squares
 
 # Values of events
-COLUMN_DEPTH_MAX = 64  # levels of the type of a column: its values are read level by level
+COLUMN_DEPTH_MAX = 64  # levels of a column's type, or of a value that is to be in a column
+SHARED_VALUES_MAX = 10_000  # of a value whose parts stand in many places, once written out
 ARRAY_DEPTH_MAX = 100  # arrays within each other; deeper ones are unknown
 ARRAY_PAIRS_MAX = 200_000  # comparisons of arrays in arrays with each other; beyond it: unknown
 

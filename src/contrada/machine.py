@@ -81,7 +81,7 @@ def write_whole(path: Path, content: bytes) -> None:
     A link stays, and what is not a file (a pipe, a device) is written to as it is.
     """
     try:
-        _write_or_replace(path.resolve(), content)
+        _write_or_replace(Path(os.path.realpath(path)), content)
     except BrokenPipeError:
         raise
     except OSError as fault:

@@ -5,17 +5,20 @@ counts for one process only.
 """
 
 import _imp
+import concurrent.futures.thread  # noqa: F401  it and logging have hooks at forks, see `_Fork`
 import importlib
+import logging  # noqa: F401
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Generic, Protocol, Self, TypeVar, overload
 
 Cached = TypeVar("Cached")
+_PATIENCE_S, _STEP_S = 20.0, 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,29 +79,52 @@ class once(Generic[Cached]):  # noqa: N801  used like `property`
             self._makings.pop(key).is_over.set()
 
 
-class _Imports:
-    """What other threads import at a fork: a child would wait for their locks for ever.
+class _Fork:
+    """What must be at rest when a process forks: a child would wait for it for ever.
 
-    Packages import others when they are first used, such as NumPy its masked arrays, and pandas is
-    for an Arrow table.
+    That is what other threads import, since packages import others when they are first used, such
+    as NumPy its masked arrays, and pandas is for an Arrow table; and some locks. While one of them
+    is waited for, none is held: an import may need the lock, and its holder an import.
+
+    A hook of somebody else's that runs before ours may hold what an import needs. Those of Python
+    itself run after it, since `logging` and `concurrent.futures` are loaded before it is
+    registered. For any other the wait comes to an end.
     """
 
+    def __init__(self) -> None:
+        self._locks: list[_Lock] = []
+        self._held: list[_Lock] = []
+
+    def hold_also(self, lock: "_Lock") -> None:
+        """Let nobody have a lock at a fork."""
+        self._locks.append(lock)
+
     def hold(self) -> None:
-        """Wait until no other thread imports anything, and let none begin."""
+        """Wait until no other thread imports or has one of the locks, and let none begin."""
+        end_s = time.monotonic() + _PATIENCE_S
         while True:
-            for name in self._pending():
-                with suppress(Exception):
-                    importlib.import_module(name)
-            if "pandas" in sys.modules and "pyarrow" in sys.modules:
-                sys.modules["pyarrow"].array([0.5])  # waits where a thread makes Arrow know pandas
+            self._wait_for_imports(end_s)
+            for lock in self._locks:
+                lock.acquire()
+                self._held.append(lock)
             _imp.acquire_lock()
-            if not self._pending():
+            if not self._pending() or time.monotonic() >= end_s:
                 return
-            _imp.release_lock()
+            self.release()
 
     def release(self) -> None:
-        """Let others import again."""
+        """Let others import again, and have the locks."""
         _imp.release_lock()
+        while self._held:
+            self._held.pop().release()
+
+    def _wait_for_imports(self, end_s: float) -> None:
+        while self._pending():
+            if time.monotonic() >= end_s:
+                return
+            time.sleep(_STEP_S)
+        if "pandas" in sys.modules and "pyarrow" in sys.modules:
+            sys.modules["pyarrow"].array([0.5])  # waits where a thread makes Arrow know pandas
 
     def _pending(self) -> list[str]:
         """Names of the modules that other threads are about to find or to load."""
@@ -108,13 +134,20 @@ class _Imports:
         return [name for name, owner in owners.items() if owner not in (None, mine)]
 
 
+class _Lock(Protocol):
+    def acquire(self) -> object: ...
+
+    def release(self) -> object: ...
+
+
 _module_locks: dict[str, Callable[[], object]] = getattr(importlib._bootstrap, "_module_locks", {})
-_imports = _Imports()
+_fork = _Fork()
+hold_at_fork = _fork.hold_also
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_imports.hold,
-        after_in_parent=_imports.release,
-        after_in_child=_imports.release,
+        before=_fork.hold,
+        after_in_parent=_fork.release,
+        after_in_child=_fork.release,
     )
 
 

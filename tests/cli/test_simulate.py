@@ -191,6 +191,7 @@ def test_a_run_that_fails_is_drawn_too(tmp_path: Path) -> None:
         (["--loss", "1"], "--loss 1.0: must be"),
         (["--seed", "-1"], "--seed -1: must be 0 or more"),
         (["--min-children", "6"], "--min-children 6: must be at least 2, and at most half of"),
+        (["--max-children", "33"], "--max-children 33: must be 32 or fewer"),
         (["--dump", "no/run.json"], "--dump no/run.json: there is no folder no"),
         (["--dump", "."], "--dump .: is a folder"),
         (["--animate", "run.gif"], "--animate run.gif: must end in .html or .png"),

@@ -322,6 +322,17 @@ def struct_of(kind: pa.DataType) -> pa.DataType:
     return pa.struct([pa.field("a", kind)])
 
 
+def in_runs(values: pa.Array) -> pa.Array:
+    """Put values into runs: one of two rows, and one of a row for each of the others."""
+    ends = pa.array(range(2, len(values) + 2), pa.int32())
+    return pa.RunEndEncodedArray.from_arrays(ends, values)
+
+
+LARGE_TEXTS = pa.list_(pa.large_string())
+BYTES_BY_NAME = pa.map_(pa.large_string(), pa.binary())
+WORDS = pa.dictionary(pa.int32(), pa.string())
+
+
 @pytest.mark.parametrize(
     ("array", "kind"),
     [
@@ -331,7 +342,18 @@ def struct_of(kind: pa.DataType) -> pa.DataType:
         (pa.array([["a"]], pa.large_list(pa.string())), pa.large_list(pa.string())),
         (pa.array([["a"]], pa.list_(pa.string_view(), 1)), pa.list_(pa.large_string(), 1)),
         (pa.array([{"a": "b"}], struct_of(pa.string_view())), struct_of(pa.large_string())),
-        (pa.RunEndEncodedArray.from_arrays(pa.array([1], pa.int32()), pa.array([7])), pa.int64()),
+        (pa.array([["a"], None, ["b", "c"]], pa.list_view(pa.string_view())), LARGE_TEXTS),
+        (pa.array([[1], None], pa.large_list_view(pa.int8())), pa.large_list(pa.int8())),
+        (pa.array([b"ab", None], pa.binary(2)), pa.binary()),
+        (pa.array([[b"ab"], None, []], pa.list_(pa.binary(2))), pa.list_(pa.binary())),
+        (pa.array([{"a": b"ab"}, None], struct_of(pa.binary(2))), struct_of(pa.binary())),
+        (pa.array([[("a", b"xy")], None], pa.map_(pa.string_view(), pa.binary(2))), BYTES_BY_NAME),
+        (in_runs(pa.array([7, None])), pa.int64()),
+        (in_runs(pa.array(["a", None], pa.string_view())), pa.large_string()),
+        (in_runs(pa.array(["a", None]).dictionary_encode()), WORDS),
+        (in_runs(pa.array([{"a": b"ab"}, None], struct_of(pa.binary(2)))), struct_of(pa.binary())),
+        (pa.StructArray.from_arrays([in_runs(pa.array([7, None]))], ["a"]), struct_of(pa.int64())),
+        (pa.ListArray.from_arrays([0, 1, 2], in_runs(pa.array([7, None]))), pa.list_(pa.int64())),
         (pa.array([2**63], pa.uint64()), pa.uint64()),
     ],
 )
@@ -339,12 +361,71 @@ def test_views_and_runs_become_plain_types(array: pa.Array, kind: pa.DataType) -
     rows = read_rows(pa.table({"v": array}))
     assert rows.schema.field("v").type == kind
     assert column_of(rows, "v") == array.to_pylist()
+    sliced = read_rows(pa.table({"v": array.slice(1)}))
+    assert column_of(sliced, "v") == array.to_pylist()[1:]
 
 
 def test_uuids_become_text() -> None:
     value = uuid.UUID(int=7)
     rows = read_rows(pa.table({"id": pa.array([value.bytes, None], pa.uuid())}))
     assert column_of(rows, "id") == [str(value), None]
+
+
+def test_uuids_within_structs_and_lists_become_text() -> None:
+    value = uuid.UUID(int=2**127 + 7)
+    ids = pa.array([value.bytes, None], pa.uuid())
+    table = pa.table(
+        {
+            "owner": pa.StructArray.from_arrays([ids], ["id"]),
+            "seen": pa.ListArray.from_arrays([0, 1, 2], ids),
+        }
+    )
+    assert column_of(read_rows(table), "owner") == [{"id": str(value)}, {"id": None}]
+    assert column_of(read_rows(table), "seen") == [[str(value)], [None]]
+
+
+def test_truth_values_in_bytes_become_booleans() -> None:
+    truths = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0, 2, None], pa.int8()))
+    table = pa.table({"v": truths, "q": pa.StructArray.from_arrays([truths], ["v"])})
+    assert column_of(read_rows(table), "v") == truths.to_pylist() == [True, False, True, None]
+    assert column_of(read_rows(table), "q")[0] == {"v": True}
+
+
+def test_views_at_any_depth_are_read_or_refused_with_the_column() -> None:
+    refusals = []
+    for depth in range(100, 1_100, 100):
+        kind: pa.DataType = pa.string_view()
+        for _ in range(depth):
+            kind = struct_of(kind)
+        try:
+            assert read_rows(pa.table({"deep": pa.nulls(1, kind)})).schema.names == ["deep"]
+            column_of(read_rows(pa.table({"deep": pa.nulls(1, kind)})), "deep")
+        except InvalidInput as refusal:
+            refusals.append(refusal.message)
+    assert refusals
+    assert all('column "deep"' in message for message in refusals)
+
+
+def test_a_column_that_is_not_in_arrows_format_is_named_with_its_type() -> None:
+    days = pa.array([0, 0, 0, 1], pa.int64()).view(pa.date64())
+    with pytest.raises(InvalidInput, match=r'table: .*column "day" of type date64\[ms\]: .*whole'):
+        list(read_rows(pa.table({"n": [1] * 4, "day": days})).batches())
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.large_string(), pa.binary(21)])
+def test_geometries_in_dictionaries_and_runs_are_found(kind: pa.DataType) -> None:
+    points = ["POINT (1 2)"] if kind != pa.binary(21) else encoded(["POINT (1 2)"])
+    values = pa.array(points, kind)
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, 0, None]), values)
+    for array in (coded, in_runs(values)):
+        rows = read_rows(pa.table({"geometry": array}))
+        assert rows.geometry_columns == ("geometry",)
+        assert column_of(rows, "geometry") == array.to_pylist()
+        field = tagged("place", array.type, "geoarrow.wkt")
+        if kind != pa.binary(21):
+            told = read_rows(pa.table([array], schema=pa.schema([field])))
+            assert told.geometry_columns == ("place",)
+            assert column_of(told, "place") == array.to_pylist()
 
 
 def test_wkb_of_fixed_size_or_in_a_dictionary_becomes_binary() -> None:

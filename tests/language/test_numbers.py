@@ -284,6 +284,68 @@ def test_products_of_long_integers_cost_little_and_can_be_shown() -> None:
     assert truth_of("*".join("a" * 90) + " > 1", a=10**4_299) is None
 
 
+HUGE = 1 << 10_000_000  # of three million digits, which Python would take minutes to write
+
+
+@pytest.mark.parametrize(
+    ("decimal", "is_less"),
+    [
+        ("0.5", True),
+        ("0", True),
+        ("-1e5000000", True),
+        ("-Infinity", True),
+        ("1e3010200", True),
+        ("1e3010400", False),
+        ("Infinity", False),
+        ("1e999999999", False),
+        ("1e3010299", None),
+        ("1e3010300", None),
+    ],
+)
+def test_a_huge_integer_and_a_decimal_number_are_told_apart_by_their_sizes(
+    decimal: str, is_less: bool | None
+) -> None:
+    for n, m, less, more in (
+        (HUGE, Decimal(decimal), "<", ">"),
+        (-HUGE, Decimal(decimal).copy_negate(), ">", "<"),
+    ):
+        event = {"n": n, "m": m}
+        assert truth_of(f"m {less} n", **event) is is_less
+        assert truth_of(f"n {more} m", **event) is is_less
+        assert truth_of(f"n {less} m", **event) is (None if is_less is None else not is_less)
+        assert truth_of("n = m", **event) is (None if is_less is None else False)
+        assert truth_of("m <> n", **event) is (None if is_less is None else True)
+
+
+@given(
+    st.integers(-2, 2), st.sampled_from([16_383, 16_384]), st.sampled_from("< <= > >= = <>".split())
+)
+def test_integers_up_to_the_limit_are_compared_with_decimal_numbers_exactly(
+    more: int, bits: int, operator: str
+) -> None:
+    number = (1 << bits) - 1
+    expected = truth_of(f"n {operator} m", n=number, m=number + more)
+    assert truth_of(f"n {operator} m", n=number, m=Decimal(number + more)) is expected
+
+
+def test_huge_decimal_numbers_are_compared_with_each_other_and_with_doubles() -> None:
+    a, b = Decimal("1e999999999"), Decimal("1e999999998")
+    assert truth_of("a > b AND a = a AND a <> b AND NOT (a < b)", a=a, b=b) is True
+    assert truth_of("a > b AND b < a AND a > 5 AND 5.5 < a", a=a, b=1e308) is True
+    assert truth_of("a < b", a=a, b=INF) is True
+
+
+def test_arrays_of_huge_numbers_are_compared_as_far_as_their_kinds_allow() -> None:
+    long = Decimal("0." + "1" * 1_000_000)
+    for a, b, expected in (
+        ([HUGE, 1], [1, HUGE], True),
+        ([HUGE], [Decimal("0.5")], False),
+        ([long, 1], [1, long], True),
+        ([HUGE], [Decimal("1e3010299")], None),
+    ):
+        assert truth_of("A_EQUALS(a, b)", a=a, b=b) is expected
+
+
 @given(INT64, INT64, st.sampled_from(["+", "-", "*", "DIV", "%"]))
 def test_arithmetic_of_integers_is_exact(a: int, b: int, operator: str) -> None:
     if operator in {"DIV", "%"} and b == 0:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrada import InvalidInput, Matcher
-from contrada.limits import NAME_LENGTH_MAX
+from contrada.limits import NAME_LENGTH_MAX, NAME_PARTS_MAX
 from contrada.matcher.inside import freeze
 from contrada.matcher.match_run import match_received
 from contrada.model.event import paths_of
@@ -168,16 +168,27 @@ def test_each_row_takes_the_first_path_that_has_a_value(engine: str) -> None:
         assert matcher.match_many(events)["event"].to_pylist() == [0, 1, 2, 4]
 
 
-def test_a_path_may_be_as_long_as_a_name_may_be() -> None:
-    depth = (NAME_LENGTH_MAX + 1) // 2
+def test_a_path_may_have_as_many_parts_as_a_name_may_have() -> None:
     matcher = Matcher()
-    matcher.add("found", f'"{".".join(["a"] * depth)}" = 5')
+    matcher.add("found", f'"{".".join(["a"] * NAME_PARTS_MAX)}" = 5')
     event: Any = 5
-    for _ in range(depth):
+    for _ in range(NAME_PARTS_MAX):
         event = {"a": event}
     assert matcher.match(event) == ["found"]
-    too_long = "a." * depth + "a"
-    with pytest.raises(InvalidInput, match=r"1,001 characters.*NAME_LENGTH_MAX"):
-        matcher.add("long", f'"{too_long}" = 5')
-    with pytest.raises(InvalidInput, match=r"1,001 characters.*NAME_LENGTH_MAX"):
-        matcher.add("long", geometry="POINT(1 1)", attribute=too_long)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("a" * (NAME_LENGTH_MAX + 1), r"1,001 characters.*NAME_LENGTH_MAX"),
+        ("a." * NAME_PARTS_MAX + "a", r"101 parts between dots.*NAME_PARTS_MAX\): a\.a\."),
+    ],
+)
+def test_a_longer_name_is_refused(name: str, words: str) -> None:
+    for arguments in (
+        {"filter": f'"{name}" = 5'},
+        {"filter": {"op": "=", "args": [{"property": name}, 5]}},
+        {"geometry": "POINT(1 1)", "attribute": name},
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            Matcher().add("long", **arguments)

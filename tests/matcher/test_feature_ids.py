@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
-from contrada import Matcher
+from contrada import InvalidInput, Matcher
 from contrada.cli import main
 
 if TYPE_CHECKING:
@@ -92,3 +94,59 @@ def test_a_mapping_whose_type_is_feature_but_has_nothing_of_one_is_a_mapping_eve
     assert matcher.match(given) == ["found"]
     for events in ([given], lines):
         assert matcher.match_many(events)["event"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [{"id": 1, "n": 5}, {"id": None, "n": 5}],
+        [{"id": 1, "n": 5}, {"n": 5}],
+        [{"id": "a", "n": 5}, {"n": 5}],
+        [feature(id=1), feature(id=None)],
+        [feature(id=1), feature()],
+    ],
+)
+def test_an_event_without_an_id_among_others_is_bad_in_a_list_as_in_a_table(
+    events: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    matcher = Matcher()
+    matcher.add("all", True)
+    lines = tmp_path / "events.jsonl"
+    lines.write_text("\n".join(map(json.dumps, events)))
+    source: Any
+    for source in (events, lines):
+        with pytest.raises(InvalidInput, match=r"row 1\b.*id.*quarantine=True"):
+            matcher.match_many(source)
+        assert matcher.match_many(source, quarantine=True).num_rows == 1
+    assert matcher.stats()["events_left_out"] == 2
+
+
+def test_a_list_of_events_that_have_only_null_ids_is_refused_and_one_without_any_is_numbered() -> (
+    None
+):
+    matcher = Matcher()
+    matcher.add("all", True)
+    for events in ([{"id": None}], [feature(id=None)], pa.table({"id": pa.nulls(1)})):
+        with pytest.raises(InvalidInput, match=r"row 0.*the id is missing; id="):
+            matcher.match_many(events)
+    for events in ([{"n": 1}], [feature()], [{"n": 1}, {"n": None}]):
+        assert matcher.match_many(events)["event"].to_pylist() == list(range(len(events)))
+
+
+def test_a_uuid_is_its_text_in_lists_as_in_tables() -> None:
+    id_ = uuid.UUID(int=2**100 + 7)
+    matcher = Matcher()
+    matcher.add("found", f"id = '{id_}' AND A_CONTAINS(seen, ('{id_}'))")
+    table = pa.table(
+        {
+            "id": pa.array([id_.bytes], pa.uuid()),
+            "seen": pa.ListArray.from_arrays([0, 1], pa.array([id_.bytes], pa.uuid())),
+        }
+    )
+    cloud = {"specversion": "1.0", "id": id_, "data": {"n": 1}}
+    assert matcher.match(table.to_pylist()[0]) == ["found"]
+    assert isinstance(table.to_pylist()[0]["id"], uuid.UUID)
+    for events in (table, table.to_pylist()):
+        assert matcher.match_many(events)["event"].to_pylist() == [str(id_)]
+    matcher.add("other", "n = 1")
+    assert matcher.match_many([cloud])["event"].to_pylist() == [str(id_)]

@@ -41,6 +41,21 @@ def nest(kind: str, depth: int = 100_000) -> Any:
     return value
 
 
+def share(times: int, depth: int = 60) -> Any:
+    """Nest lists that are in each other several times."""
+    value: Any = 5
+    for _ in range(depth):
+        value = [value] * times
+    return value
+
+
+def share_members(depth: int = 60) -> Any:
+    value: Any = {"type": "Point", "coordinates": [1, 1]}
+    for _ in range(depth):
+        value = {"type": "GeometryCollection", "geometries": [value, value], "a": value}
+    return value
+
+
 CYCLE: list[Any] = []
 CYCLE.append(CYCLE)
 ROUND: dict[str, Any] = {"type": "GeometryCollection"}
@@ -64,6 +79,9 @@ VALUES = {
     "deep tuples": nest("tuple"),
     "a cyclic list": CYCLE,
     "a cyclic mapping": ROUND,
+    "lists in two places": share(2),
+    "lists in very many places": share(50),
+    "mappings in several places": share_members(),
     "a lone surrogate": "\ud800",
     "a deep geometry": {"type": "Polygon", "coordinates": nest("list")},
     "a cyclic geometry": {"type": "Point", "coordinates": CYCLE},
@@ -89,6 +107,7 @@ PREDICATES = (
     "x + 1 > 2",
     "NOT S_INTERSECTS(x, POINT(1 1))",
     "T_AFTER(x, TIMESTAMP('2020-01-01T00:00:00Z'))",
+    "A_EQUALS(x, y)",
 )
 
 
@@ -111,6 +130,7 @@ def test_a_hostile_attribute_is_answered_or_refused(engine: str, value: Any) -> 
         attempt(matcher.match_many, [event])
         attempt(matcher.match_many, [event], repair=True)
         attempt(lambda m: str(m.why("s", event)), matcher)
+        attempt(lambda m: m.why("s", event)._repr_html_(), matcher)
 
 
 @every_value
@@ -144,6 +164,16 @@ def test_a_hostile_argument_is_refused(value: Any) -> None:
     for option in ("universe", "level"):
         attempt(Matcher, "ahs", **{option: value})
     assert value not in matcher if isinstance(value, int) else True
+
+
+@every_value
+def test_a_hostile_attribute_is_kept_or_refused(value: Any) -> None:
+    matcher = Matcher()
+    matcher.add("s", True)
+    event = {"x": value, "geometry": "POINT(1 1)"}
+    attempt(matcher.match_many, [event], keep=["x"])
+    attempt(matcher.match_many, [event], keep=["x"], batches=True)
+    matcher.match_frame([event])
 
 
 def deep_type(depth: int, *, is_struct: bool) -> tuple[pa.DataType, Any]:

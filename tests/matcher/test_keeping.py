@@ -12,6 +12,7 @@ import pytest
 import shapely
 
 from contrada import InvalidInput, Matcher
+from contrada.limits import COLUMN_DEPTH_MAX
 from contrada.matcher import keeping
 from contrada.matcher.keeping import row_bytes
 
@@ -144,6 +145,55 @@ def test_values_of_several_kinds_in_a_list_are_refused_by_their_name() -> None:
     events = [{"id": "x", "n": 1}, {"id": "y", "n": "two"}]
     with pytest.raises(InvalidInput, match="the attribute 'n' cannot be kept as a column"):
         watching_matcher().match_many(events, keep=["n"])
+
+
+def nested(depth: int, *, is_mapping: bool) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = {"a": value} if is_mapping else [value]
+    return value
+
+
+@pytest.mark.parametrize("is_mapping", [True, False])
+def test_a_nested_value_is_kept_as_deep_as_a_column_may_be(is_mapping: bool) -> None:
+    value = nested(COLUMN_DEPTH_MAX, is_mapping=is_mapping)
+    found = watching_matcher().match_many([{"id": "x", "n": value}], keep=["n"])
+    assert found["n"].to_pylist() == [value]
+
+
+@pytest.mark.parametrize("depth", [COLUMN_DEPTH_MAX + 1, 100_000])
+@pytest.mark.parametrize("is_mapping", [True, False])
+def test_a_value_that_is_nested_too_deep_is_refused_before_arrow_sees_it(
+    depth: int, is_mapping: bool
+) -> None:
+    events = [{"id": "x", "n": 1}, {"id": "y", "n": nested(depth, is_mapping=is_mapping)}]
+    words = r"row 1, attribute 'n': .*deeper than 64 levels \(COLUMN_DEPTH_MAX\); leave it out"
+    with pytest.raises(InvalidInput, match=words):
+        watching_matcher().match_many(events, keep=["n"])
+
+
+def test_a_value_that_holds_itself_is_refused() -> None:
+    list_: list[Any] = []
+    list_.append(list_)
+    mapping: dict[str, Any] = {}
+    mapping["a"] = mapping
+    array = np.empty(1, object)
+    array[0] = array
+    for value in (list_, mapping, array, [{"a": list_}], [mapping.values()]):
+        with pytest.raises(InvalidInput, match=r"row 0, attribute 'n': .*COLUMN_DEPTH_MAX"):
+            watching_matcher().match_many([{"id": "x", "n": value}], keep=["n"])
+
+
+def test_a_value_whose_lists_stand_in_many_places_is_refused_if_it_would_be_huge() -> None:
+    value: Any = [1]
+    for _ in range(10):
+        value = [value, value]
+    event = {"id": "x", "n": value}
+    assert watching_matcher().match_many([event], keep=["n"])["n"].to_pylist() == [value]
+    for _ in range(30):
+        value = [value, value]
+    with pytest.raises(InvalidInput, match=r"row 0, attribute 'n': .*SHARED_VALUES_MAX"):
+        watching_matcher().match_many([{**event, "n": value}], keep=["n"])
 
 
 @pytest.mark.parametrize("batches", [True, False])

@@ -172,6 +172,20 @@ def test_whole_numbers_beside_nulls_stay_whole() -> None:
         assert str(frame[str(kind)].dtype).lower() == str(kind)
 
 
+def test_nested_values_of_a_list_are_in_the_frame_as_they_are(matcher: contrada.Matcher) -> None:
+    cycle: list[Any] = []
+    cycle.append(cycle)
+    deep: Any = 1
+    for _ in range(100_000):
+        deep = {"a": deep}
+    shared: Any = [1]
+    for _ in range(40):
+        shared = [shared, shared]
+    for value in ([1, [2]], {"a": 1}, cycle, deep, shared):
+        found = matcher.match_frame([{"geometry": "POINT(1 1)", "n": value, "wind": 99}])
+        assert found["n"].iloc[0] is value
+
+
 def test_events_without_a_geometry_are_refused_with_the_way_out(matcher: contrada.Matcher) -> None:
     for events in ([{"wind": 9}], pa.table({"wind": [9]})):
         with pytest.raises(InvalidInput, match="to_pandas"):

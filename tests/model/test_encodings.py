@@ -87,6 +87,37 @@ def test_coordinates_nested_without_end_are_refused() -> None:
     )
 
 
+class Borrowed:
+    """A geometry of another library's."""
+
+    def __init__(self, members: dict[str, Any]) -> None:
+        self.__geo_interface__ = members
+
+
+def test_members_that_stand_in_many_places_are_refused_if_they_would_be_huge_written_out() -> None:
+    collection: dict[str, Any] = {"type": "Point", "coordinates": [1, 2]}
+    line: Any = [[1, 2], [3, 4]]
+    for _ in range(60):
+        collection = {"type": "GeometryCollection", "geometries": [collection, collection]}
+        line = [line, line]
+    for shape in (collection, {"type": "LineString", "coordinates": line}):
+        for value in (shape, Borrowed(shape)):
+            message = message_of(value)
+            assert message.endswith("more than 10,000 values (SHARED_VALUES_MAX)")
+
+
+def test_members_may_stand_in_several_places() -> None:
+    point = {"type": "Point", "coordinates": [1, 2]}
+    end = [1.0, 2.0]
+    for shape, expected in (
+        ({"type": "GeometryCollection", "geometries": [point, point]}, 2),
+        ({"type": "Polygon", "coordinates": [[end, [3.0, 2.0], [3.0, 4.0], end]]}, 4),
+    ):
+        read = read_geometry(shape)
+        assert isinstance(read, BaseGeometry)
+        assert shapely.get_num_coordinates(read) == expected
+
+
 @pytest.mark.parametrize("code", [4, 5, 6, 7])
 @pytest.mark.parametrize("count", [2, 1_000, 2**31 - 1, 2**32 - 1])
 def test_a_count_that_lies_is_refused(code: int, count: int) -> None:

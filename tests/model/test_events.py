@@ -116,6 +116,18 @@ def test_a_cloud_event_that_carries_no_object_is_a_mapping(data: Any) -> None:
     assert event.value("source") == "/x"
 
 
+@pytest.mark.parametrize("depth", [2, 100_000])
+def test_a_cloud_event_within_another_is_refused(depth: int) -> None:
+    event: dict[str, Any] = {"a": 1}
+    for _ in range(depth):
+        event = {"specversion": "1.0", "id": "c", "source": "/x", "type": "t", "data": event}
+    with pytest.raises(InvalidInput, match=r"row 3 is a CloudEvent within .*inner one"):
+        read_event(event, place="row 3")
+    event["data"] = event
+    with pytest.raises(InvalidInput, match="within a CloudEvent"):
+        read_event(event)
+
+
 @pytest.mark.parametrize("event", [None, 5, "POINT(1 2)", [], [("a", 1)], shapely.Point(1, 2), {1}])
 def test_what_is_no_mapping_is_refused(event: Any) -> None:
     with pytest.raises(InvalidInput, match=r"^row 3 must be a mapping, not \w+: "):

@@ -18,11 +18,12 @@ def refuse_overwriting(inputs: Iterable[str], outputs: Mapping[str, str]) -> Non
     folders: dict[Path, str] = {}
     for name in inputs:
         with suppress(OSError, InvalidInput):  # whoever reads it says what is wrong
+            path = find_path(name)
             for file in list_files(name):
-                shown = name if find_path(name).resolve() == file.resolve() else file
+                shown = name if os.path.realpath(path) == os.path.realpath(file) else file
                 taken |= dict.fromkeys(_identities(file), f"the input {shown}")
-            if find_path(name).is_dir():
-                folders[find_path(name).resolve()] = name
+            if path.is_dir():
+                folders[Path(os.path.realpath(path))] = name
     for option, name in outputs.items():
         owner = next((taken[key] for key in _identities(Path(name)) if key in taken), None)
         owner = owner or _find_folder(Path(name), folders)

@@ -3,6 +3,7 @@
 A copy has only the columns that the run needs, in types that Spark has.
 """
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,7 +86,7 @@ class Source:
 
         if is_one_machine(spark) and self._is_plain_parquet():
             # Spark reads a path as a pattern, and not every name; a link has a plain one.
-            copy.symlink_to(self._path.resolve())
+            copy.symlink_to(os.path.realpath(self._path))
             frame = spark.read.parquet(str(copy))
             frame = frame.withColumn(ROW, functions.col("_metadata.row_index"))
             frame = self._with_primary(frame)
@@ -169,7 +170,7 @@ class Source:
         if self._primary in kinds:
             kinds[GEOMETRY] = kinds[self._primary]
         if self.id_column in kinds:
-            kinds[self.id_column] = read_id_column(pa.array([], kinds[self.id_column]), "").type
+            kinds[self.id_column] = read_id_column(pa.nulls(0, kinds[self.id_column]), "").type
         fields = []
         for name, kind in kinds.items():
             known = _spark_type(kind)

@@ -1,23 +1,23 @@
 """Tables in memory, and the types of Arrow that the rows above may count on.
 
 Whatever the source, text is `string` or `large_string`, bytes are `binary` or `large_binary`,
-also inside lists and structs; dictionaries stay. Geometries are WKB, or WKT where they came as
-text.
+also inside lists, structs and maps; dictionaries stay. Geometries are WKB, or WKT where they came
+as text.
 """
 
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput
-from contrada.files.arrow_types import check_names, is_uuid, plain_type, validate
+from contrada.files.arrow_types import check_names, plain_type, validate
 from contrada.files.geoarrow import NATIVE_TYPES, encode_wkb
 from contrada.files.geometry_columns import GeometryField, find_geometry_columns, warn_of_edges
+from contrada.files.plain_arrays import as_plain
 from contrada.files.rows import Rows, keep_columns
+from contrada.showing import cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,24 @@ class Layout:
     def arrange(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch of the source with the columns and types of this layout."""
         batch.validate()  # whether its columns are of one length
-        for field in self.schema:
-            validate(batch.column(field.name))
         encodings = {geometry.name: geometry.encoding for geometry in self.geometries}
         columns = [
-            _convert(batch.column(field.name), field.type, encodings.get(field.name, ""))
-            for field in self.schema
+            _arrange_column(batch.column(name), name, encodings.get(name, ""))
+            for name in self.schema.names
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _arrange_column(array: pa.Array, name: str, encoding: str) -> pa.Array:
+    """Return a column in the type that rows have it in, or an error of Arrow's that names it."""
+    try:
+        validate(array)
+        return _plain_column(array, encoding)
+    except MemoryError:
+        raise
+    except (pa.ArrowException, RecursionError) as fault:
+        what = f'column "{name}" of type {cut(str(array.type), 200)}'
+        raise pa.ArrowInvalid(f"{what}: {fault}") from fault
 
 
 def lay_out(
@@ -128,24 +138,12 @@ def _target_type(kind: pa.DataType, encoding: str) -> pa.DataType:
     if encoding in NATIVE_TYPES:
         return pa.binary()
     kind = plain_type(kind)
-    if not encoding:
-        return kind
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return pa.binary() if pa.types.is_fixed_size_binary(kind) else kind
+    return kind.value_type if encoding and pa.types.is_dictionary(kind) else kind
 
 
-def _convert(array: pa.Array, target: pa.DataType, encoding: str) -> pa.Array:
-    if isinstance(array, pa.ExtensionArray):
-        if is_uuid(array.type):
-            texts = [
-                None if raw is None else str(uuid.UUID(bytes=raw))
-                for raw in array.storage.to_pylist()
-            ]
-            return pa.array(texts, pa.string())
-        array = array.storage
+def _plain_column(array: pa.Array, encoding: str) -> pa.Array:
     if encoding in NATIVE_TYPES:
-        return encode_wkb(array, encoding)
-    if pa.types.is_run_end_encoded(array.type):
-        array = pc.run_end_decode(array)
-    return array if array.type == target else array.cast(target)
+        native = array.storage if isinstance(array, pa.ExtensionArray) else array
+        return encode_wkb(native, encoding)
+    array = as_plain(array)
+    return array.dictionary_decode() if encoding and pa.types.is_dictionary(array.type) else array

@@ -28,6 +28,11 @@ def is_uuid(kind: pa.DataType) -> bool:
     return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.uuid"
 
 
+def is_bool8(kind: pa.DataType) -> bool:
+    """Whether values are truth values in a byte each, which rows have as booleans."""
+    return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.bool8"
+
+
 def check_names(schema: pa.Schema, name: str) -> None:
     """Refuse columns that Python cannot name, or not even look at; inside structs, too."""
     for index in range(len(schema)):
@@ -67,18 +72,27 @@ def storage_type(kind: pa.DataType) -> pa.DataType:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type without views, runs and extensions, inside lists and structs too."""
+    """Return the type without views, fixed sizes of bytes, runs and extensions.
+
+    So it is inside lists, structs, maps and dictionaries, too.
+    """
     if is_uuid(kind):
         return pa.string()
+    if is_bool8(kind):
+        return pa.bool_()
     kind = storage_type(kind)
     if pa.types.is_string_view(kind):
         return pa.large_string()
     if pa.types.is_binary_view(kind):
         return pa.large_binary()
-    if pa.types.is_list(kind):
+    if pa.types.is_fixed_size_binary(kind):
+        return pa.binary()
+    if pa.types.is_list(kind) or pa.types.is_list_view(kind):
         return pa.list_(plain_type(kind.value_type))
-    if pa.types.is_large_list(kind):
+    if pa.types.is_large_list(kind) or pa.types.is_large_list_view(kind):
         return pa.large_list(plain_type(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(plain_type(kind.key_type), plain_type(kind.item_type), kind.keys_sorted)
     if pa.types.is_fixed_size_list(kind):
         return pa.list_(plain_type(kind.value_type), kind.list_size)
     if pa.types.is_struct(kind):

@@ -131,9 +131,7 @@ def _extension(field: pa.Field) -> tuple[str, bytes]:
 
 
 def _from_name(field: pa.Field) -> list[GeometryField]:
-    kind = storage_type(field.type)
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
+    kind = _held_type(field)
     if is_binary(kind):
         return [GeometryField(field.name, "wkb", None)]
     return [GeometryField(field.name, "wkt", None)] if is_text(kind) else []
@@ -141,7 +139,8 @@ def _from_name(field: pa.Field) -> list[GeometryField]:
 
 def _encoding(field: pa.Field, stated: str, name: str) -> Encoding:
     """Return the stated encoding, corrected to WKT where the column holds text after all."""
-    if is_text(storage_type(field.type)):
+    kind = _held_type(field)
+    if is_text(kind):
         return "wkt"
     encoding = stated.lower()
     if encoding not in ("wkb", "wkt", *NATIVE_TYPES):
@@ -149,16 +148,20 @@ def _encoding(field: pa.Field, stated: str, name: str) -> Encoding:
             f'{name}: column "{field.name}" has geometries in the encoding "{stated}"; '
             f"known encodings: WKB, WKT, {', '.join(NATIVE_TYPES)}"
         )
-    kind = plain_type(field.type)
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    fits = is_native(kind, encoding) if encoding in NATIVE_TYPES else is_binary(kind)
+    is_known_native = encoding in NATIVE_TYPES
+    fits = is_native(storage_type(field.type), encoding) if is_known_native else is_binary(kind)
     if encoding == "wkt" or not fits:
         raise InvalidInput(
             f'{name}: column "{field.name}" is said to have geometries in the encoding "{stated}" '
             f"but is of type {field.type}"
         )
     return encoding
+
+
+def _held_type(field: pa.Field) -> pa.DataType:
+    """Return the plain type of the values, those of a dictionary too."""
+    kind = plain_type(field.type)
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _refuse_two_systems(columns: list[GeometryField], name: str) -> None:

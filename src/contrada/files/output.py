@@ -17,6 +17,7 @@ import pyarrow as pa
 from contrada.errors import InvalidInput, Unavailable, blame
 from contrada.files.crs import spell_crs
 from contrada.files.parquet_writer import GeoParquetWriter, PlainParquetWriter
+from contrada.files.regular_files import check_replaceable
 from contrada.files.text_writer import CsvWriter, JsonLinesWriter
 
 SUFFIXES = (".parquet", ".geoparquet", ".csv", ".jsonl", ".ndjson")
@@ -44,6 +45,7 @@ class Output:
     def __init__(
         self, path: Path, schema: pa.Schema, make_writer: Callable[[IO[bytes]], Writer]
     ) -> None:
+        check_replaceable(path)
         self._path = path
         self._schema = schema
         self._make_writer = make_writer

@@ -1,5 +1,6 @@
 """Parquet and GeoParquet: one file, or a folder of part files as Spark writes them."""
 
+import os
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from contrada.files.arrow import lay_out
 from contrada.files.arrow_types import check_names
 from contrada.files.crs import is_same_crs
 from contrada.files.geometry_columns import warn_of_edges
+from contrada.files.regular_files import check_regular
 from contrada.files.rows import Rows
 from contrada.showing import listed
 
@@ -79,21 +81,53 @@ def _find_parts(path: Path, name: str) -> list[TablePart]:
     parts = [
         TablePart(file, _partition_values(file.relative_to(path))) for file in list_parts(path)
     ]
+    for part in parts:
+        check_regular(part.path, f"{name}: {part.path.relative_to(path)}")
     if not parts:
         raise InvalidInput(f"{name}: the folder has no .parquet file")
     return parts
 
 
 def list_parts(folder: Path) -> list[Path]:
-    """List the files below a folder that are read as one table, in the order of their names."""
-    files = sorted(folder.rglob("*"))
-    return [file for file in files if is_part_name(file.relative_to(folder)) and file.is_file()]
+    """List the files below a folder that are read as one table, in the order of their names.
+
+    Links are followed. One that leads nowhere, or to a folder that is read anyway, is refused: rows
+    would be missing, or be there twice.
+    """
+    found: list[Path] = []
+    seen: dict[str, Path] = {}
+    for place, folders, names in os.walk(folder, onerror=_refuse_folder, followlinks=True):
+        path = Path(place)
+        twin = seen.setdefault(os.path.realpath(path), path)
+        if twin != path:
+            raise InvalidInput(f"{path}: is a link to, or the same folder as, {twin}")
+        folders[:] = sorted(name for name in folders if not _is_hidden(name))
+        for name in names:
+            if not _is_hidden(name):
+                _check_link(path / name)
+        found += [path / name for name in names]
+    return sorted(path for path in found if is_part_name(path.relative_to(folder)))
+
+
+def _refuse_folder(fault: OSError) -> None:
+    """Refuse a folder that cannot be listed: `os.walk` would pass it over."""
+    raise blame(fault, f"{fault.filename}: cannot be read: {fault.strerror}") from fault
+
+
+def _check_link(path: Path) -> None:
+    try:
+        path.stat()
+    except OSError as fault:
+        raise blame(fault, f"{path}: leads nowhere: {fault.strerror}") from fault
 
 
 def is_part_name(inside: Path) -> bool:
     """Whether a file of this name, seen from a folder, is read with the folder."""
-    is_hidden = any(step.startswith(("_", ".")) for step in inside.parts)
-    return inside.suffix.lower() in SUFFIXES and not is_hidden
+    return inside.suffix.lower() in SUFFIXES and not any(map(_is_hidden, inside.parts))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(("_", "."))
 
 
 def _partition_values(inside: Path) -> dict[str, str | None]:

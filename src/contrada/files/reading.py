@@ -9,6 +9,7 @@ from contrada.errors import InvalidInput, MissingPackage, Remedy, blame
 from contrada.files import delimited, geojson, json_lines, parquet, snapshot, vector
 from contrada.files.arrow import read_table
 from contrada.files.parquet import is_part_name
+from contrada.files.regular_files import check_regular
 from contrada.files.rows import Rows
 from contrada.files.vector_formats import (
     COMMON_SUFFIXES,
@@ -60,7 +61,7 @@ def list_files(name: str) -> list[Path]:
     if not path.is_dir():
         return [path, *list_side_files(path)]
     if _is_geodatabase(path):
-        return [file for file in path.rglob("*") if file.is_file()]
+        return [file for file in path.rglob("*") if not file.is_dir()]
     return parquet.list_parts(path)
 
 
@@ -92,11 +93,30 @@ def _read_file(name: str, batch_rows: int, columns: Sequence[str] | None) -> Row
     try:
         path = find_path(name)
         reader = _find_reader(path, name)
-        if not path.exists():
-            raise InvalidInput(f"{name}: no such file")
+        _check_path(path, name)
+        if reader is vector.read_vector:
+            _check_side_files(name)
+        elif path != Path(name):
+            raise InvalidInput(f"{name}: this format has no layers")
         return reader(path, name, batch_rows=batch_rows, columns=columns)
     except OSError as fault:
         raise blame(fault, f"{name}: cannot be read: {fault.strerror or fault}") from fault
+
+
+def _check_path(path: Path, name: str) -> None:
+    try:
+        check_regular(path, name)
+    except InvalidInput:
+        raise
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # a name may hold a null character
+        raise InvalidInput(f"{name}: no such file") from None
+
+
+def _check_side_files(name: str) -> None:
+    """Refuse a pipe among the files that GDAL opens along with one."""
+    for file in list_files(name):
+        if file.exists():
+            check_regular(file, str(file))
 
 
 def _find_reader(path: Path, name: str) -> Reader:

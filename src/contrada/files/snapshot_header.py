@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from contrada.errors import InvalidInput, blame
+from contrada.files.regular_files import check_regular
 from contrada.showing import brief
 
 _CONTENTS = {1: "rows", 2: "columns"}  # of each format that is read
@@ -150,6 +151,7 @@ def spell_path(path: AnyPath) -> str:
 def opened(name: str) -> Iterator[IO[bytes]]:
     """Open a file to read; what the system says against it is an error that names the file."""
     try:
+        check_regular(Path(name), name)
         with Path(name).open("rb") as file:
             yield file
     except OSError as fault:

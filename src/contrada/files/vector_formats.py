@@ -1,5 +1,6 @@
 """The vector formats that GDAL reads, by the suffix of a file, and what lies beside such a file."""
 
+import os
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -124,7 +125,7 @@ def gdal_path(path: Path, suffix: str, name: str) -> Iterator[str]:
         return
     with TemporaryDirectory(prefix="contrada-") as folder:
         for file in (path, *path.parent.glob("*.[xX][sS][dD]")):
-            (Path(folder) / file.name).symlink_to(file.resolve())
+            (Path(folder) / file.name).symlink_to(os.path.realpath(file))
         try:
             yield str(Path(folder) / path.name)
         except RuntimeError as fault:
@@ -139,7 +140,7 @@ def _find_in_archive(path: Path, name: str) -> str:
     if not known and not any(f"{FOLDER_SUFFIX}/" in m for m in members):
         raise InvalidInput(f"{name}: it has no file of a known format, only {listed(members)}")
     inside = f"/{known[0]}" if len(known) == 1 else ""
-    return f"/vsizip/{path.resolve()}{inside}"
+    return f"/vsizip/{os.path.realpath(path)}{inside}"
 
 
 @contextmanager

@@ -9,7 +9,6 @@ help.
 """
 
 import hashlib
-import os
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
@@ -23,6 +22,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from contrada.errors import Unavailable
 from contrada.machine import cache_folders, locked
+from contrada.threads import hold_at_fork
 
 config: Any = numba.core.config
 
@@ -106,14 +106,9 @@ class _Forgiving:
         return getattr(self._cache, name)
 
 
-if hasattr(os, "register_at_fork"):
-    # A fork waits until no thread compiles: its child would wait for that thread for ever, and
-    # keep the lock of the folder from all other processes.
-    os.register_at_fork(
-        before=global_compiler_lock.acquire,
-        after_in_parent=global_compiler_lock.release,
-        after_in_child=global_compiler_lock.release,
-    )
+# A fork waits until no thread compiles: its child would wait for that thread for ever, and keep
+# the lock of the folder from all other processes.
+hold_at_fork(global_compiler_lock)
 
 
 @lru_cache(maxsize=1)

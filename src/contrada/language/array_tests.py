@@ -18,7 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from contrada.language.values import every, is_moment, is_number, is_unknown, some
+from contrada.language.values import (
+    every,
+    is_long_decimal,
+    is_moment,
+    is_number,
+    is_unknown,
+    some,
+)
 from contrada.limits import ARRAY_DEPTH_MAX, ARRAY_PAIRS_MAX
 from contrada.model.event import as_python
 from contrada.model.instant import read_instant
@@ -92,7 +99,7 @@ def _key(value: Any) -> ElementKey:
     if isinstance(value, bool):
         return "boolean", value
     if is_number(value):
-        return "number", number_key(value)
+        return _UNKNOWN if is_long_decimal(value) else ("number", number_key(value))
     if isinstance(value, str):
         return "text", value
     moment = read_instant(value) if is_moment(value) else None

@@ -19,14 +19,10 @@ from contrada.language.literals import is_literal_node, read_end, read_literal
 from contrada.language.operators import FUNCTIONS, SIGNATURES
 from contrada.language.places import Place
 from contrada.language.tokens import EMPTY_ARRAY, Atom, check_length, mask
-from contrada.limits import (
-    NAME_LENGTH_MAX,
-    PREDICATE_ATOMS_MAX,
-    PREDICATE_DEPTH_MAX,
-)
+from contrada.limits import PREDICATE_ATOMS_MAX, PREDICATE_DEPTH_MAX
+from contrada.model.attribute_names import find_name_fault
 from contrada.model.expression import Attribute, Expression, Literal
-from contrada.model.unicode import is_unicode
-from contrada.showing import brief, brief_text
+from contrada.showing import brief
 
 _POSITION = re.compile(r"-->\s*(\d+):(\d+)")
 
@@ -151,13 +147,9 @@ def _read_name(place: Place) -> str:
 
 def _read_attribute(place: Place) -> str:
     name = _read_name(place)
-    if len(name) > NAME_LENGTH_MAX:
-        place.refuse(
-            f"the name of an attribute has {len(name):,} characters, more than "
-            f"{NAME_LENGTH_MAX:,} (NAME_LENGTH_MAX): {brief_text(name)}"
-        )
-    if not is_unicode(name):
-        place.refuse(f"the name {brief(name)} is not valid Unicode")
+    fault = find_name_fault(name)
+    if fault is not None:
+        place.refuse(fault)
     return name
 
 

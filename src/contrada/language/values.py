@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from contrada.language.literals import OPEN_END
-from contrada.limits import INTEGER_BITS_MAX, LIKE_PATTERN_LENGTH_MAX
+from contrada.limits import COMPARED_BITS_MAX, INTEGER_BITS_MAX, LIKE_PATTERN_LENGTH_MAX
 from contrada.model.instant import Instant, Interval, read_instant
 
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -31,6 +31,8 @@ _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
 }
 _DECIMAL_DIGITS_MAX = 400
+_COMPARED_DIGITS_MAX = math.floor(COMPARED_BITS_MAX * math.log10(2))
+_DIGITS_APART_MIN = 3  # by which one of two numbers is surely the larger
 
 
 def every(truths: Iterable[bool | None]) -> bool | None:
@@ -79,7 +81,7 @@ def compare(name: str, a: Any, b: Any) -> bool | None:
     if a is None or b is None:
         return None
     if is_number(a) and is_number(b):
-        return _ORDER[name](a, b)
+        return _compare_numbers(name, a, b)
     if isinstance(a, str) and isinstance(b, str):
         return _ORDER[name](a, b)
     if isinstance(a, bool) and isinstance(b, bool):
@@ -88,6 +90,41 @@ def compare(name: str, a: Any, b: Any) -> bool | None:
         left, right = read_instant(a), read_instant(b)
         return None if left is None or right is None else _ORDER[name](left, right)
     return None
+
+
+def _compare_numbers(name: str, a: Any, b: Any) -> bool | None:
+    """Compare two numbers exactly, or a huge integer and a decimal number by their sizes.
+
+    Python writes an integer as a decimal number first, and takes the square of its digits for it.
+    """
+    if isinstance(b, Decimal) and _is_long(a):
+        order = _compare_sizes(a, b)
+        return None if order is None else _ORDER[name](order, 0)
+    if isinstance(a, Decimal) and _is_long(b):
+        order = _compare_sizes(b, a)
+        return None if order is None else _ORDER[name](0, order)
+    return _ORDER[name](a, b)
+
+
+def _is_long(number: Any) -> bool:
+    return isinstance(number, int) and number.bit_length() > COMPARED_BITS_MAX
+
+
+def is_long_decimal(number: Any) -> bool:
+    """Whether a number is decimal, and so large that it is not compared with integers as large."""
+    is_finite = isinstance(number, Decimal) and number.is_finite()
+    return is_finite and number.adjusted() >= _COMPARED_DIGITS_MAX
+
+
+def _compare_sizes(number: int, decimal: Decimal) -> int | None:
+    """Return 1 or -1 where a huge integer is greater or less; None where it is about as large."""
+    sign = 1 if number > 0 else -1
+    if decimal.is_infinite():
+        return -1 if decimal > 0 else 1
+    if not decimal or decimal.is_signed() == (sign > 0):
+        return sign
+    surplus = number.bit_length() * math.log10(2) - decimal.adjusted()
+    return None if abs(surplus) < _DIGITS_APART_MIN else sign if surplus > 0 else -sign
 
 
 def is_moment(value: Any) -> bool:

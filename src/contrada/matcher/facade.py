@@ -34,7 +34,6 @@ from contrada.matcher.saving import (
     save_subscriptions,
 )
 from contrada.matcher.shown import ShownSubscription, Stats
-from contrada.matching.attribute_names import read_attribute
 from contrada.matching.engines import DEFAULT_ENGINE, make_engine
 from contrada.matching.ids import as_key, read_id
 from contrada.matching.segments import SubscriptionSet
@@ -44,6 +43,7 @@ from contrada.matching.subscribing import (
     find_miscased,
 )
 from contrada.matching.subscription_columns import SubscriptionColumns, pack_subscriptions
+from contrada.model.attribute_names import read_attribute
 from contrada.model.event import GEOMETRY, Event, read_event
 from contrada.model.relation import Relation, find_relation
 from contrada.model.subscription import Id, Predicate, Subscription

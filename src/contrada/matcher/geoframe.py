@@ -4,6 +4,7 @@ Pairs and events are brought together by row, never by id, since ids may repeat.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from contrada.files import Rows
 from contrada.matcher.match_run import MatchRun
 from contrada.model.event import GEOMETRY, Event, read_event
 from contrada.model.geometry import as_array
+from contrada.model.nesting import is_container
 
 if TYPE_CHECKING:
     import geopandas
@@ -144,13 +146,16 @@ def _free_name(name: str, taken: Collection[str]) -> str:
 
 
 def _guess_series(values: Sequence[Any]) -> "pd.Series[Any]":
-    """Return values as a pandas series: of one type where all are, else as they are."""
+    """Return values as a pandas series: of one type where all are, else as they are.
+
+    Arrow finds the type; it must not see lists and mappings, into which it goes without end.
+    """
     import pandas as pd
 
-    try:
-        array = pa.array(values)
-    except (pa.ArrowException, OverflowError, TypeError, ValueError):
-        array = None
+    array = None
+    if not any(map(is_container, values)):
+        with suppress(pa.ArrowException, OverflowError, TypeError, ValueError):
+            array = pa.array(values)
     if array is None or pa.types.is_nested(array.type):
         return pd.Series(values, dtype=object)
     return _as_series(pa.chunked_array([array]))

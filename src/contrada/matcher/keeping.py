@@ -16,10 +16,12 @@ from shapely.geometry.base import BaseGeometry
 from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput
 from contrada.files import Rows
+from contrada.limits import COLUMN_DEPTH_MAX
 from contrada.matcher.match_run import MatchedBatch, MatchRun
 from contrada.matching.writing import as_wkb, can_be_geometry, written_geometries
 from contrada.model.event import GEOMETRY, Event, as_python
 from contrada.model.geometry import read_geometry
+from contrada.model.nesting import NestedTooDeep, check_nesting
 from contrada.model.unicode import is_unicode
 from contrada.showing import brief, brief_text, listed
 
@@ -205,7 +207,9 @@ class AttributeKeeping:
         if not matches:
             return
         for name, values in self._values.items():
-            values.append(self._value(event, name, is_mended))
+            value = self._value(event, name, is_mended)
+            _check_depth(value, event, name)
+            values.append(value)
         self._at += [self._count] * matches
         self._count += 1
 
@@ -244,6 +248,21 @@ class AttributeKeeping:
             raise InvalidInput(
                 f"the attribute {name!r} cannot be kept as a column: {brief_text(fault, 200)}"
             ) from fault
+
+
+def _check_depth(value: Any, event: Event, name: str) -> None:
+    """Refuse what Arrow would go down into without end."""
+    try:
+        check_nesting(value, COLUMN_DEPTH_MAX)
+    except NestedTooDeep as fault:
+        raise _not_kept(event, name, f"{fault} (COLUMN_DEPTH_MAX)") from None
+    except ValueError as fault:
+        raise _not_kept(event, name, str(fault)) from None
+
+
+def _not_kept(event: Event, name: str, reason: str) -> InvalidInput:
+    place = f"{event.place}, attribute {brief(name)}"
+    return InvalidInput(f"{place}: cannot be kept as a column: {reason}; leave it out of keep")
 
 
 def _encode(shape: BaseGeometry | None) -> bytes | None:

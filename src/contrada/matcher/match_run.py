@@ -148,7 +148,7 @@ class MatchRun:
         field = self.rows.schema.field(self._id_column)
         place = f"{self.rows.name}, column {self._id_column!r}"
         try:
-            return read_id_column(pa.array([], field.type), place).type
+            return read_id_column(pa.nulls(0, field.type), place).type
         except InvalidInput as error:
             raise InvalidInput(error.message, remedies=[Remedy.EVENT_ID]) from None
 
@@ -276,12 +276,13 @@ def match_list(
     found: list[Id] = []
     mended = left_out = without_geometry = 0
     kind: pa.DataType | None = None
+    are_numbered = id_attribute is None and not any(map(_states_id, events))
     for row, item in enumerate(events):
         place, id_, reason = f"row {row}", None, None
         try:
             event = read_event(item, place=place)
-            id_ = _choose_id(event, id_attribute, row)
-            key = read_id(id_, f"{place}, the event's id")
+            id_ = row if are_numbered else _find_id(event, id_attribute)
+            key = _read_event_id(id_, place)
             event, reason = _judge(event, item, subscriptions, repair)
             matched = subscriptions.match(event)
         except InvalidInput as error:
@@ -298,8 +299,7 @@ def match_list(
             on_bad(row, key, f"mended: {reason}")
         if kind not in (None, id_type([key])):
             raise InvalidInput(
-                f"{place}: the ids of events are all strings or all integers, and an event without "
-                f"one has the number of its row: {key!r}"
+                f"{place}: the ids of events are all strings or all integers: {brief(key)}"
             )
         kind = id_type([key])
         if on_matched is not None:
@@ -346,13 +346,26 @@ def _answer_schema(event_type: pa.DataType, subscription_type: pa.DataType) -> p
     )
 
 
-def _choose_id(event: Event, attribute: str | None, row: int) -> Any:
+def _states_id(item: Any) -> bool:
+    """Whether an event of a list has an id, be it null: the rows of a table would have a column."""
+    try:
+        event = read_event(item)
+    except InvalidInput:  # which is refused in its turn
+        return False
+    return event.id is not None or "id" in event.attributes
+
+
+def _find_id(event: Event, attribute: str | None) -> Any:
     if attribute is not None:
         return event.value(attribute)
-    if event.id is not None:
-        return event.id
-    value = event.value("id")
-    return row if value is None else value
+    return event.value("id") if event.id is None else event.id
+
+
+def _read_event_id(id_: Any, place: str) -> Id:
+    place = f"{place}, the event's id"
+    if id_ is None:
+        raise InvalidInput(f"{place}: the id is missing", remedies=[Remedy.EVENT_ID])
+    return read_id(id_, place)
 
 
 def choose_id_column(rows: Rows, wanted: str | None, remedy: Remedy) -> str | None:

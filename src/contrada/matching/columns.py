@@ -125,7 +125,7 @@ def read_geometries(
     if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
         return _read_wkb(array, repair)
     is_text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
-    if is_text or pa.types.is_struct(array.type):
+    if is_text or pa.types.is_struct(array.type) or pa.types.is_union(array.type):
         return read_geometry_values(as_values(array, place), repair=repair, is_meant=is_meant)
     return GeometryColumn.of(np.full(len(array), None, object))
 

@@ -18,7 +18,6 @@ from contrada.errors import InvalidInput
 from contrada.language.operand_columns import NumberColumn, OperandColumn
 from contrada.language.skeletons import LiteralKind
 from contrada.language.templates import read_by_template
-from contrada.matching.attribute_names import is_attribute
 from contrada.matching.columns import GeometryColumn, read_geometries
 from contrada.matching.grouping import find_used
 from contrada.matching.id_columns import SubscriberColumns
@@ -26,6 +25,7 @@ from contrada.matching.ids import read_id_column
 from contrada.matching.operand_pools import OperandPools
 from contrada.matching.row_forms import make_marks, pack_form, study
 from contrada.matching.subscription_columns import SubscriptionColumns
+from contrada.model.attribute_names import is_attribute
 from contrada.model.event import GEOMETRY
 from contrada.model.expression_parts import Operand, OperandType
 from contrada.model.geometry import are_areas, as_array

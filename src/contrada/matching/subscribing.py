@@ -13,7 +13,6 @@ from contrada.errors import InvalidInput, Remedy
 from contrada.language import make_predicate, read
 from contrada.limits import FILTERS_MAX
 from contrada.matching.arrow_values import as_values
-from contrada.matching.attribute_names import read_attribute
 from contrada.matching.columns import read_geometries
 from contrada.matching.engine import Effort
 from contrada.matching.ids import read_id, read_id_column
@@ -29,6 +28,7 @@ from contrada.matching.subscription_columns import (
     join_subscriptions,
     pack_subscriptions,
 )
+from contrada.model.attribute_names import read_attribute
 from contrada.model.event import GEOMETRY
 from contrada.model.expression import And, Attribute, Expression, Literal, Spatial
 from contrada.model.geometry import BAD_CELL, Fault, is_area, is_blank

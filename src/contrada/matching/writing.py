@@ -17,10 +17,10 @@ from contrada.model.geometry import as_array, read_geometry
 
 
 def can_be_geometry(kind: pa.DataType) -> bool:
-    """Whether a column of a type may hold geometries: bytes, text or mappings."""
+    """Whether a column of a type may hold geometries: bytes, text, mappings, or some of each."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    return _is_bytes(kind) or _is_text(kind) or bool(pa.types.is_struct(kind))
+    return _is_bytes(kind) or _is_text(kind) or _is_mixed(kind)
 
 
 def as_wkb(array: pa.Array, *, repair: bool = False) -> pa.Array:
@@ -34,7 +34,7 @@ def as_wkb(array: pa.Array, *, repair: bool = False) -> pa.Array:
         wkb = keep_readable(array)
     elif _is_text(array.type):
         wkb = _encode(_read_texts(array.to_pylist()))
-    elif pa.types.is_struct(array.type):
+    elif _is_mixed(array.type):
         wkb = _encode(as_array([_read(value) for value in as_values(array)]))
     else:
         return pa.nulls(len(array), pa.binary())
@@ -114,3 +114,8 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_mixed(kind: pa.DataType) -> bool:
+    """Whether only its values tell what a column holds: mappings, or a union of types."""
+    return bool(pa.types.is_struct(kind) or pa.types.is_union(kind))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from contrada.limits import GEOMETRY_DEPTH_MAX
+from contrada.model.nesting import NestedTooDeep, check_nesting
 
 WKT_DECIMALS = 30  # more than any double needs where WKT writes it without an exponent
 
@@ -28,6 +29,7 @@ _WITH_MEMBERS = frozenset({4, 5, 6, 7})
 _CURVED = frozenset({8, 9, 10, 11, 12})
 _MEMBER_BYTES_MIN = 9  # a header, and a count of nothing
 _SHALLOW_BYTES_MAX = _MEMBER_BYTES_MIN * GEOMETRY_DEPTH_MAX  # too few to be nested too deep
+_LEVELS_MAX = 2 * GEOMETRY_DEPTH_MAX + 8  # of a mapping: two for each collection, and of a member
 _OPENING, _CLOSING = ord("("), ord(")")
 
 
@@ -72,19 +74,13 @@ def read_wkts(
 
 def read_geojson(geometry: Mapping[str, Any]) -> BaseGeometry:
     """Read one geometry from a mapping with the members of GeoJSON."""
-    _check_collections(geometry)
-    try:
-        text = json.dumps(geometry)
-    except RecursionError:
-        raise ValueError(
-            f"its members are nested too deep: beyond {GEOMETRY_DEPTH_MAX} (GEOMETRY_DEPTH_MAX)"
-        ) from None
-    return shapely.from_geojson(text)
+    _check_members(geometry)
+    return shapely.from_geojson(json.dumps(geometry))
 
 
 def read_interface(geometry: Mapping[str, Any]) -> BaseGeometry:
     """Read one geometry from another library's `__geo_interface__`."""
-    _check_collections(geometry)
+    _check_members(geometry)
     return shapely.geometry.shape(dict(geometry))
 
 
@@ -167,18 +163,30 @@ def _check_wkt(text: str) -> None:
         raise ValueError(_too_deep(f"character {int(too_deep.argmax())}"))
 
 
+def _check_members(geometry: Mapping[str, Any]) -> None:
+    """Refuse what is nested too deep, in collections or else, or shared too often to write out."""
+    _check_collections(geometry)
+    try:
+        check_nesting(geometry, _LEVELS_MAX)
+    except NestedTooDeep:
+        raise ValueError(
+            f"its members are nested too deep: beyond {GEOMETRY_DEPTH_MAX} (GEOMETRY_DEPTH_MAX)"
+        ) from None
+
+
 def _check_collections(geometry: Mapping[str, Any]) -> None:
-    """Refuse collections nested too deep, and what is not a geometry within one."""
+    """Refuse collections nested too deep; one that stands in many places is looked at once."""
     level: Iterable[Any] = [geometry]
     for _ in range(GEOMETRY_DEPTH_MAX + 1):
-        level = [
-            member
+        members = {
+            id(member): member
             for outer in level
             if isinstance(outer, Mapping) and outer.get("type") == "GeometryCollection"
             for member in _members(outer)
-        ]
-        if not level:
+        }
+        if not members:
             return
+        level = members.values()
     raise ValueError(_too_deep('"geometries"'))
 
 

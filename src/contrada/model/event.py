@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from shapely.geometry.base import BaseGeometry
@@ -142,10 +143,13 @@ class Event:
 def as_python(value: Any) -> Any:
     """Convert a NumPy scalar to Python; times stay, since some would become integers.
 
-    The missing values of pandas are null, whether or not pandas is there to ask.
+    The missing values of pandas are null, whether or not pandas is there to ask. A UUID is its
+    text, as in the columns of tables.
     """
     if type(value).__name__ in {"NAType", "NaTType"}:
         return None
+    if isinstance(value, UUID):
+        return str(value)
     is_time = isinstance(value, np.datetime64 | np.timedelta64)
     return value.item() if isinstance(value, np.generic) and not is_time else value
 
@@ -156,10 +160,15 @@ def read_event(event: Any, *, repair: bool = False, place: str = "the event") ->
         return event
     if not isinstance(event, Mapping):
         raise InvalidInput(f"{place} must be a mapping, not {type(event).__name__}: {brief(event)}")
-    if "specversion" in event and isinstance(event.get("data"), Mapping):
+    if _is_cloud_event(event):
+        if _is_cloud_event(event["data"]):
+            raise InvalidInput(
+                f"{place} is a CloudEvent within a CloudEvent, which carries a GeoJSON Feature or "
+                "attributes: give the inner one"
+            )
         inner = read_event(event["data"], repair=repair, place=place)
         if inner.id is None and inner.value("id") is None:
-            inner.id = event.get("id")
+            inner.id = as_python(event.get("id"))
         return inner
     kind = event.get("type")
     if isinstance(kind, str) and kind == "FeatureCollection" and "features" in event:
@@ -167,6 +176,10 @@ def read_event(event: Any, *, repair: bool = False, place: str = "the event") ->
     if is_feature(event):
         return _read_feature(event, repair, place)
     return Event(event, repair=repair, place=place)
+
+
+def _is_cloud_event(value: Mapping[str, Any]) -> bool:
+    return "specversion" in value and isinstance(value.get("data"), Mapping)
 
 
 def is_feature(value: Mapping[str, Any]) -> bool:
@@ -186,6 +199,8 @@ def _read_feature(feature: Mapping[str, Any], repair: bool, place: str) -> Event
     id_ = as_python(feature.get("id"))
     if id_ is not None:
         attributes["id"] = id_  # as in files: a property of that name counts where there is none
+    elif "id" in feature:
+        attributes.setdefault("id", None)
     return Event(attributes, id=id_, repair=repair, place=place)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 _DOUBLE_BITS_MAX = 1_024
 _DIGEST_BITS = 60
+_DIGITS_AT_ONCE = 500  # of a decimal number: to make an integer of them takes their square
 
 
 def _secret(name: str) -> int:
@@ -50,4 +51,8 @@ def _remainder(number: int | Decimal) -> int:
         return number % _MODULUS
     sign, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
-    return int(Decimal((sign, digits, 0))) * pow(10, exponent, _MODULUS) % _MODULUS
+    remainder = 0
+    for start in range(0, len(digits), _DIGITS_AT_ONCE):
+        some = digits[start : start + _DIGITS_AT_ONCE]
+        remainder = (remainder * 10 ** len(some) + int(Decimal((0, some, 0)))) % _MODULUS
+    return (-remainder if sign else remainder) * pow(10, exponent, _MODULUS) % _MODULUS

@@ -31,9 +31,9 @@ FORMERS_MAX = 64
 LEAVING_MAX = 256
 DUE_MAX = 64  # nodes on their way to a child that are remembered
 WIDE_MAX = 64  # peers outside the boxes of which a node tells its parent
-_M_MAX = 32
+M_MAX = 32
 _CROWD = 4  # times M: how many children a node may have until it is split
-CHILDREN_MAX = _CROWD * _M_MAX  # of any node, by which messages are bounded
+CHILDREN_MAX = _CROWD * M_MAX  # of any node, by which messages are bounded
 HEIGHT_MAX = 48  # levels of a peer: enough for any number of peers, and a bound for garbage
 
 
@@ -72,8 +72,8 @@ class Settings:
         for name in ("period", "patience"):
             if not 0 < getattr(self, name) < inf:
                 raise InvalidInput(f"{name} must be more than 0, not {getattr(self, name)}")
-        if self.M > _M_MAX:
-            raise InvalidInput(f"M must be at most {_M_MAX}, not {self.M}")
+        if self.M > M_MAX:
+            raise InvalidInput(f"M must be at most {M_MAX}, not {self.M}")
         if self.split not in SPLITS:
             raise InvalidInput(f"unknown split {self.split!r}; there are {', '.join(SPLITS)}")
 

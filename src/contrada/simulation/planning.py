@@ -9,7 +9,7 @@ from typing import Any
 
 from contrada.errors import InvalidInput
 from contrada.overlay.splitting import SPLITS
-from contrada.overlay.state import Settings
+from contrada.overlay.state import M_MAX, Settings
 from contrada.simulation.simulator import Network
 from contrada.simulation.workloads import UNIT, WORKLOADS
 
@@ -126,5 +126,6 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "rounds": _from(0),
     "rounds_max": _from(0),
     "join": _among(JOINS),
+    "max_children": (lambda value: value <= M_MAX, f"must be {M_MAX} or fewer"),
     "split": _among(SPLITS),
 }

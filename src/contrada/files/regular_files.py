@@ -1,0 +1,44 @@
+"""What a path to rows may lead to: a file that stays as it is, or a folder.
+
+Formats are read more than once: first for their columns, then for the rows, and where a row is bad
+for its line. A pipe gives its bytes once, and whoever opens it waits until somebody writes. And a
+file that is written takes the place of what is there, be it the null device.
+"""
+
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from contrada.errors import InvalidInput
+
+_OTHER_KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def check_regular(path: Path, name: str) -> None:
+    """Refuse what is neither a file nor a folder; raises `OSError` where nothing is there."""
+    kind = _name_other_kind(path)
+    if kind is not None:
+        raise InvalidInput(
+            f"{name}: is {kind}, not a file, and is to be read more than once; "
+            "write what it holds to a file and name that"
+        )
+
+
+def check_replaceable(path: Path) -> None:
+    """Refuse to put a file in the place of a pipe, a socket or a device."""
+    with suppress(OSError):
+        kind = _name_other_kind(path)
+        if kind is not None:
+            raise InvalidInput(f"{path}: is {kind}, not a file, and stays; name another file")
+
+
+def _name_other_kind(path: Path) -> str | None:
+    kind = stat.S_IFMT(path.stat().st_mode)
+    if kind in (stat.S_IFREG, stat.S_IFDIR):
+        return None
+    return _OTHER_KINDS.get(kind, "of another kind")
