@@ -280,9 +280,11 @@ def measure_dictionary(setting: Setting) -> Figures:
     """Add many subscriptions to one large polygon, which an Arrow dictionary holds once."""
     star, wkb = large_star(setting)
     column = pa.DictionaryArray.from_arrays(pa.array([0] * LARGE_SHARED, pa.int32()), wkb)
+    before = settle()
     seconds, matcher = timed(lambda: add_all(pa.table({"geometry": column})))
+    peak = read_peak() - before
     assert len(matcher.match(star.event(0))) == LARGE_SHARED
-    return {"seconds": seconds}
+    return {"seconds": seconds, "peak": peak}
 
 
 def measure_plain(setting: Setting) -> Figures:

@@ -105,7 +105,10 @@ FIGURES: dict[str, Sequence[Figure]] = {
         Figure("match", "85,550 that change: match, p99", "ms", most=2e-3),
         Figure("changes", "85,550 that change: added and removed", "/s", least=950),
     ),
-    "dictionary": (Figure("seconds", "1,000 of 111,436 vertices: dictionary", "s", most=0.5),),
+    "dictionary": (
+        Figure("seconds", "1,000 of 111,436 vertices: dictionary", "s", most=0.5),
+        Figure("peak", "1,000 of 111,436 vertices: dictionary, at most", "MB"),
+    ),
     "plain": (
         Figure("seconds", "1,000 of 111,436 vertices: WKB", "s", most=1.5, peer="Arrow's hash"),
         Figure("resident", "1,000 of 111,436 vertices: WKB, resident", "MB", most=50e6),
