@@ -1,5 +1,7 @@
 """How much memory Spark's Python workers, its Java and this process take, as Linux counts it."""
 
+import ctypes
+import gc
 import os
 import re
 import threading
@@ -7,6 +9,8 @@ import time
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import pyarrow as pa
 
 _INTERVAL_S = 0.2
 _PROC = Path("/proc")
@@ -76,6 +80,28 @@ class MemoryWatch(AbstractContextManager[Peaks]):
                 max((_read(pid, "status", "VmRSS") for pid in java), default=0),
             )
         )
+
+
+def read_resident() -> int:
+    """Count the bytes of this process that are resident."""
+    return _read(os.getpid(), "status", "VmRSS")
+
+
+def read_peak() -> int:
+    """Count the bytes of this process that were resident at most, since it settled."""
+    return _read(os.getpid(), "status", "VmHWM")
+
+
+def settle() -> int:
+    """Give back to Linux what this process does not use, and return what is resident then.
+
+    What is free but not given back would be used again, and so hide what is taken afterwards.
+    """
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    ctypes.CDLL(None).malloc_trim(0)
+    (_PROC / "self" / "clear_refs").write_text("5")  # the peak counts from now on
+    return read_resident()
 
 
 def _parents() -> dict[int, int]:

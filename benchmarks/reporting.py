@@ -49,11 +49,12 @@ class Report:
 
     def finish(self) -> int:
         """Print what was asked and reached, write all lines, and give the exit code."""
-        width = max((len(work) for work, *_ in self._asked), default=0)
+        texts = [(work, asked, reached) for work, asked, reached, _ in self._asked]
+        widths = [max(map(len, column)) for column in zip(*texts, strict=True)] or [0, 0, 0]
         table = self.start_table(
-            Column("asked of", width_min=width, is_text=True),
-            Column("asked", width_min=8),
-            Column("reached", width_min=8),
+            Column("asked of", width_min=widths[0], is_text=True),
+            Column("asked", width_min=max(8, widths[1])),
+            Column("reached", width_min=max(8, widths[2])),
             Column("", width_min=6),
         )
         for work, asked, reached, is_reached in self._asked:

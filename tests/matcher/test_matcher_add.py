@@ -315,6 +315,18 @@ def test_stats_count_subscriptions_filters_and_distinct_constraints() -> None:
     assert stats["events"] == 0
 
 
+def test_stats_count_the_bytes_of_subscriptions_and_a_geometry_of_several_once() -> None:
+    matcher = Matcher()
+    assert matcher.stats()["bytes"] == 0
+    rings = [Point(x, 0).buffer(1, quad_segs=100) for x in (0, 5)]
+    sizes = []
+    for id_, ring in enumerate([rings[0], rings[0], rings[1]]):
+        matcher.add(id_, geometry=ring)
+        sizes.append(matcher.stats()["bytes"])
+    assert 400 * 16 < sizes[0] < sizes[1] < sizes[0] + 400
+    assert sizes[2] > sizes[1] + 400 * 16
+
+
 def test_scan_counts_what_each_event_is_tried_on() -> None:
     matcher = Matcher("scan")
     for id_ in range(3):

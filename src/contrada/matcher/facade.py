@@ -560,8 +560,9 @@ class Matcher:
     def stats(self) -> Stats:
         """Return counts: of subscriptions, of what the index holds, and of rows mended or left out.
 
-        They are a dictionary, which a notebook shows as a table. Rows are counted by `add_many`,
-        `match_many` and `match_frame`, since the matcher was made.
+        They are a dictionary, which a notebook shows as a table. `bytes` are those of the
+        subscriptions, without the index. Rows are counted by `add_many`, `match_many` and
+        `match_frame`, since the matcher was made.
 
         >>> matcher = contrada.Matcher()
         >>> matcher.add("gale", "wind > 17 OR gusts > 24")

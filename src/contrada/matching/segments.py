@@ -329,10 +329,19 @@ class SubscriptionSet:
         """Count the filters that any event may satisfy, and so the answers that it may have."""
         return sum(segment.rows.index.breadth() for segment in self._segments)
 
+    @property
+    def nbytes(self) -> int:
+        """Count the bytes of all columns, with rows removed but not yet merged away."""
+        return sum(segment.rows.columns.nbytes for segment in self._segments)
+
     @_QUIETLY
     def stats(self) -> dict[str, int]:
-        """Count subscriptions and what the indexes hold."""
-        counts = {"subscriptions": len(self), "segments": len(self._segments)}
+        """Count subscriptions, the bytes of their columns, and what the indexes hold."""
+        counts = {
+            "subscriptions": len(self),
+            "segments": len(self._segments),
+            "bytes": self.nbytes,
+        }
         for segment in self._segments:
             for name, count in segment.rows.index.stats().items():
                 counts[name] = counts.get(name, 0) + count
