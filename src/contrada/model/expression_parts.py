@@ -3,7 +3,7 @@
 Predicates that differ only in these have one skeleton, which is an expression, too: each operand
 gives way to a stand-in of its kind. Operands are listed in the order of the tree, so that the two
 make the expression again. Other literals (truth values, moments, arrays, null, integers beyond 64
-bits, infinity) stay where they are.
+bits, infinity) stay where they are, and so does an interval, whose open end is a text.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,15 @@ from math import isfinite
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from contrada.model.expression import Attribute, Expression, Literal, Value, children, with_children
+from contrada.model.expression import (
+    Attribute,
+    Computed,
+    Expression,
+    Literal,
+    Value,
+    children,
+    with_children,
+)
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
@@ -42,7 +50,7 @@ def divide(expression: Expression) -> tuple[Expression, list[Operand]]:
 
 
 def _divide(expression: Expression, operands: list[Operand]) -> Expression:
-    if isinstance(expression, Attribute):
+    if _is_indivisible(expression):
         return expression
     if isinstance(expression, Literal):
         kind = operand_type(expression.value)
@@ -60,7 +68,7 @@ def fill(skeleton: Expression, operands: Sequence[Operand]) -> Expression:
 
 
 def _fill(node: Expression, operands: Iterator[Operand]) -> Expression:
-    if isinstance(node, Attribute):
+    if _is_indivisible(node):
         return node
     if isinstance(node, Literal):
         return node if operand_type(node.value) is None else Literal(next(operands))
@@ -76,15 +84,25 @@ def make_example(skeleton: Expression) -> Expression:
 def _make_operand(type_: OperandType, number: int) -> Operand:
     if type_ is OperandType.NUMBER:
         return number
-    return str(number) if type_ is OperandType.TEXT else shapely.box(0, 0, 1, 1 + number)
+    # However many there are, each is on the globe, as `dwithin` wants it.
+    return str(number) if type_ is OperandType.TEXT else shapely.box(0, 0, 1, 1 / (1 + number))
 
 
 def list_operand_types(skeleton: Expression) -> list[OperandType]:
     """List what the operands of a skeleton are, in their order."""
+    if _is_indivisible(skeleton):
+        return []
     if isinstance(skeleton, Literal):
         kind = operand_type(skeleton.value)
         return [] if kind is None else [kind]
     return [kind for child in children(skeleton) for kind in list_operand_types(child)]
+
+
+def _is_indivisible(node: Expression) -> bool:
+    """Whether a node that is not a literal has no operands, whatever is below it."""
+    return isinstance(node, Attribute) or (
+        isinstance(node, Computed) and node.operator == "interval"
+    )
 
 
 def operand_type(value: Value) -> OperandType | None:
