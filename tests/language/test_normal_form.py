@@ -3,7 +3,7 @@
 import pytest
 
 from contrada.errors import InvalidInput
-from contrada.language import constraint_text, make_predicate, read
+from contrada.language import constraint_text, make_predicate, read, to_text
 from contrada.limits import FILTERS_MAX
 from contrada.model.expression import Literal
 
@@ -105,6 +105,25 @@ def test_filters_of_a_predicate(text: str, filters: list[list[str]]) -> None:
 )
 def test_what_reads_no_attribute_is_evaluated_at_once(text: str, filters: list[list[str]]) -> None:
     assert normal_form(text) == filters
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("(a > 1) = (2 > 1)", "a > 1"),
+        ("(a > 1) <> (2 > 1)", "NOT (a > 1)"),
+        ("(a > 1) = (2 + 3)", "NULL"),
+        ("NOT ((a > 1) = (2 + 3))", "NULL"),
+        ("p AND ((q AND r) = (2 > 1)) AND s", "p AND q AND r AND s"),
+        ("p OR ((q OR r) <> (2 < 1)) OR s", "p OR q OR r OR s"),
+    ],
+)
+def test_a_test_compared_with_a_constant_is_read_as_if_that_were_written(
+    text: str, expected: str
+) -> None:
+    folded = make_predicate(read(text)).expression
+    assert folded == make_predicate(read(expected)).expression
+    assert make_predicate(read(to_text(folded))).expression == folded
 
 
 def test_a_constant_predicate_is_its_truth() -> None:

@@ -88,6 +88,7 @@ PREDICATES = st.recursive(
         op("not", inner),
         op("=", inner, st.booleans()),
         op("<>", st.booleans(), inner),
+        op(st.sampled_from(["=", "<>"]), inner, inner),
     ),
     max_leaves=7,
 )

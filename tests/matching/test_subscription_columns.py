@@ -17,7 +17,13 @@ from contrada.matching.id_columns import IdColumn, are_repeated, make_id_array, 
 from contrada.matching.subscribing import PredicateReader
 from contrada.matching.subscription_columns import join_subscriptions, pack_subscriptions
 from contrada.model.expression import Attribute, Comparison, Literal
-from contrada.model.expression_parts import divide, fill
+from contrada.model.expression_parts import (
+    OperandType,
+    divide,
+    fill,
+    list_operand_types,
+    make_example,
+)
 from contrada.model.relation import RELATIONS
 from contrada.model.subscription import Constraint, Id, Subscription
 
@@ -35,6 +41,7 @@ TEXTS = (
     "dwithin(geometry, POINT(1 2), 500) AND dwithin(geometry, POINT(1 2), 700.5)",
     "kind IN ('tug', 'ferry') AND NOT (speed + 2 > heavy * 3)",
     "T_AFTER(time, TIMESTAMP('2021-01-02T12:00:00Z')) AND open = TRUE",
+    "T_DURING(time, INTERVAL(opened, '..')) AND name = '..'",
     "A_CONTAINS(tags, ('a', 'b', 3)) OR speed BETWEEN 3 AND 7",
     "speed IS NULL",
     "T_DURING(time, INTERVAL(start, '..')) OR T_AFTER(time, INTERVAL('2021-01-01', end))",
@@ -96,6 +103,22 @@ def test_a_skeleton_and_its_operands_make_the_expression_again(text: str) -> Non
     skeleton, operands = divide(expression)
     assert is_same(fill(skeleton, operands), expression)
     assert divide(skeleton)[0] == skeleton
+    assert divide(make_example(skeleton))[0] == skeleton
+
+
+def test_the_open_end_of_an_interval_is_not_an_operand() -> None:
+    expression = READER.parse("T_DURING(time, INTERVAL(opened, '..')) AND name = '..'").expression
+    skeleton, operands = divide(expression)
+    assert operands == [".."]
+    assert list_operand_types(skeleton) == [OperandType.TEXT]
+
+
+def test_the_operands_of_an_example_differ_and_lie_on_the_globe() -> None:
+    points = " OR ".join(f"dwithin(geometry, POINT({n} 0), {n})" for n in range(100))
+    _, operands = divide(make_example(divide(READER.parse(points).expression)[0]))
+    assert len(set(operands)) == 200
+    boxes = [shape.bounds for shape in operands if isinstance(shape, BaseGeometry)]
+    assert all(south == 0 < north <= 1 for _, south, _, north in boxes)
 
 
 def test_heads_list_constraints_by_all_but_their_operands() -> None:

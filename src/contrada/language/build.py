@@ -5,7 +5,7 @@ line) is refused here, at `add`; what an event will bring is judged when it come
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 
 from shapely.geometry.base import BaseGeometry
@@ -123,8 +123,12 @@ def _junction(operator: str, arguments: Arguments, places: Places, place: Place)
         place.refuse(f"{operator} takes at least one argument, not 0,")
     if len(arguments) == 1:
         return arguments[0]
-    join = And if operator == "and" else Or
-    nested = (a.arguments if isinstance(a, join) else (a,) for a in arguments)
+    return join_tests(And if operator == "and" else Or, arguments)
+
+
+def join_tests(join: type[And | Or], tests: Iterable[Expression]) -> And | Or:
+    """Join tests; those of one that is joined in the same way take its place."""
+    nested = (test.arguments if isinstance(test, join) else (test,) for test in tests)
     return join(tuple(chain.from_iterable(nested)))
 
 
@@ -155,9 +159,8 @@ def _interval(arguments: Arguments, places: Places, place: Place) -> Expression:
     return Literal(interval)
 
 
-def _comparison(name: str, arguments: Arguments, _places: Places) -> Expression:
+def compare(name: str, left: Expression, right: Expression) -> Expression:
     """Compare; a test compared with TRUE or FALSE is that test or its negation."""
-    left, right = arguments
     if isinstance(left, Literal) and not isinstance(right, Literal):
         left, right, name = right, left, MIRRORED[name]
     is_test = kind_of(left) == "boolean" and not isinstance(left, Literal)
@@ -243,7 +246,7 @@ def _temporal(name: str, arguments: Arguments, _places: Places) -> Expression:
 
 
 _BUILDERS: Mapping[str, Callable[[str, Arguments, Places], Expression]] = {
-    **dict.fromkeys(COMPARISONS, _comparison),
+    **dict.fromkeys(COMPARISONS, lambda n, a, _: compare(n, a[0], a[1])),
     **dict.fromkeys((*ARITHMETIC, "casei", "accenti"), lambda n, a, _: Computed(n, a)),
     **dict.fromkeys((name.lower() for name in TEMPORAL), _temporal),
     **dict.fromkeys((name.lower() for name in ARRAY), lambda n, a, _: ArrayTest(n, a[0], a[1])),

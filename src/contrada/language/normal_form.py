@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from contrada.errors import InvalidInput
+from contrada.language.build import compare, join_tests
 from contrada.language.evaluate import evaluate, truth
-from contrada.language.operators import MIRRORED
 from contrada.limits import CONSTRAINTS_MAX, FILTERS_MAX, NORMAL_FORM_STEPS_MAX
 from contrada.model.event import Event
 from contrada.model.expression import (
@@ -52,22 +52,28 @@ def make_predicate(expression: Expression, filters_max: int = FILTERS_MAX) -> Pr
 
 
 def fold(expression: Expression) -> Expression:
-    """Evaluate everything that reads no attribute."""
+    """Evaluate everything that reads no attribute; reading what is left gives the same again."""
     if isinstance(expression, Literal):
         return expression
-    if next(attributes(expression), None) is None:
-        if isinstance(expression, Computed) and expression.operator in {"interval", "array"}:
+    if _reads_attributes(expression):
+        expression = _fold_children(expression)  # of `(a > 1) = (2 + 3)` no attribute is left
+        if isinstance(expression, Literal) or _reads_attributes(expression):
             return expression
-        return Literal(evaluate(expression, _NO_EVENT))
-    return _fold_children(expression)
+    if isinstance(expression, Computed) and expression.operator in {"interval", "array"}:
+        return expression
+    return Literal(evaluate(expression, _NO_EVENT))
+
+
+def _reads_attributes(expression: Expression) -> bool:
+    return next(attributes(expression), None) is not None
 
 
 def _fold_children(node: Expression) -> Expression:
     match node:
         case And(arguments):
-            return And(tuple(map(fold, arguments)))
+            return join_tests(And, map(fold, arguments))
         case Or(arguments):
-            return Or(tuple(map(fold, arguments)))
+            return join_tests(Or, map(fold, arguments))
         case Not(argument):
             return Not(fold(argument))
         case Computed("array", arguments):
@@ -75,7 +81,7 @@ def _fold_children(node: Expression) -> Expression:
         case Computed(operator, arguments):
             return Computed(operator, tuple(map(fold, arguments)))
         case Comparison(operator, left, right):
-            return _mirror(Comparison(operator, fold(left), fold(right)))
+            return compare(operator, fold(left), fold(right))
         case Between(value, low, high):
             return Between(fold(value), fold(low), fold(high))
         case In(value, choices):
@@ -88,13 +94,6 @@ def _fold_children(node: Expression) -> Expression:
             return ArrayTest(operator, fold(left), fold(right))
         case Attribute() | Literal() | IsNull() | Spatial() | Temporal():
             return node
-
-
-def _mirror(node: Comparison) -> Comparison:
-    """Put a literal on the right."""
-    if isinstance(node.left, Literal):
-        return Comparison(MIRRORED[node.operator], node.right, node.left)
-    return node
 
 
 class _NormalForm:

@@ -3,7 +3,7 @@
 Predicates that differ only in these have one skeleton, which is an expression, too: each operand
 gives way to a stand-in of its kind. Operands are listed in the order of the tree, so that the two
 make the expression again. Other literals (truth values, moments, arrays, null, integers beyond 64
-bits, infinity) stay where they are, and so do the ends of intervals.
+bits, infinity) stay where they are, and so does an interval, whose open end is a text.
 """
 
 from collections.abc import Iterator, Sequence
@@ -50,7 +50,7 @@ def divide(expression: Expression) -> tuple[Expression, list[Operand]]:
 
 
 def _divide(expression: Expression, operands: list[Operand]) -> Expression:
-    if _is_whole(expression):
+    if _is_indivisible(expression):
         return expression
     if isinstance(expression, Literal):
         kind = operand_type(expression.value)
@@ -68,7 +68,7 @@ def fill(skeleton: Expression, operands: Sequence[Operand]) -> Expression:
 
 
 def _fill(node: Expression, operands: Iterator[Operand]) -> Expression:
-    if _is_whole(node):
+    if _is_indivisible(node):
         return node
     if isinstance(node, Literal):
         return node if operand_type(node.value) is None else Literal(next(operands))
@@ -84,12 +84,13 @@ def make_example(skeleton: Expression) -> Expression:
 def _make_operand(type_: OperandType, number: int) -> Operand:
     if type_ is OperandType.NUMBER:
         return number
-    return str(number) if type_ is OperandType.TEXT else shapely.box(0, 0, 1, 1 + number)
+    # However many there are, each is on the globe, as `dwithin` wants it.
+    return str(number) if type_ is OperandType.TEXT else shapely.box(0, 0, 1, 1 / (1 + number))
 
 
 def list_operand_types(skeleton: Expression) -> list[OperandType]:
     """List what the operands of a skeleton are, in their order."""
-    if _is_whole(skeleton):
+    if _is_indivisible(skeleton):
         return []
     if isinstance(skeleton, Literal):
         kind = operand_type(skeleton.value)
@@ -97,10 +98,11 @@ def list_operand_types(skeleton: Expression) -> list[OperandType]:
     return [kind for child in children(skeleton) for kind in list_operand_types(child)]
 
 
-def _is_whole(expression: Expression) -> bool:
-    """Whether an expression holds no operand: the ends of an interval are moments or open."""
-    is_interval = isinstance(expression, Computed) and expression.operator == "interval"
-    return is_interval or isinstance(expression, Attribute)
+def _is_indivisible(node: Expression) -> bool:
+    """Whether a node that is not a literal has no operands, whatever is below it."""
+    return isinstance(node, Attribute) or (
+        isinstance(node, Computed) and node.operator == "interval"
+    )
 
 
 def operand_type(value: Value) -> OperandType | None:
