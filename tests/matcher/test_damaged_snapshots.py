@@ -1,4 +1,4 @@
-"""Snapshots whose checksum is right and whose content is not: refused by name, never a crash."""
+"""Snapshots of rows whose checksum is right and whose content is not: refused, never a crash."""
 
 import json
 from pathlib import Path
@@ -12,6 +12,7 @@ from contrada import Matcher
 from contrada.errors import InvalidInput
 from contrada.files import read_rows
 from contrada.files.snapshot import open_snapshot, write_snapshot
+from snapshot_rows import save_as_rows
 
 SHAPE = shapely.Polygon([(0, 0), (4, 0), (4, 4), (0, 0)])
 DEEP: Any = json.loads('{"a":' * 330 + "1" + "}" * 330)
@@ -23,7 +24,7 @@ def path(tmp_path: Path) -> Path:
     matcher = Matcher()
     matcher.add("a", geometry=SHAPE, where="wind > 3", subscriber="x")
     matcher.add("b", "n > 1")
-    matcher.save(tmp_path / "x.contrada")
+    save_as_rows(matcher, tmp_path / "x.contrada")
     return tmp_path / "x.contrada"
 
 

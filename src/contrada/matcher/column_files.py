@@ -30,6 +30,7 @@ from contrada.matching.table import FilterTable
 from contrada.model.expression import Expression
 from contrada.model.expression_parts import divide, list_operand_types, make_example
 from contrada.model.packed_geometries import PackedGeometries
+from contrada.showing import brief
 
 _GEOMETRIES = "geometries."
 
@@ -51,7 +52,7 @@ def list_columns(columns: SubscriptionColumns) -> dict[str, NDArray[Any]]:
         "subscribers.codes": columns.subscribers.codes,
         "subscribers.integers": columns.subscribers.wholes,
         **text_columns("subscribers.texts", columns.subscribers.texts),
-        **_list_expressions("predicates", columns.expressions),
+        **_list_predicates(columns),
         **_list_expressions("constraints", constraints.tests),
         "constraints.is_negated": constraints.is_negated,
         "filters.owners": table.owner,
@@ -64,6 +65,17 @@ def list_columns(columns: SubscriptionColumns) -> dict[str, NDArray[Any]]:
     }
 
 
+def _list_predicates(columns: SubscriptionColumns) -> dict[str, NDArray[Any]]:
+    expressions = columns.expressions
+    for number, skeleton in enumerate(expressions.skeletons):
+        try:
+            write_skeleton(skeleton)
+        except InvalidInput as error:
+            id_ = columns.ids.one(int(expressions.numbers_of(number)[0]))
+            raise error.within(f"subscription {id_!r}") from None
+    return _list_expressions("predicates", expressions)
+
+
 def _list_expressions(name: str, expressions: ExpressionColumns) -> dict[str, NDArray[Any]]:
     skeletons = pa.array([write_skeleton(s) for s in expressions.skeletons], pa.large_string())
     return {
@@ -74,11 +86,23 @@ def _list_expressions(name: str, expressions: ExpressionColumns) -> dict[str, ND
 
 
 def write_skeleton(skeleton: Expression) -> str:
-    """Write a skeleton as CQL2 JSON."""
+    """Write a skeleton as CQL2 JSON; refuse what would not be read as it is, so not be opened."""
     tree = to_json(make_example(skeleton))
     if not isinstance(tree, dict):
         tree = {"op": "and", "args": [tree]}  # TRUE, FALSE and NULL are not objects
-    return json.dumps(tree, separators=(",", ":"))
+    text = json.dumps(tree, separators=(",", ":"))
+    try:
+        is_same = read_skeleton(text) == skeleton
+    except InvalidInput as error:
+        raise InvalidInput(f"it cannot be saved: {error}") from None
+    if not is_same:
+        raise InvalidInput(f"it cannot be saved: {brief(text, 200)} means something else")
+    return text
+
+
+def read_skeleton(text: str) -> Expression:
+    """Read a skeleton from CQL2 JSON."""
+    return divide(read_json(text))[0]
 
 
 def load_columns(file: Sections) -> SubscriptionColumns:
@@ -179,10 +203,9 @@ class _ColumnReader:
 
     def _read_skeleton(self, text: str) -> Expression:
         try:
-            skeleton = read_json(text)
+            return read_skeleton(text)
         except InvalidInput as error:
             raise InvalidInput(f"{self._file.name}: a predicate cannot be read: {error}") from None
-        return divide(skeleton)[0]
 
     def read_table(self, pools: OperandPools) -> FilterTable:
         tests = self.read_expressions("constraints", pools)

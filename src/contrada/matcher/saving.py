@@ -229,13 +229,12 @@ def _make_row(subscription: Subscription, texts: "_Texts") -> _Row:
 
 
 def _split(expression: Expression) -> tuple[Expression, Expression | None]:
-    """Take the second half of an AND of two off the first.
-
-    An AND of more stays whole: a row with `where` makes one AND inside another of it.
-    """
+    """Take what goes with the first test of an AND off it; a row with `where` joins them again."""
     match expression:
         case And((first, second)):
             return first, second
+        case And((first, *others)):
+            return first, And(tuple(others))
     return expression, None
 
 
