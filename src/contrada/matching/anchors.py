@@ -57,6 +57,7 @@ def anchor_size(constraint: Constraint) -> float:
     return float(east - west + north - south)
 
 
+@np.errstate(over="ignore")  # what is too large to be measured is no anchor
 def anchor_sizes(constraints: ConstraintColumns) -> Floats:
     """Measure the extents of all constraints, as `anchor_size` does of one."""
     sizes = np.full(len(constraints), inf)
