@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,8 @@ from contrada import Matcher
 from contrada.errors import InvalidInput
 from contrada.files import read_rows
 from contrada.language import to_json
+from contrada.matching.row_forms import make_marks
+from contrada.model.expression_parts import OperandType
 from contrada.model.subscription import Id, Predicate
 from subscription_rows import (
     ATTRIBUTES,
@@ -326,3 +329,24 @@ def test_a_row_among_others_of_very_many_forms_says_what_it_says_alone(
     rows: list[Row], make: Callable[[], Matcher], repair: bool
 ) -> None:
     check_form(rows, make, repair=repair)
+
+
+# What was once wrong
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        f"NOT S_INTERSECTS(area, {{mark}}){rest}"
+        for rest in ("", " AND wind > 3", " OR name = 'a'", " AND S_WITHIN(area, POINT(7 7))")
+    ],
+)
+def test_a_geometry_that_is_equal_to_a_mark_of_a_form_stays_where_it_is(where: str) -> None:
+    mark = make_marks([OperandType.GEOMETRY])[0]
+    assert isinstance(mark, shapely.Polygon)
+    corners = ", ".join(f"{x!r} {y!r}" for x, y in mark.exterior.coords)
+    spelt = f"POLYGON(({corners}))"
+    assert shapely.from_wkt(spelt) == mark
+    text = where.format(mark=spelt)
+    rows = [Row(n, geometry=shapely.to_wkb(shapely.Point(n, 1)), where=text) for n in range(10)]
+    check_form(rows, Matcher)
