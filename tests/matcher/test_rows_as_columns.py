@@ -350,3 +350,12 @@ def test_a_geometry_that_is_equal_to_a_mark_of_a_form_stays_where_it_is(where: s
     text = where.format(mark=spelt)
     rows = [Row(n, geometry=shapely.to_wkb(shapely.Point(n, 1)), where=text) for n in range(10)]
     check_form(rows, Matcher)
+
+
+def test_an_id_beyond_64_bits_in_a_dictionary_is_a_bad_row_and_not_a_bad_table() -> None:
+    ids = pa.array([7, 2**63, 8], pa.uint64()).dictionary_encode()
+    matcher, heard = Matcher(), []
+    table = pa.table({"id": ids, "filter": ["wind > 3"] * 3})
+    assert matcher.add_many(table, quarantine=True, on_bad=lambda *bad: heard.append(bad)) == 2
+    assert list(matcher) == [7, 8]
+    assert [(row, id_) for row, id_, _ in heard] == [(1, 2**63)]
