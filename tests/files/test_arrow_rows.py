@@ -318,6 +318,15 @@ def test_chunks_with_different_dictionaries_are_joined() -> None:
     assert column_of(rows, "d") == ["a", "b", "c", "a"]
 
 
+def test_chunks_whose_dictionaries_cannot_be_joined_stay_apart() -> None:
+    with_null = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array([None, "a"]))
+    small = pa.dictionary(pa.int8(), pa.string())
+    many = [pa.array([f"{letter}{n}" for n in range(100)]).cast(small) for letter in "ab"]
+    for chunks in ([with_null, with_null], many):
+        rows = read_rows(pa.table([pa.chunked_array(chunks)], names=["d"]))
+        assert column_of(rows, "d") == [cell for chunk in chunks for cell in chunk.to_pylist()]
+
+
 def struct_of(kind: pa.DataType) -> pa.DataType:
     return pa.struct([pa.field("a", kind)])
 

@@ -238,8 +238,15 @@ def _rechunk(batches: Iterator[pa.RecordBatch], rows_max: int) -> Iterator[pa.Re
 
 
 def _join(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Make one batch of several; more than one only where 32-bit offsets would overflow."""
+    """Make one batch of several; more than one only where 32-bit offsets would overflow.
+
+    They stay as they are where dictionaries cannot become one: Arrow joins none that holds a null,
+    nor those that together have more values than their indices can count.
+    """
     if len(batches) <= 1:
         return batches
-    whole = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+    try:
+        whole = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return batches
     return list(whole.to_batches())

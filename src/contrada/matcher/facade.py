@@ -52,8 +52,7 @@ from contrada.showing import brief
 if TYPE_CHECKING:
     import geopandas
 
-_DEFAULTS = ("intersects", GEOMETRY)  # of the arguments of `add` that go with a geometry
-
+_DEFAULTS = {"relation": "intersects", "attribute": GEOMETRY}  # of `add`, beside a geometry
 
 _Kind = TypeVar("_Kind", bound="Matcher")
 
@@ -202,8 +201,8 @@ class Matcher:
             if geometry is not None:
                 raise InvalidInput("give either a filter or a geometry with `where`, not both")
             for name, value in (("where", where), ("relation", relation), ("attribute", attribute)):
-                is_default = value is None or (isinstance(value, str) and value in _DEFAULTS)
-                if not is_default:
+                is_default = isinstance(value, str) and value == _DEFAULTS.get(name)
+                if value is not None and not is_default:
                     raise InvalidInput(f"`{name}` ({brief(value)}) needs a geometry, not a filter")
             return self._reader.parse(filter)
         event = Event({GEOMETRY: geometry}, repair=repair, place=place)

@@ -1,7 +1,8 @@
 """Subscriptions that share a form: the same predicate but for its operands, packed all at once.
 
 A form is studied by an example whose operands are marks: where a mark comes to stand in the
-expression and in the constraints, the operand of each subscription will.
+expression and in the constraints, the operand of each subscription will. A mark is known by being
+that very object, since somebody may write one that is equal to it.
 """
 
 from collections.abc import Sequence
@@ -51,7 +52,7 @@ class Form:
 
 
 def make_marks(types: Sequence[OperandType]) -> list[Operand]:
-    """Make operands that nobody would write, each different from the others."""
+    """Make operands, each different from the others."""
     return [_make_mark(type_, i) for i, type_ in enumerate(types)]
 
 
@@ -66,10 +67,12 @@ def _make_mark(type_: OperandType, number: int) -> Operand:
 
 def study(predicate: Predicate, marks: Sequence[Operand]) -> Form:
     """Find out where marks stand in a predicate."""
+    expression = _study(predicate.expression, marks)
+    assert all(number in expression.sources for number in range(len(marks))), "a mark was lost"
     constraints = dict.fromkeys(c for f in predicate.filters for c in f.constraints)
     numbers = {constraint: number for number, constraint in enumerate(constraints)}
     return Form(
-        _study(predicate.expression, marks),
+        expression,
         tuple(_study(c.test, marks, c.is_negated) for c in constraints),
         tuple(tuple(numbers[c] for c in f.constraints) for f in predicate.filters),
     )
@@ -77,10 +80,8 @@ def study(predicate: Predicate, marks: Sequence[Operand]) -> Form:
 
 def _study(expression: Expression, marks: Sequence[Operand], is_negated: bool = False) -> _Piece:
     skeleton, operands = divide(expression)
-    sources: list[int | _Constant] = []
-    for operand in operands:
-        at = [i for i, mark in enumerate(marks) if operand is mark or operand == mark]
-        sources.append(at[0] if at else _Constant(operand))
+    number_of = {id(mark): number for number, mark in enumerate(marks)}
+    sources = [number_of.get(id(operand), _Constant(operand)) for operand in operands]
     return _Piece(skeleton, tuple(sources), is_negated)
 
 

@@ -380,6 +380,8 @@ class _RowReader:
 
 def _read_ids(column: pa.Array, place: str) -> list[Any]:
     """Return a column of ids as values; too large an integer is left for its row to refuse."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
     if pa.types.is_uint64(column.type):
         return as_values(column, place)
     try:
