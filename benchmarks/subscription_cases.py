@@ -90,10 +90,10 @@ class Setting:
         return {name: taken_s for name, (taken_s, _) in answers.items()}, answers["seconds"][1]
 
 
-def timed(run: Callable[[], Any]) -> tuple[float, Any]:
+def timed(run: Callable[..., Any], *arguments: Any, **named: Any) -> tuple[float, Any]:
     """Give the seconds that a call takes, and its answer."""
     started = time.perf_counter()
-    answer = run()
+    answer = run(*arguments, **named)
     return time.perf_counter() - started, answer
 
 
@@ -176,17 +176,17 @@ def measure_added(setting: Setting) -> Figures:
     """Add very many polygons, match an event, and save all."""
     stars = setting.small_stars()
     figures, matcher = race_wkb(setting, pa.table({"geometry": stars.wkb()}))
-    figures["match"], _ = timed(lambda: match_first(matcher, stars))
-    figures["save"], _ = timed(lambda: matcher.save(setting.snapshot))
+    figures["match"], _ = timed(match_first, matcher, stars)
+    figures["save"], _ = timed(matcher.save, setting.snapshot)
     return figures
 
 
 def measure_opened(setting: Setting) -> Figures:
     """Open what was saved, and match an event."""
     stars = setting.small_stars()
-    opening_s, matcher = timed(lambda: contrada.Matcher.open(setting.snapshot))
+    opening_s, matcher = timed(contrada.Matcher.open, setting.snapshot)
     assert len(matcher) == len(stars.shapes)
-    return {"open": opening_s, "match": timed(lambda: match_first(matcher, stars))[0]}
+    return {"open": opening_s, "match": timed(match_first, matcher, stars)[0]}
 
 
 def measure_single(setting: Setting) -> Figures:
@@ -200,14 +200,14 @@ def measure_single(setting: Setting) -> Figures:
     both, matching, batches = [], [], []
     for number, shape in enumerate(fresh.shapes[:ROUNDS]):
         event = fresh.event(number)
-        adding_s, _ = timed(lambda: matcher.add(first + number, geometry=shape))  # noqa: B023
-        matching_s, found = timed(lambda: matcher.match(event))  # noqa: B023
+        adding_s, _ = timed(matcher.add, first + number, geometry=shape)
+        matching_s, found = timed(matcher.match, event)
         assert first + number in found
         both.append(adding_s + matching_s)
         matching.append(matching_s)
     for number, shape in enumerate(fresh.shapes[ROUNDS:], ROUNDS):
         matcher.add(first + number, geometry=shape)
-        taken_s, pairs = timed(lambda: matcher.match_many(events))
+        taken_s, pairs = timed(matcher.match_many, events)
         assert len(pairs) >= BATCH
         batches.append(taken_s)
     return {
@@ -269,7 +269,7 @@ def measure_churn(setting: Setting) -> Figures:
     while schedule.wait():
         number = schedule.count % len(stars.shapes)
         event = stars.event(number)
-        taken_s, found = timed(lambda: matcher.match(event))  # noqa: B023
+        taken_s, found = timed(matcher.match, event)
         assert number in found
         taken.append(taken_s)
     churn.join()
@@ -281,7 +281,7 @@ def measure_dictionary(setting: Setting) -> Figures:
     star, wkb = large_star(setting)
     column = pa.DictionaryArray.from_arrays(pa.array([0] * LARGE_SHARED, pa.int32()), wkb)
     before = settle()
-    seconds, matcher = timed(lambda: add_all(pa.table({"geometry": column})))
+    seconds, matcher = timed(add_all, pa.table({"geometry": column}))
     peak = read_peak() - before
     assert len(matcher.match(star.event(0))) == LARGE_SHARED
     return {"seconds": seconds, "peak": peak}
