@@ -6,10 +6,10 @@ Prints its figures as JSON: seconds, bytes, or changes a second, by name. Sizes 
 DIVISOR; the FOLDER keeps the snapshot that the case `added` writes for `opened`, of one SEED.
 """
 
+import argparse
 import gc
 import json
 import random
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -348,7 +348,13 @@ CASES = {
 
 def main() -> None:
     """Measure the case that the command line names."""
-    name, folder, seed, divisor = sys.argv[1:]
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for argument in ("name", "folder", "seed", "divisor"):
+        parser.add_argument(argument)
+    given = parser.parse_args()
+    name, folder, seed, divisor = given.name, given.folder, given.seed, given.divisor
     warm_up("crtree" if name == "removed" else "strtree")
     print(json.dumps(CASES[name](Setting(Path(folder), int(seed), int(divisor)))))
 

@@ -14,6 +14,7 @@ from shapely.geometry import LineString, MultiPoint, Point, Polygon, box
 
 import contrada.matching.indexes.by_tree
 import contrada.matching.scan.index
+import contrada.matching.small_index
 import contrada.matching.strtree.index
 from contrada import Matcher
 from exact_engines import every_engine
@@ -296,6 +297,7 @@ def count_evaluations(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     calls: list[object] = []
     for module, name in (
         (contrada.matching.scan.index, "truth"),
+        (contrada.matching.small_index, "truth"),
         (contrada.matching.strtree.index, "is_satisfied"),
         (contrada.matching.indexes.by_tree, "is_satisfied"),
     ):

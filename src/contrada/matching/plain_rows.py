@@ -135,16 +135,18 @@ def pack_plain(
     """Pack the plain rows of a table; tell which they are. Rows may be left out beforehand."""
     length = len(ids)
     nobody = np.zeros(length, bool)
-    texts = {n: _Codes.of(columns.get(n), length) for n in ("filter", "where", "relation")}
+    filter_ = _Codes.of(columns.get("filter"), length)
+    where = _Codes.of(columns.get("where"), length)
+    relation = _Codes.of(columns.get("relation"), length)
     attribute = _Codes.of(columns.get("attribute"), length)
     subscribers = read_subscribers(columns.get("subscriber"), length)
-    if attribute is None or subscribers is None or None in texts.values():
+    if filter_ is None or where is None or relation is None or attribute is None:
+        return nobody, []
+    if subscribers is None:
         return nobody, []
     chosen = np.asarray(ids.is_valid())
     chosen[list(left_out)] = False
     rows = _PlainRows(ids, subscribers, geometries, reader)
-    filter_, where, relation = (texts[n] for n in ("filter", "where", "relation"))
-    assert filter_ is not None and where is not None and relation is not None
     parts = rows.pack_geometries(chosen & (filter_.codes < 0), relation, attribute, where)
     is_bare = (where.codes < 0) & (relation.codes < 0) & (attribute.codes < 0)
     if geometries is not None:

@@ -15,7 +15,7 @@ from contrada.matcher.column_files import load_columns
 from contrada.matcher.match_run import count_rows_at_once, match_received
 from contrada.matching.receiving import ReceivedEvents, find_remedies, receive
 from contrada.matching.segments import SubscriptionSet
-from contrada.matching.subscription_columns import join_subscriptions
+from contrada.matching.subscription_columns import join_subscriptions, pack_subscriptions
 from contrada.matching.writing import with_mended
 from contrada.spark.answering import ROWS_MAX, AnswerShape, TaskTally
 from contrada.spark.evaluators import EXACT, Evaluator
@@ -121,7 +121,7 @@ def open_set(staged: StagedSet) -> SubscriptionSet:
         return _open_sets[staged]
     _make_room(staged.size_bytes)
     parts = [load_columns(file) for file in staged.fetch()]
-    columns = parts[0] if len(parts) == 1 else join_subscriptions(parts)
+    columns = parts[0] if len(parts) == 1 else join_subscriptions(parts or [pack_subscriptions([])])
     engine = staged.evaluator.engine()
     _open_sets[staged] = SubscriptionSet(engine.make_index).changed(None, columns)
     gc.freeze()  # else every collection walks over all subscriptions
