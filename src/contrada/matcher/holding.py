@@ -1,11 +1,12 @@
 """The subscriptions that a matcher holds: one version at a time, which a change swaps."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from contrada.arrays import Positions
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import is_same_crs
 from contrada.matching.engine import Engine
@@ -113,8 +114,8 @@ class Holding:
                 except InvalidInput as error:
                     faults[position] = error
         if not replace:
-            good = np.setdiff1d(np.arange(len(added)), list(faults))
-            ids = added.ids.array.take(pa.array(good))
+            good = _without(len(added), faults)
+            ids = added.ids.array.take(pa.array(good)) if faults else added.ids.array
             for i in np.flatnonzero(known.are_taken(ids) | are_repeated(ids)).tolist():
                 shown = f"the id {ids[i].as_py()!r} is already taken"
                 faults[int(good[i])] = InvalidInput(shown, remedies=[Remedy.REPLACE])
@@ -143,12 +144,19 @@ class Holding:
             raise InvalidInput(f"{name} is in {crs:.60}, {who} in {own:.60}; reproject one of them")
 
 
+def _without(count: int, left_out: Collection[int]) -> Positions:
+    """List the positions below a number, but for some."""
+    is_in = np.ones(count, bool)
+    is_in[list(left_out)] = False
+    return np.flatnonzero(is_in)
+
+
 def _choose(added: SubscriptionColumns, left_out: set[int]) -> SubscriptionColumns:
     """Return what is added, without some and without those of which another has the id later."""
     is_last = ~are_repeated(added.ids.array, from_end=True)
     is_last[list(left_out)] = False
     if left_out:  # a later one that is left out takes nobody's place
-        good = np.setdiff1d(np.arange(len(added)), list(left_out))
+        good = _without(len(added), left_out)
         is_last[good] = ~are_repeated(added.ids.array.take(pa.array(good)), from_end=True)
     return added if is_last.all() else added.take(np.flatnonzero(is_last))
 
