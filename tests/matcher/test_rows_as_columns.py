@@ -331,6 +331,55 @@ def test_a_row_among_others_of_very_many_forms_says_what_it_says_alone(
     check_form(rows, make, repair=repair)
 
 
+# Rows that must not be packed as they are
+
+
+def square(side: int) -> shapely.Polygon:
+    return shapely.box(0, 0, side, side)
+
+
+PITFALLS = {
+    "bounds that meet or exclude each other": [
+        Row(n, f"wind >= 3 AND wind <= {n} AND gust > {n}") for n in range(1, 6)
+    ],
+    "a range of one number, or of none": [Row(n, f"wind BETWEEN 3 AND {n}") for n in range(1, 6)],
+    "conditions that the geometry implies, or that it excludes": [
+        Row(n, None, square(n).wkb, "within", f"S_WITHIN(geometry, {square(m).wkt})")
+        for n, m in enumerate([3, 9, 1, 7, 5, 2], 1)
+    ],
+    "conditions on the attribute of the geometry that are one text": [
+        Row(n, None, square(n).wkb, "disjoint", f"NOT S_INTERSECTS(geometry, {square(3).wkt})")
+        for n in range(1, 11)
+    ],
+    "a filter with something beside it": [
+        *(Row(n, "wind > 3", relation="within") for n in range(3)),
+        *(Row(n, "wind > 3", attribute="area") for n in range(3, 6)),
+        *(Row(n, "wind > 3", where="wind > 3") for n in range(6, 9)),
+        *(Row(n, "wind > 3", square(n).wkb) for n in range(9, 12)),
+    ],
+    "nothing at all": [Row(n) for n in range(9)],
+    "lines and areas for a relation of areas": [
+        Row(n, None, shape.wkb, "ehInside", "wind > 3")
+        for n, shape in enumerate([square(2), shapely.LineString([(0, 0), (1, 1)])] * 5)
+    ],
+    "conditions that never hold": [Row(n, None, square(1).wkb, where="FALSE") for n in range(9)],
+    "conditions that always hold": [Row(n, None, square(1).wkb, where="TRUE") for n in range(9)],
+    "integers that are equal as doubles": [
+        Row(n, f"wind > {number}")
+        for n, number in enumerate(["3", "3.0", str(2**53), str(2**53 + 1), f"{2**53}.0", "-0.0"])
+    ],
+}
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("pitfall", PITFALLS)
+def test_rows_with_a_pitfall_say_what_they_say_one_by_one(
+    pitfall: str, make: Callable[[], Matcher]
+) -> None:
+    rows = PITFALLS[pitfall]
+    check_table(Given(rows, as_table(rows), 65_536), make, repair=False)
+
+
 # What was once wrong
 
 
