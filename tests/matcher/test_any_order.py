@@ -33,6 +33,7 @@ from hypothesis.stateful import (
 from contrada import Matcher
 from contrada.errors import InvalidInput, UnknownSubscription
 from contrada.language import read, to_json, truth
+from contrada.matching import segment_rows, segments
 from contrada.model.event import read_event
 from contrada.model.expression import And, Attribute, Expression, Literal, Spatial
 from contrada.model.relation import find_relation
@@ -580,6 +581,17 @@ stories = pytest.mark.parametrize("story", [StrtreeStory, CrtreeStory])
 @stories
 def test_a_matcher_is_what_a_dictionary_is_in_any_order_of_calls(story: type[Story]) -> None:
     run_state_machine_as_test(story, settings=limits(max_examples=25, stateful_step_count=25))
+
+
+@stories
+def test_it_is_where_few_subscriptions_count_as_many(
+    story: type[Story], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then what is added last has no columns, and merges run in the background."""
+    monkeypatch.setattr(segment_rows, "LARGE_MIN", 4)
+    monkeypatch.setattr(segments, "LARGE_MIN", 4)
+    monkeypatch.setattr(segments, "RECENT_MAX", 6)
+    run_state_machine_as_test(story, settings=limits(max_examples=15, stateful_step_count=25))
 
 
 @pytest.mark.soak

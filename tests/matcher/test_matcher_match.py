@@ -13,8 +13,8 @@ import shapely
 from shapely.geometry import LineString, MultiPoint, Point, Polygon, box
 
 import contrada.matching.indexes.by_tree
+import contrada.matching.recent
 import contrada.matching.scan.index
-import contrada.matching.small_index
 import contrada.matching.strtree.index
 from contrada import Matcher
 from exact_engines import every_engine
@@ -297,7 +297,7 @@ def count_evaluations(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     calls: list[object] = []
     for module, name in (
         (contrada.matching.scan.index, "truth"),
-        (contrada.matching.small_index, "truth"),
+        (contrada.matching.recent, "truth"),
         (contrada.matching.strtree.index, "is_satisfied"),
         (contrada.matching.indexes.by_tree, "is_satisfied"),
     ):

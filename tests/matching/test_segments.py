@@ -7,14 +7,24 @@ from math import log2
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from contrada.arrays import Positions
+from contrada.matching import segment_rows, segments
 from contrada.matching.columns import EventBatch
 from contrada.matching.id_columns import make_id_array
-from contrada.matching.segments import SubscriptionSet
+from contrada.matching.segment_rows import SegmentRows
+from contrada.matching.segments import Merge, SubscriptionSet
 from contrada.matching.subscription_columns import pack_subscriptions
 from contrada.model.event import Event
 from contrada.model.expression import Literal
@@ -143,8 +153,12 @@ def check_version(version: SubscriptionSet, model: dict[Id, Id | None]) -> None:
     assert pairs(version) == [(row, id_) for row in (0, 1) for id_ in ids]
     listed = version.ids.to_pylist()
     assert listed == sorted(set(listed))
-    by_rank = dict(zip(listed, version.subscribers_by_rank, strict=True))
-    assert {id_: by_rank[id_] for id_ in ids} == model
+    for kind, type_ in ((str, pa.string()), (int, pa.int64())):
+        told = {id_: who for id_, who in model.items() if who is None or isinstance(who, kind)}
+        if len(told) == len(model):
+            column = version.subscriber_column(type_).to_pylist()
+            by_rank = dict(zip(listed, column, strict=True))
+            assert {id_: by_rank[id_] for id_ in ids} == model
     for id_ in range(-1, 43):
         found = version.get(id_)
         assert (None if found is None else found.id) == (id_ if id_ in model else None)
@@ -152,6 +166,43 @@ def check_version(version: SubscriptionSet, model: dict[Id, Id | None]) -> None:
 
 
 TestVersions = Versions.TestCase
+
+
+class MergedVersions(Versions):
+    """Merges that are carried out at any later time; few rows are large, fewer wait for columns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.current = SubscriptionSet(EverythingIndex, is_exact=True)
+        self.merges: list[tuple[Merge, SegmentRows]] = []
+
+    @rule()
+    def begin_a_merge(self) -> None:
+        merge = self.current.due()
+        if merge is not None:
+            self.merges.append((merge, merge.run()))
+
+    @precondition(lambda self: self.merges)
+    @rule(data=st.data())
+    def finish_a_merge(self, data: st.DataObject) -> None:
+        number = data.draw(st.integers(0, len(self.merges) - 1))
+        self.held.append((self.current, dict(self.model)))
+        self.current = self.current.merged(*self.merges.pop(number))
+
+    @rule()
+    def merge_all_that_is_due(self) -> None:
+        while (merge := self.current.due()) is not None:
+            self.current = self.current.merged(merge, merge.run())
+        assert self.current.stats()["segments"] <= 2 + log2(len(self.current) + 1)
+
+
+def test_versions_are_right_whenever_a_merge_is_carried_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(segment_rows, "LARGE_MIN", 8)
+    monkeypatch.setattr(segments, "LARGE_MIN", 8)
+    monkeypatch.setattr(segments, "RECENT_MAX", 64)  # four of those without a box
+    run_state_machine_as_test(MergedVersions, settings=settings(max_examples=60))
 
 
 # What it costs

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from shapely.geometry.base import BaseGeometry
 
 from contrada.matching.constraint_columns import pack_constraints
-from contrada.matching.id_columns import IdColumn, are_repeated, make_id_array, rank_ids
+from contrada.matching.id_columns import IdColumn, are_repeated, make_id_array
 from contrada.matching.subscribing import PredicateReader
 from contrada.matching.subscription_columns import join_subscriptions, pack_subscriptions
 from contrada.model.expression import Attribute, Comparison, Literal
@@ -164,19 +164,6 @@ def test_integers_are_found_where_they_are(ids: list[int]) -> None:
     assert column.find(2**63) == -1
     assert column.find("1") == -1
     assert [ids[i] for i in column.order] == sorted(ids)
-
-
-@given(st.lists(st.lists(st.integers(0, 9), unique=True, max_size=6), min_size=1, max_size=3))
-def test_ranks_are_places_among_all_ids(parts: list[list[int]]) -> None:
-    for kind in (int, str):
-        columns = [
-            IdColumn(pa.array(list(map(kind, part)), make_id_array([kind(0)]).type))
-            for part in parts
-        ]
-        ids, ranks = rank_ids(columns)
-        flat = [kind(id_) for part in parts for id_ in part]
-        assert ids.to_pylist() == sorted(set(flat))
-        assert [ids[int(rank)].as_py() for rank in ranks] == flat
 
 
 def test_repeats_are_told_from_either_end() -> None:

@@ -181,8 +181,7 @@ class Matcher:
         except InvalidInput as error:
             raise error if error.message.startswith(place) else error.within(place) from None
         who = None if subscriber is None else read_id(subscriber, f"{place}, subscriber")
-        added = pack_subscriptions([Subscription(key, predicate, who)])
-        self._held.change(added, replace, name=place)
+        self._held.add(Subscription(key, predicate, who), replace, place)
 
     def _predicate(
         self,

@@ -9,11 +9,13 @@ import pyarrow as pa
 from contrada.arrays import Positions
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import is_same_crs
+from contrada.matcher.background import BackgroundMerges
 from contrada.matching.engine import Engine
 from contrada.matching.id_columns import are_repeated, make_id_array
-from contrada.matching.segments import SubscriptionSet
+from contrada.matching.segment_rows import SegmentRows
+from contrada.matching.segments import Merge, SubscriptionSet
 from contrada.matching.subscription_columns import SubscriptionColumns
-from contrada.model.subscription import Id
+from contrada.model.subscription import Id, Subscription
 from contrada.threads import ProcessLock
 
 Faults = list[tuple[int, InvalidInput]]  # by position among what is added
@@ -32,7 +34,8 @@ class _State(NamedTuple):
 class Holding:
     """The current version, and how the next one takes its place.
 
-    Readers take whatever version there is; writers come one after another.
+    Readers take whatever version there is; writers come one after another. What is large is merged
+    in the background.
     """
 
     def __init__(self, engine: Engine, crs: str | None, stated_by: str = _MATCHER) -> None:
@@ -45,6 +48,7 @@ class Holding:
         )
         self._state = _State(empty, crs, stated_by)
         self._writing = ProcessLock()
+        self._merges = BackgroundMerges(self._find_due, self._merge)
 
     @property
     def subscriptions(self) -> SubscriptionSet:
@@ -67,9 +71,28 @@ class Holding:
             known = self.subscriptions
             if id_ not in known:
                 return False
-            changed = known.changed(make_id_array([id_]))
-            self._state = self._state._replace(subscriptions=changed)
-            return True
+            self._publish(known.changed(make_id_array([id_])))
+        self._wake()
+        return True
+
+    def add(self, subscription: Subscription, replace: bool, name: str) -> None:
+        """Swap in the version with one more subscription, or refuse it."""
+        with self._writing:
+            known, id_ = self.subscriptions, subscription.id
+            _check_kind(id_, known, name)
+            if self._engine.check is not None:
+                try:
+                    self._engine.check(subscription)
+                except InvalidInput as error:
+                    raise error.within(name) from None
+            is_taken = id_ in known
+            if is_taken and not replace:
+                raise _refuse_taken(id_).within(name)
+            removed = make_id_array([id_]) if is_taken else None
+            changed = known.changed(removed, [subscription])
+            changed.prepare()
+            self._publish(changed)
+        self._wake()
 
     def change(
         self,
@@ -87,7 +110,8 @@ class Holding:
         """
         with self._writing:
             known = self.subscriptions
-            _check_kind(added, known, name)
+            if len(added):
+                _check_kind(added.ids.one(0), known, name)
             faults = self._find_faults(added, known, replace)
             if faults and settle is None:
                 position, fault = faults[0]
@@ -100,7 +124,26 @@ class Holding:
             changed = known.changed(good.ids.array if replace else None, good)
             if not is_lazy:
                 changed.prepare()
-            self._state = self._stating(crs, name)._replace(subscriptions=changed)
+            self._publish(changed, self._stating(crs, name))
+        self._wake()
+
+    def _publish(self, changed: SubscriptionSet, state: _State | None = None) -> None:
+        """Swap a version in; what is overdue is merged before, so that writers wait for it."""
+        while changed.is_overdue() and (merge := changed.due()) is not None:
+            changed = changed.merged(merge, merge.run())
+        self._state = (state or self._state)._replace(subscriptions=changed)
+
+    def _find_due(self) -> Merge | None:
+        return self.subscriptions.due()
+
+    def _wake(self) -> None:
+        if self._find_due() is not None:
+            self._merges.wake()
+
+    def _merge(self, merge: Merge, rows: SegmentRows) -> None:
+        """Put what a merge has made in its place."""
+        with self._writing:
+            self._state = self._state._replace(subscriptions=self.subscriptions.merged(merge, rows))
 
     def _find_faults(
         self, added: SubscriptionColumns, known: SubscriptionSet, replace: bool
@@ -117,8 +160,7 @@ class Holding:
             good = _without(len(added), faults)
             ids = added.ids.array.take(pa.array(good)) if faults else added.ids.array
             for i in np.flatnonzero(known.are_taken(ids) | are_repeated(ids)).tolist():
-                shown = f"the id {ids[i].as_py()!r} is already taken"
-                faults[int(good[i])] = InvalidInput(shown, remedies=[Remedy.REPLACE])
+                faults[int(good[i])] = _refuse_taken(ids[i].as_py())
         return sorted(faults.items())
 
     def adopt_crs(self, crs: str | None, name: str) -> None:
@@ -161,10 +203,14 @@ def _choose(added: SubscriptionColumns, left_out: set[int]) -> SubscriptionColum
     return added if is_last.all() else added.take(np.flatnonzero(is_last))
 
 
-def _check_kind(added: SubscriptionColumns, known: SubscriptionSet, name: str) -> None:
-    if len(added) and known.has_whole_ids not in {None, added.ids.is_whole}:
+def _refuse_taken(id_: Id) -> InvalidInput:
+    return InvalidInput(f"the id {id_!r} is already taken", remedies=[Remedy.REPLACE])
+
+
+def _check_kind(id_: Id, known: SubscriptionSet, name: str) -> None:
+    if known.has_whole_ids not in {None, isinstance(id_, int)}:
         raise InvalidInput(
             f"{name}: the ids of a matcher are all strings or all integers; "
-            f"{added.ids.one(0)!r} comes after {next(iter(known)).id!r}",
+            f"{id_!r} comes after {next(iter(known)).id!r}",
             remedies=[Remedy.SUBSCRIPTION_ID],
         )

@@ -11,6 +11,8 @@ from contrada.deferred import compute as pc
 from contrada.model.subscription import Id
 from contrada.threads import once
 
+_BISECTED_MAX = 20_000  # texts: more are quicker to sort
+
 
 def make_id_array(ids: Sequence[Id]) -> pa.Array:
     """Write ids of one kind as a column."""
@@ -40,6 +42,18 @@ class IdColumn:
     def _sorted(self) -> Integers:
         assert self.is_whole
         return np.asarray(self.array.to_numpy()[self.order], np.int64)
+
+    @once
+    def ranks(self) -> Positions:
+        """The place of each position in the order of ids."""
+        ranks = np.empty(len(self.order), np.int64)
+        ranks[self.order] = np.arange(len(ranks))
+        return ranks
+
+    @once
+    def in_order(self) -> pa.Array:
+        """The ids in order."""
+        return self.array.take(pa.array(self.order))
 
     def one(self, position: int) -> Id:
         """Return one id."""
@@ -72,6 +86,19 @@ class IdColumn:
                 high = middle
         return low
 
+    def count_before(self, ids: pa.Array) -> Positions:
+        """Count the ids here that come before each of some others of the same kind."""
+        if self.is_whole:
+            return np.asarray(np.searchsorted(self._sorted, ids.to_numpy()), np.int64)
+        if len(ids) <= _BISECTED_MAX:
+            return np.array([self._bisect(text) for text in ids.to_pylist()], np.int64)
+        everything = pa.concat_arrays([ids, self.array])  # equals stay in order: others come first
+        order = np.asarray(pc.array_sort_indices(everything), np.int64)
+        is_other = order < len(ids)
+        places = np.empty(len(ids), np.int64)
+        places[order[is_other]] = np.cumsum(~is_other)[is_other]
+        return places
+
     def find_many(self, ids: pa.Array) -> Positions:
         """Return the position of each of many ids of the same kind; -1 where one is not here."""
         if not len(ids) or ids.type != self.array.type:
@@ -96,26 +123,6 @@ def are_repeated(ids: pa.Array, *, from_end: bool = False) -> Mask:
     is_repeated = np.ones(len(codes), bool)
     is_repeated[np.unique(codes, return_index=True)[1]] = False
     return is_repeated[::-1] if from_end else is_repeated
-
-
-def rank_ids(columns: Sequence[IdColumn]) -> tuple[pa.Array, Positions]:
-    """Return all ids in order, each once, and the rank of every position, column after column."""
-    if not columns:
-        return make_id_array([]), np.zeros(0, np.int64)
-    if len(columns) == 1:
-        order = columns[0].order
-        ranks = np.empty(len(order), np.int64)
-        ranks[order] = np.arange(len(order))
-        return columns[0].array.take(pa.array(order)), ranks
-    everything = pa.concat_arrays([column.array for column in columns])
-    if columns[0].is_whole:
-        distinct, inverse = np.unique(everything.to_numpy(), return_inverse=True)
-        return pa.array(distinct), np.asarray(inverse, np.int64)
-    encoded = everything.dictionary_encode()
-    order = np.asarray(pc.array_sort_indices(encoded.dictionary), np.int64)
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = np.arange(len(order))
-    return encoded.dictionary.take(pa.array(order)), ranks[encoded.indices.to_numpy()]
 
 
 @dataclass(frozen=True, slots=True)

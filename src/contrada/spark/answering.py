@@ -75,7 +75,7 @@ class AnswerShape:
         """Make the columns of names for a set of subscriptions."""
         return AnswerNames(
             subscriptions.ids.cast(_id_type(self.has_whole_ids)),
-            pa.array(subscriptions.subscribers_by_rank, _id_type(self.has_whole_subscribers)),
+            subscriptions.subscriber_column(_id_type(self.has_whole_subscribers)),
         )
 
     @property
