@@ -52,7 +52,7 @@ def list_columns(columns: SubscriptionColumns) -> dict[str, NDArray[Any]]:
         "subscribers.codes": columns.subscribers.codes,
         "subscribers.integers": columns.subscribers.wholes,
         **text_columns("subscribers.texts", columns.subscribers.texts),
-        **_list_predicates(columns),
+        **_list_expressions("predicates", columns.expressions, columns.ids),
         **_list_expressions("constraints", constraints.tests),
         "constraints.is_negated": constraints.is_negated,
         "filters.owners": table.owner,
@@ -65,21 +65,21 @@ def list_columns(columns: SubscriptionColumns) -> dict[str, NDArray[Any]]:
     }
 
 
-def _list_predicates(columns: SubscriptionColumns) -> dict[str, NDArray[Any]]:
-    expressions = columns.expressions
+def _list_expressions(
+    name: str, expressions: ExpressionColumns, ids: IdColumn | None = None
+) -> dict[str, NDArray[Any]]:
+    """Return the columns of expressions; of predicates, `ids` are those of their subscriptions."""
+    skeletons = []
     for number, skeleton in enumerate(expressions.skeletons):
         try:
-            write_skeleton(skeleton)
+            skeletons.append(write_skeleton(skeleton))
         except InvalidInput as error:
-            id_ = columns.ids.one(int(expressions.numbers_of(number)[0]))
-            raise error.within(f"subscription {id_!r}") from None
-    return _list_expressions("predicates", expressions)
-
-
-def _list_expressions(name: str, expressions: ExpressionColumns) -> dict[str, NDArray[Any]]:
-    skeletons = pa.array([write_skeleton(s) for s in expressions.skeletons], pa.large_string())
+            if ids is None:
+                raise
+            first = ids.one(int(expressions.numbers_of(number)[0]))
+            raise error.within(f"subscription {first!r} cannot be saved") from None
     return {
-        **text_columns(f"{name}.skeletons", skeletons),
+        **text_columns(f"{name}.skeletons", pa.array(skeletons, pa.large_string())),
         f"{name}.which": expressions.which,
         f"{name}.operands": expressions.operands,
     }
@@ -91,12 +91,8 @@ def write_skeleton(skeleton: Expression) -> str:
     if not isinstance(tree, dict):
         tree = {"op": "and", "args": [tree]}  # TRUE, FALSE and NULL are not objects
     text = json.dumps(tree, separators=(",", ":"))
-    try:
-        is_same = read_skeleton(text) == skeleton
-    except InvalidInput as error:
-        raise InvalidInput(f"it cannot be saved: {error}") from None
-    if not is_same:
-        raise InvalidInput(f"it cannot be saved: {brief(text, 200)} means something else")
+    if read_skeleton(text) != skeleton:
+        raise InvalidInput(f"{brief(text, 200)} means something else")
     return text
 
 
@@ -133,10 +129,11 @@ class _ColumnReader:
         column = self._file.columns.get(name)
         if column is None:
             raise InvalidInput(
-                f"{self._file.name}: is not a snapshot of a matcher: it has no {name!r}"
+                f"{self._file.name}: is not a snapshot of a matcher: it has no column {name!r}"
             )
         if column.dtype != dtype or column.ndim != 1:
-            raise self._refuse(name, f"is of type {column.dtype}, not {np.dtype(dtype)}")
+            found = f"is of {column.dtype} in {column.ndim} dimensions"
+            raise self._refuse(name, f"{found}, not of {np.dtype(dtype)} in one")
         return column
 
     def _numbers(self, name: str, low: int, high: int, dtype: type = np.int64) -> NDArray[Any]:
@@ -187,7 +184,7 @@ class _ColumnReader:
         return OperandPools(bits, is_whole, self._texts("texts"), geometries)
 
     def read_expressions(self, name: str, pools: OperandPools) -> ExpressionColumns:
-        skeletons = tuple(map(self._read_skeleton, self._texts(f"{name}.skeletons").to_pylist()))
+        skeletons = self._read_skeletons(f"{name}.skeletons")
         which = self._numbers(f"{name}.which", 0, len(skeletons), np.int32)
         widths = np.array([len(list_operand_types(s)) for s in skeletons], np.int64)
         operands = self._column(f"{name}.operands", np.int64)
@@ -201,11 +198,14 @@ class _ColumnReader:
             raise self._refuse(f"{name}.operands", "has a number without an operand")
         return expressions
 
-    def _read_skeleton(self, text: str) -> Expression:
-        try:
-            return read_skeleton(text)
-        except InvalidInput as error:
-            raise InvalidInput(f"{self._file.name}: a predicate cannot be read: {error}") from None
+    def _read_skeletons(self, name: str) -> tuple[Expression, ...]:
+        skeletons = []
+        for number, text in enumerate(self._texts(name).to_pylist()):
+            try:
+                skeletons.append(read_skeleton(text))
+            except InvalidInput as error:
+                raise self._refuse(name, f"cannot be read at {number}: {error}") from None
+        return tuple(skeletons)
 
     def read_table(self, pools: OperandPools) -> FilterTable:
         tests = self.read_expressions("constraints", pools)
@@ -214,7 +214,8 @@ class _ColumnReader:
         starts = self._column("filters.starts", np.int64)
         members = self._numbers("filters.constraints", 0, len(tests))
         if len(is_negated) != len(tests):
-            raise self._refuse("constraints.is_negated", f"has {len(is_negated)} rows")
+            what = f"has {len(is_negated)} rows, not {len(tests)}"
+            raise self._refuse("constraints.is_negated", what)
         if not _never_decreases(owners):
             raise self._refuse("filters.owners", "decreases")
         fits = len(starts) == len(owners) + 1 and starts[0] == 0 and starts[-1] == len(members)

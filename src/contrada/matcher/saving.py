@@ -131,7 +131,7 @@ def is_column_file(source: object) -> bool:
     if not isinstance(source, str | os.PathLike):
         return False
     name = os.fsdecode(source)
-    is_snapshot = name.endswith(SUFFIXES) and Path(name).is_file()
+    is_snapshot = name.lower().endswith(SUFFIXES) and Path(name).is_file()
     return is_snapshot and read_format(name) not in {None, ROWS_FORMAT}
 
 
