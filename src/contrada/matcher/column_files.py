@@ -1,8 +1,10 @@
 """Subscriptions as the columns of a file, and back: format 2 of snapshots.
 
 The columns are used where they lie. What a file states is checked before it is used, as far as it
-could lead anywhere: offsets, numbers and counts; what was judged when it was added is not judged
-again. Skeletons are CQL2 JSON with operands of no meaning, which count as stand-ins.
+could lead anywhere: offsets, numbers and counts, and that constraints are those of a normal form.
+What was judged when it was added is not judged again: that geometries are valid, and that filters
+mean what their predicates do. Skeletons are CQL2 JSON with operands of no meaning, which count as
+stand-ins. Columns of other names are skipped.
 """
 
 import json
@@ -14,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from contrada.arrays import Positions
+from contrada.arrays import Mask, Positions
 from contrada.errors import InvalidInput
 from contrada.files.sections import Sections, write_sections
 from contrada.files.text_columns import text_array, text_columns
-from contrada.language import read_json, to_json
+from contrada.language import is_constraint, read_json, to_json
 from contrada.matching.canonical_order import in_canonical_order
 from contrada.matching.constraint_columns import ConstraintColumns
 from contrada.matching.expression_columns import ExpressionColumns
@@ -132,8 +134,8 @@ class _ColumnReader:
                 f"{self._file.name}: is not a snapshot of a matcher: it has no column {name!r}"
             )
         if column.dtype != dtype or column.ndim != 1:
-            found = f"is of {column.dtype} in {column.ndim} dimensions"
-            raise self._refuse(name, f"{found}, not of {np.dtype(dtype)} in one")
+            found = f"is {column.dtype} of shape {column.shape}"
+            raise self._refuse(name, f"{found}, not {np.dtype(dtype)} in one dimension")
         return column
 
     def _numbers(self, name: str, low: int, high: int, dtype: type = np.int64) -> NDArray[Any]:
@@ -216,12 +218,21 @@ class _ColumnReader:
         if len(is_negated) != len(tests):
             what = f"has {len(is_negated)} rows, not {len(tests)}"
             raise self._refuse("constraints.is_negated", what)
+        self._check_constraints(tests, is_negated)
         if not _never_decreases(owners):
             raise self._refuse("filters.owners", "decreases")
         fits = len(starts) == len(owners) + 1 and starts[0] == 0 and starts[-1] == len(members)
         if not fits or not _never_decreases(starts):
             raise self._refuse("filters.starts", "does not divide the constraints among filters")
         return FilterTable(ConstraintColumns(tests, is_negated, pools), owners, starts, members)
+
+    def _check_constraints(self, tests: ExpressionColumns, is_negated: Mask) -> None:
+        """Refuse tests that no normal form has."""
+        for code in np.unique(2 * tests.which.astype(np.int64) + is_negated).tolist():
+            number, negated = divmod(code, 2)
+            if not is_constraint(tests.skeletons[number], is_negated=bool(negated)):
+                what = "negated, is not a constraint" if negated else "is not a constraint"
+                raise self._refuse("constraints.skeletons", f"at {number}, {what}")
 
     def check_lengths(self, columns: SubscriptionColumns) -> None:
         """Refuse columns of different lengths, and filters of nobody."""
