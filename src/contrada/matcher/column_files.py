@@ -25,7 +25,7 @@ from contrada.matching.canonical_order import in_canonical_order
 from contrada.matching.constraint_columns import ConstraintColumns
 from contrada.matching.expression_columns import ExpressionColumns
 from contrada.matching.grouping import starts_of
-from contrada.matching.id_columns import IdColumn, SubscriberColumns
+from contrada.matching.id_columns import IdColumn, SubscriberColumns, are_repeated
 from contrada.matching.operand_pools import OperandPools
 from contrada.matching.subscription_columns import SubscriptionColumns
 from contrada.matching.table import FilterTable
@@ -154,7 +154,7 @@ class _ColumnReader:
     def read_ids(self) -> IdColumn:
         is_whole = "ids" in self._file.columns
         ids = IdColumn(pa.array(self._column("ids", np.int64)) if is_whole else self._texts("ids"))
-        if not _are_distinct(ids.array):
+        if are_repeated(ids.array).any():
             raise self._refuse("ids", "has an id twice")
         return ids
 
@@ -249,7 +249,3 @@ class _ColumnReader:
 
 def _never_decreases(numbers: Positions) -> bool:
     return bool((numbers[1:] >= numbers[:-1]).all())
-
-
-def _are_distinct(ids: pa.Array) -> bool:
-    return len(ids.unique()) == len(ids)
