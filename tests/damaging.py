@@ -20,6 +20,7 @@ from contrada import Matcher
 from contrada.errors import InvalidInput, Unavailable
 from contrada.files import read_rows
 from contrada.files.snapshot_header import HEADER_BYTES
+from snapshots import save_as
 
 SHAPES = [
     shapely.Point(1, 2),
@@ -96,11 +97,11 @@ def _write_vector(path: Path) -> None:
     GeoDataFrame(columns, crs="EPSG:4326").to_file(path, engine="pyogrio")
 
 
-def _write_snapshot(path: Path) -> None:
+def _write_snapshot(path: Path, format_: int) -> None:
     matcher = Matcher("crtree", evaluator="discrete", universe=(0.0, 0.0, 9.0, 9.0))
     matcher.add("a", geometry=SHAPES[1], where="wind > 3", subscriber="x")
     matcher.add("b", "name LIKE 'a%' OR n BETWEEN 1 AND 2", subscriber=7)
-    matcher.save(path)
+    save_as(format_, matcher, path)
 
 
 WRITERS: dict[str, Callable[[Path], None]] = {
@@ -112,7 +113,8 @@ WRITERS: dict[str, Callable[[Path], None]] = {
     "x.parquet": lambda path: pq.write_table(table(), path),
     "x.fgb": _write_vector,
     "x.gpkg": _write_vector,
-    "x.contrada": _write_snapshot,
+    "rows.contrada": lambda path: _write_snapshot(path, 1),
+    "columns.contrada": lambda path: _write_snapshot(path, 2),
 }
 
 

@@ -1,11 +1,16 @@
-"""A matcher that was saved and opened again is the same matcher, whatever it holds."""
+"""A matcher that was saved and opened again is the same matcher, whatever it holds.
+
+That goes for both formats: the columns that `save` writes, and the rows of before. What is special
+about columns is in `test_column_files.py`.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import geopandas
 import numpy as np
@@ -19,6 +24,7 @@ from contrada import InvalidInput, Matcher, Relation
 from contrada.files.snapshot import open_snapshot, write_snapshot
 from contrada.files.snapshot_header import read_digest
 from contrada.matcher import saving
+from contrada.matcher.saving import open_any
 from contrada.matching.engines import ENGINES
 from contrada.model.relation import RELATIONS
 from matcher.test_engines_agree import ENGINES as EXACT_ENGINES
@@ -30,21 +36,25 @@ from matcher.test_engines_agree import (
     predicates,
     some_changes,
 )
-from snapshot_rows import save_as_rows
+from snapshots import FORMATS, rows_in, save_as, write_settings
 from strategies import geometries
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*which is never true")  # of other types
 
 SQUARE = shapely.box(0, 0, 4, 4)
 RING = json.loads(shapely.to_geojson(SQUARE))
+OF_BEFORE = Path(__file__).parent / "snapshots" / "format-1.contrada"
 
 
 def reopen(matcher: Matcher, path: Path) -> Matcher:
     """Save a matcher and open it again; what came back is the same, and saved alike."""
-    matcher.save(path)
+    for format_ in FORMATS:
+        again = reopen_as(format_, matcher, path)
+    return again
+
+
+def reopen_as(format_: int, matcher: Matcher, path: Path) -> Matcher:
+    save_as(format_, matcher, path)
     content = path.read_bytes()
     again = Matcher.open(path)
     assert list(again) == list(matcher)
@@ -58,7 +68,7 @@ def reopen(matcher: Matcher, path: Path) -> Matcher:
         matcher.simplify,
         matcher.crs,
     )
-    again.save(path)
+    save_as(format_, again, path)
     assert path.read_bytes() == content
     return again
 
@@ -68,10 +78,51 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "fences.contrada"
 
 
-def rows_in(path: Path) -> list[dict[str, Any]]:
-    """The rows of a snapshot as anybody reads them, without what they lack."""
-    rows: list[dict[str, Any]] = pa.ipc.open_file(path).read_all().to_pylist()
-    return [{name: value for name, value in row.items() if value is not None} for row in rows]
+# Files of before
+
+
+IN_FILE_OF_BEFORE = {
+    "area": "S_INTERSECTS(geometry, POLYGON((0 0, 4 0, 4 4, 0 4, 0 0)))",
+    "bits": (
+        f"n IN (0.1, -0.0, 5e-324, {2**63 - 1}, {2**70}) OR S_EQUALS(geometry, POINT(0.1 -0.0))"
+    ),
+    "both": "S_WITHIN(track, POLYGON((0 0, 4 0, 4 4, 0 0))) AND wind > 90 AND kind = 'gale'",
+    "größe": (
+        "name LIKE 'é%' OR NOT (T_DURING(t, INTERVAL('2020-01-01', '..')) AND "
+        "A_CONTAINS(tags, ('x', 1)))"
+    ),
+    "mixed": (
+        "S_INTERSECTS(geometry, GEOMETRYCOLLECTION(POINT(1 2), LINESTRING(0 0, 1 1))) AND "
+        "ehInside(area, POLYGON((0 0, 9 0, 9 9, 0 0)))"
+    ),
+    "near": "dwithin(geometry, POINT(11.3 43.3), 500) AND speed + 2 > limit",
+    "never": "FALSE",
+}
+SUBSCRIBERS_OF_BEFORE: dict[str, str | int] = {"area": "ops", "both": 7, "near": "ops"}
+
+
+def test_a_snapshot_file_of_before_still_opens() -> None:
+    matcher, fresh = Matcher.open(OF_BEFORE), Matcher("crtree", split="constraint")
+    assert repr(matcher) == "<Matcher engine='crtree' subscriptions=7 crs='EPSG:4326'>"
+    assert list(matcher) == list(IN_FILE_OF_BEFORE)
+    for id_, text in IN_FILE_OF_BEFORE.items():
+        fresh.add(id_, text, subscriber=SUBSCRIBERS_OF_BEFORE.get(id_))
+        ours, theirs = fresh.get(id_), matcher.get(id_)
+        assert repr(theirs.predicate.expression) == repr(ours.predicate.expression)
+        assert theirs == ours
+    storm = {"geometry": "POINT(1 2)", "track": "POINT(3 1)", "wind": 95, "kind": "gale"}
+    assert matcher.match(storm) == ["area", "both"]
+    with pytest.raises(InvalidInput, match="more than 50 filters"):
+        matcher.add("more", " OR ".join(f"n = {n}" for n in range(51)))
+
+
+def test_the_rows_of_a_file_of_before_can_be_added_and_are_saved_as_columns(path: Path) -> None:
+    matcher = Matcher()
+    assert matcher.add_many(OF_BEFORE) == 7
+    matcher.save(path)
+    opened = Matcher.open(path)
+    assert opened.crs == "EPSG:4326"
+    assert [opened.get(id_) for id_ in opened] == [matcher.get(id_) for id_ in matcher]
 
 
 # Random subscriptions
@@ -194,19 +245,19 @@ def test_a_coordinate_comes_back_to_the_last_bit(coordinate: float, path: Path) 
     matcher.add(2, f"S_EQUALS(geometry, POINT({coordinate!r} {-coordinate!r})) OR n > 1")
     again = reopen(matcher, path)
     assert again.match({"geometry": point}) == [1, 2]
-    save_as_rows(again, path)
-    assert Matcher.open(path).match({"geometry": point}) == [1, 2]
+    save_as(1, matcher, path)
     assert rows_in(path)[0]["geometry"] == shapely.to_wkb(point, byte_order=1)
 
 
-def test_a_number_beyond_all_doubles_is_refused_when_saving(path: Path) -> None:
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_number_beyond_all_doubles_is_refused_when_saving(format_: int, path: Path) -> None:
     matcher = Matcher()
     matcher.add("a", "n > 1")
-    matcher.save(path)
+    save_as(format_, matcher, path)
     digest = read_digest(path)
     matcher.add("b", f"n > {2**1023} + {2**1023 - 1}", replace=True)
-    with pytest.raises(InvalidInput, match="subscription 'b': it cannot be saved: "):
-        matcher.save(path)
+    with pytest.raises(InvalidInput, match="subscription 'b' cannot be saved: the number is out"):
+        save_as(format_, matcher, path)
     assert read_digest(path) == digest
     matcher.add("b", f"s = '{'9' * 400}'", replace=True)
     reopen(matcher, path)
@@ -222,9 +273,7 @@ def test_a_geometry_is_stored_as_wkb_and_anything_else_as_a_filter(path: Path) -
     matcher.add(3, geometry=SQUARE, relation=Relation.INSIDE, where="n > 1 AND m > 1")
     matcher.add(4, f"relate(place.shape, {SQUARE.wkt}, 'T*F**F***')")
     matcher.add(5, f"S_WITHIN(geometry, {SQUARE.wkt}) OR n > 1")
-    save_as_rows(matcher, path)
-    again = Matcher.open(path)
-    assert [again.get(id_) for id_ in again] == [matcher.get(id_) for id_ in matcher]
+    reopen_as(1, matcher, path)
     greater = '{"op":">","args":[{"property":"n"},1]}'
     wkb = shapely.to_wkb(SQUARE, byte_order=1)
     first, second, third, fourth, fifth = rows_in(path)
@@ -248,7 +297,7 @@ def test_rows_lie_in_batches_of_bounded_size_in_the_order_of_ids(
     for name, limit in (("_ROWS_MAX", 2), ("_BYTES_MAX", 2_000)):
         with monkeypatch.context() as patch:
             patch.setattr(saving, name, limit)
-            save_as_rows(matcher, path)
+            save_as(1, matcher, path)
         lengths = [batch.num_rows for batch in open_snapshot(path).batches()]
         assert lengths == [2, 2, 1]
         assert [row["id"] for row in rows_in(path)] == list(matcher) == [-1, 2, 3, 7, 10]
@@ -258,17 +307,18 @@ def test_rows_lie_in_batches_of_bounded_size_in_the_order_of_ids(
 def test_geopandas_reads_the_geometries_with_their_crs(path: Path) -> None:
     matcher = Matcher(crs="EPSG:2154")
     matcher.add("a", geometry=SQUARE)
-    save_as_rows(matcher, path)
+    save_as(1, matcher, path)
     frame = geopandas.GeoDataFrame.from_arrow(pa.ipc.open_file(path).read_all())
     assert frame.crs == "EPSG:2154"
     assert list(frame.geometry) == [SQUARE]
 
 
-def test_the_rows_of_a_snapshot_can_be_added_to_another_matcher(path: Path) -> None:
+@pytest.mark.parametrize("format_", FORMATS)
+def test_the_rows_of_a_snapshot_can_be_added_to_another_matcher(format_: int, path: Path) -> None:
     matcher = Matcher("scan", crs="EPSG:2154")
     matcher.add(1, geometry=SQUARE, where="n > 1", subscriber="u")
     matcher.add(2, "n < 0", subscriber=5)
-    matcher.save(path)
+    save_as(format_, matcher, path)
     other = Matcher()
     other.add(0, "TRUE")
     assert other.add_many(path) == 2
@@ -310,7 +360,7 @@ def test_the_options_of_an_engine_and_the_settings_come_back(path: Path) -> None
     matcher.add("a", geometry=SQUARE, relation="covers", where="n > 1 AND n > 2")
     again = reopen(matcher, path)
     assert again.get("a").predicate == matcher.get("a").predicate
-    stated = saving.open_any(path).settings
+    stated = open_any(path).settings
     assert stated["options"] == {**options, "universe": [0.0, 0.0, 10.0, 10.0]}
     assert stated["subscriptions"] == 1
     with pytest.raises(InvalidInput, match="more than 2 filters"):
@@ -375,8 +425,7 @@ def test_subscribers_come_back_in_their_kind(subscribers: list[Any], path: Path)
         matcher.add(id_, "TRUE", subscriber=subscriber)
     again = reopen(matcher, path)
     assert again.subscribers({}) == matcher.subscribers({})
-    save_as_rows(matcher, path)
-    assert Matcher.open(path).subscribers({}) == matcher.subscribers({})
+    save_as(1, matcher, path)
     assert [row.get("subscriber") for row in rows_in(path)] == subscribers
 
 
@@ -408,10 +457,11 @@ def test_an_opened_matcher_can_be_changed_and_the_file_stays(path: Path) -> None
 # What is refused
 
 
-def test_a_damaged_snapshot_is_refused(path: Path) -> None:
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_damaged_snapshot_is_refused(format_: int, path: Path) -> None:
     matcher = Matcher()
     matcher.add("a", geometry=SQUARE)
-    matcher.save(path)
+    save_as(format_, matcher, path)
     content = path.read_bytes()
     path.write_bytes(content.replace(b"intersects", b"intercepts"))
     with pytest.raises(InvalidInput, match=r"fences\.contrada: is damaged: its SHA-256 is "):
@@ -421,15 +471,15 @@ def test_a_damaged_snapshot_is_refused(path: Path) -> None:
         Matcher.open(path)
 
 
-def rewrite(path: Path, **changes: Any) -> None:
+def rewrite(format_: int, path: Path, **changes: Any) -> None:
     """Write a snapshot of a matcher with other settings, as another version might."""
-    save_as_rows(Matcher(), path)
-    snapshot = open_snapshot(path)
-    stated = {name: value for name, value in snapshot.settings.items() if name not in changes}
+    save_as(format_, Matcher(), path)
+    stated = {name: v for name, v in open_any(path).settings.items() if name not in changes}
     added = {name: value for name, value in changes.items() if value is not None}
-    write_snapshot(path, snapshot.schema, {**stated, **added}, snapshot.batches())
+    write_settings(path, {**stated, **added})
 
 
+@pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -441,15 +491,16 @@ def rewrite(path: Path, **changes: Any) -> None:
     ],
 )
 def test_settings_that_this_version_does_not_have_are_refused(
-    changes: dict[str, Any], message: str, path: Path
+    changes: dict[str, Any], message: str, format_: int, path: Path
 ) -> None:
-    rewrite(path, **changes)
+    rewrite(format_, path, **changes)
     with pytest.raises(InvalidInput, match=rf"fences\.contrada: {message}"):
         Matcher.open(path)
 
 
-def test_settings_that_are_new_are_passed_over(path: Path) -> None:
-    rewrite(path, colour="red")
+@pytest.mark.parametrize("format_", FORMATS)
+def test_settings_that_are_new_are_passed_over(format_: int, path: Path) -> None:
+    rewrite(format_, path, colour="red")
     assert len(Matcher.open(path)) == 0
 
 
@@ -470,7 +521,7 @@ def test_a_row_that_this_version_cannot_read_is_refused_by_its_place(
 ) -> None:
     matcher = Matcher()
     matcher.add(1, "n > 1")
-    save_as_rows(matcher, path)
+    save_as(1, matcher, path)
     snapshot = open_snapshot(path)
     rows = pa.RecordBatch.from_pylist([*rows_in(path), {"id": 2, **row}], snapshot.schema)
     write_snapshot(path, snapshot.schema, snapshot.settings, [rows])
@@ -479,7 +530,7 @@ def test_a_row_that_this_version_cannot_read_is_refused_by_its_place(
 
 
 def test_other_columns_than_those_of_a_matcher_are_refused(path: Path) -> None:
-    save_as_rows(Matcher(), path)
+    save_as(1, Matcher(), path)
     snapshot = open_snapshot(path)
     write_snapshot(path, pa.schema([("id", pa.int64())]), snapshot.settings, [])
     with pytest.raises(InvalidInput, match="it has the columns id, not id, filter, geometry"):

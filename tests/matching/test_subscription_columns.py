@@ -166,10 +166,24 @@ def test_integers_are_found_where_they_are(ids: list[int]) -> None:
     assert [ids[i] for i in column.order] == sorted(ids)
 
 
-def test_repeats_are_told_from_either_end() -> None:
-    ids = pa.array([1, 2, 1, 3, 2])
-    assert are_repeated(ids).tolist() == [False, False, True, False, True]
-    assert are_repeated(ids, from_end=True).tolist() == [True, True, False, False, False]
+@pytest.mark.parametrize("kind", [int, str])
+@pytest.mark.parametrize(
+    ("numbers", "again", "later"),
+    [
+        ([1, 2, 1, 3, 2], [0, 0, 1, 0, 1], [1, 1, 0, 0, 0]),
+        ([1, 2, 3], [0, 0, 0], [0, 0, 0]),
+        ([3, 2, 1], [0, 0, 0], [0, 0, 0]),
+        ([1, 2, 2], [0, 0, 1], [0, 1, 0]),
+        ([], [], []),
+    ],
+)
+def test_repeats_are_told_from_either_end(
+    kind: type, numbers: list[int], again: list[int], later: list[int]
+) -> None:
+    ids = pa.array([kind(number) for number in numbers], make_id_array([kind(0)]).type)
+    assert are_repeated(ids).tolist() == list(map(bool, again))
+    assert are_repeated(ids, from_end=True).tolist() == list(map(bool, later))
+    assert [numbers[i] for i in IdColumn(ids).order] == sorted(numbers)
 
 
 def test_geometries_come_back_bit_for_bit() -> None:

@@ -51,6 +51,19 @@ def make_predicate(expression: Expression, filters_max: int = FILTERS_MAX) -> Pr
     return Predicate(folded, filters)
 
 
+def is_constraint(test: Expression, *, is_negated: bool) -> bool:
+    """Whether the normal form may have a test as a constraint; engines rely on that."""
+    match test:
+        case And() | Or() | Not() | Between() | Literal() | Computed():
+            return False
+        case Comparison() if is_negated:
+            return False
+        case Spatial(relation) if is_negated and relation.negated():
+            return False
+        case _:
+            return _reads_attributes(test)
+
+
 def fold(expression: Expression) -> Expression:
     """Evaluate everything that reads no attribute; reading what is left gives the same again."""
     if isinstance(expression, Literal):

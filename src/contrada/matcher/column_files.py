@@ -1,8 +1,10 @@
 """Subscriptions as the columns of a file, and back: format 2 of snapshots.
 
 The columns are used where they lie. What a file states is checked before it is used, as far as it
-could lead anywhere: offsets, numbers and counts; what was judged when it was added is not judged
-again. Skeletons are CQL2 JSON with operands of no meaning, which count as stand-ins.
+could lead anywhere: offsets, numbers and counts, and that constraints are those of a normal form.
+What was judged when it was added is not judged again: that geometries are valid, and that filters
+mean what their predicates do. Skeletons are CQL2 JSON with operands of no meaning, which count as
+stand-ins. Columns of other names are skipped.
 """
 
 import json
@@ -14,16 +16,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from contrada.arrays import Positions
+from contrada.arrays import Mask, Positions
 from contrada.errors import InvalidInput
 from contrada.files.sections import Sections, write_sections
 from contrada.files.text_columns import text_array, text_columns
-from contrada.language import read_json, to_json
+from contrada.language import is_constraint, read_json, to_json
 from contrada.matching.canonical_order import in_canonical_order
 from contrada.matching.constraint_columns import ConstraintColumns
 from contrada.matching.expression_columns import ExpressionColumns
 from contrada.matching.grouping import starts_of
-from contrada.matching.id_columns import IdColumn, SubscriberColumns
+from contrada.matching.id_columns import IdColumn, SubscriberColumns, are_repeated
 from contrada.matching.operand_pools import OperandPools
 from contrada.matching.subscription_columns import SubscriptionColumns
 from contrada.matching.table import FilterTable
@@ -52,7 +54,7 @@ def list_columns(columns: SubscriptionColumns) -> dict[str, NDArray[Any]]:
         "subscribers.codes": columns.subscribers.codes,
         "subscribers.integers": columns.subscribers.wholes,
         **text_columns("subscribers.texts", columns.subscribers.texts),
-        **_list_predicates(columns),
+        **_list_expressions("predicates", columns.expressions, columns.ids),
         **_list_expressions("constraints", constraints.tests),
         "constraints.is_negated": constraints.is_negated,
         "filters.owners": table.owner,
@@ -65,21 +67,21 @@ def list_columns(columns: SubscriptionColumns) -> dict[str, NDArray[Any]]:
     }
 
 
-def _list_predicates(columns: SubscriptionColumns) -> dict[str, NDArray[Any]]:
-    expressions = columns.expressions
+def _list_expressions(
+    name: str, expressions: ExpressionColumns, ids: IdColumn | None = None
+) -> dict[str, NDArray[Any]]:
+    """Return the columns of expressions; of predicates, `ids` are those of their subscriptions."""
+    skeletons = []
     for number, skeleton in enumerate(expressions.skeletons):
         try:
-            write_skeleton(skeleton)
+            skeletons.append(write_skeleton(skeleton))
         except InvalidInput as error:
-            id_ = columns.ids.one(int(expressions.numbers_of(number)[0]))
-            raise error.within(f"subscription {id_!r}") from None
-    return _list_expressions("predicates", expressions)
-
-
-def _list_expressions(name: str, expressions: ExpressionColumns) -> dict[str, NDArray[Any]]:
-    skeletons = pa.array([write_skeleton(s) for s in expressions.skeletons], pa.large_string())
+            if ids is None:
+                raise
+            first = ids.one(int(expressions.numbers_of(number)[0]))
+            raise error.within(f"subscription {first!r} cannot be saved") from None
     return {
-        **text_columns(f"{name}.skeletons", skeletons),
+        **text_columns(f"{name}.skeletons", pa.array(skeletons, pa.large_string())),
         f"{name}.which": expressions.which,
         f"{name}.operands": expressions.operands,
     }
@@ -91,12 +93,8 @@ def write_skeleton(skeleton: Expression) -> str:
     if not isinstance(tree, dict):
         tree = {"op": "and", "args": [tree]}  # TRUE, FALSE and NULL are not objects
     text = json.dumps(tree, separators=(",", ":"))
-    try:
-        is_same = read_skeleton(text) == skeleton
-    except InvalidInput as error:
-        raise InvalidInput(f"it cannot be saved: {error}") from None
-    if not is_same:
-        raise InvalidInput(f"it cannot be saved: {brief(text, 200)} means something else")
+    if read_skeleton(text) != skeleton:
+        raise InvalidInput(f"{brief(text, 200)} means something else")
     return text
 
 
@@ -133,10 +131,11 @@ class _ColumnReader:
         column = self._file.columns.get(name)
         if column is None:
             raise InvalidInput(
-                f"{self._file.name}: is not a snapshot of a matcher: it has no {name!r}"
+                f"{self._file.name}: is not a snapshot of a matcher: it has no column {name!r}"
             )
         if column.dtype != dtype or column.ndim != 1:
-            raise self._refuse(name, f"is of type {column.dtype}, not {np.dtype(dtype)}")
+            found = f"is {column.dtype} of shape {column.shape}"
+            raise self._refuse(name, f"{found}, not {np.dtype(dtype)} in one dimension")
         return column
 
     def _numbers(self, name: str, low: int, high: int, dtype: type = np.int64) -> NDArray[Any]:
@@ -155,7 +154,7 @@ class _ColumnReader:
     def read_ids(self) -> IdColumn:
         is_whole = "ids" in self._file.columns
         ids = IdColumn(pa.array(self._column("ids", np.int64)) if is_whole else self._texts("ids"))
-        if not _are_distinct(ids.array):
+        if are_repeated(ids.array).any():
             raise self._refuse("ids", "has an id twice")
         return ids
 
@@ -187,7 +186,7 @@ class _ColumnReader:
         return OperandPools(bits, is_whole, self._texts("texts"), geometries)
 
     def read_expressions(self, name: str, pools: OperandPools) -> ExpressionColumns:
-        skeletons = tuple(map(self._read_skeleton, self._texts(f"{name}.skeletons").to_pylist()))
+        skeletons = self._read_skeletons(f"{name}.skeletons")
         which = self._numbers(f"{name}.which", 0, len(skeletons), np.int32)
         widths = np.array([len(list_operand_types(s)) for s in skeletons], np.int64)
         operands = self._column(f"{name}.operands", np.int64)
@@ -201,11 +200,14 @@ class _ColumnReader:
             raise self._refuse(f"{name}.operands", "has a number without an operand")
         return expressions
 
-    def _read_skeleton(self, text: str) -> Expression:
-        try:
-            return read_skeleton(text)
-        except InvalidInput as error:
-            raise InvalidInput(f"{self._file.name}: a predicate cannot be read: {error}") from None
+    def _read_skeletons(self, name: str) -> tuple[Expression, ...]:
+        skeletons = []
+        for number, text in enumerate(self._texts(name).to_pylist()):
+            try:
+                skeletons.append(read_skeleton(text))
+            except InvalidInput as error:
+                raise self._refuse(name, f"cannot be read at {number}: {error}") from None
+        return tuple(skeletons)
 
     def read_table(self, pools: OperandPools) -> FilterTable:
         tests = self.read_expressions("constraints", pools)
@@ -214,13 +216,23 @@ class _ColumnReader:
         starts = self._column("filters.starts", np.int64)
         members = self._numbers("filters.constraints", 0, len(tests))
         if len(is_negated) != len(tests):
-            raise self._refuse("constraints.is_negated", f"has {len(is_negated)} rows")
+            what = f"has {len(is_negated)} rows, not {len(tests)}"
+            raise self._refuse("constraints.is_negated", what)
+        self._check_constraints(tests, is_negated)
         if not _never_decreases(owners):
             raise self._refuse("filters.owners", "decreases")
         fits = len(starts) == len(owners) + 1 and starts[0] == 0 and starts[-1] == len(members)
         if not fits or not _never_decreases(starts):
             raise self._refuse("filters.starts", "does not divide the constraints among filters")
         return FilterTable(ConstraintColumns(tests, is_negated, pools), owners, starts, members)
+
+    def _check_constraints(self, tests: ExpressionColumns, is_negated: Mask) -> None:
+        """Refuse tests that no normal form has."""
+        for code in np.unique(2 * tests.which.astype(np.int64) + is_negated).tolist():
+            number, negated = divmod(code, 2)
+            if not is_constraint(tests.skeletons[number], is_negated=bool(negated)):
+                what = "negated, is not a constraint" if negated else "is not a constraint"
+                raise self._refuse("constraints.skeletons", f"at {number}, {what}")
 
     def check_lengths(self, columns: SubscriptionColumns) -> None:
         """Refuse columns of different lengths, and filters of nobody."""
@@ -237,7 +249,3 @@ class _ColumnReader:
 
 def _never_decreases(numbers: Positions) -> bool:
     return bool((numbers[1:] >= numbers[:-1]).all())
-
-
-def _are_distinct(ids: pa.Array) -> bool:
-    return len(ids.unique()) == len(ids)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from contrada.errors import InvalidInput, Remedy, UnknownSubscription
 from contrada.files import read_rows
-from contrada.files.crs import spell_given_crs
+from contrada.files.crs import spell_crs, spell_given_crs
 from contrada.limits import FILTERS_MAX
 from contrada.matcher.adding import IncomingRows
 from contrada.matcher.explanations import Why, explain_why
@@ -242,7 +242,9 @@ class Matcher:
         ['gale']
         """
         if is_column_file(source) and id is None and not (quarantine or on_bad):
-            return self._add_file(source, replace)
+            added = self._add_file(source, replace)
+            if added is not None:
+                return added
         rows = read_subscription_rows(source)
         self._held.check_crs(rows.crs, rows.name)
         id_column = choose_id_column(rows, id, Remedy.SUBSCRIPTION_ID)
@@ -257,16 +259,23 @@ class Matcher:
         )
         return incoming.added
 
-    def _add_file(self, path: str | os.PathLike[str], replace: bool) -> int:
-        """Add the subscriptions of a snapshot of format 2, as they lie if they were made alike."""
+    def _add_file(self, path: str | os.PathLike[str], replace: bool) -> int | None:
+        """Add the subscriptions of a snapshot of format 2, as they lie if they were made alike.
+
+        Where one of them cannot be added, none is, and there is no number: whoever reads them as
+        rows says which those are.
+        """
         file = open_any(path)
         settings = MatcherSettings.of(file)
-        self._held.check_crs(settings.crs, file.name)
+        crs = spell_crs(settings.crs, file.name)
+        self._held.check_crs(crs, file.name)
         columns = load_any(file, self._reader)
-        is_alike = (settings.engine, settings.simplify) == (self.engine, self.simplify)
-        if not is_alike:
-            columns = pack_subscriptions([self._remade(s) for s in columns])
-        self._held.change(columns, replace, settings.crs, file.name)
+        try:
+            if not settings.makes_filters_for(self._settings()):
+                columns = pack_subscriptions([self._remade(s) for s in columns])
+            self._held.change(columns, replace, crs, file.name)
+        except InvalidInput:
+            return None
         return len(columns)
 
     def _remade(self, subscription: Subscription) -> Subscription:

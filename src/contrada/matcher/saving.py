@@ -28,6 +28,7 @@ from contrada.files.snapshot import SUFFIXES, Snapshot, open_snapshot, write_sna
 from contrada.files.snapshot_header import read_format
 from contrada.language import read_json, to_json
 from contrada.matcher.column_files import load_columns, save_columns
+from contrada.matching.engines import make_engine
 from contrada.matching.ids import id_type
 from contrada.matching.subscribing import PredicateReader
 from contrada.matching.subscription_columns import SubscriptionColumns, pack_subscriptions
@@ -78,6 +79,18 @@ class MatcherSettings:
                     f"{snapshot.name}: the setting {name!r} is not {text}: {brief(found[name])}"
                 )
         return cls(**found)
+
+    def makes_filters_for(self, other: "MatcherSettings") -> bool:
+        """Whether such a matcher makes the filters that another one would make."""
+        return self.filters_max <= other.filters_max and self._effort() is other._effort()
+
+    def _effort(self) -> object:
+        """Return what decides how predicates are simplified; None where they are not."""
+        try:
+            engine = make_engine(self.engine, self.options)
+        except (InvalidInput, TypeError):  # of another version, so nobody's
+            return object()
+        return engine.effort if self.simplify else None
 
 
 _SETTINGS = {
@@ -131,7 +144,7 @@ def is_column_file(source: object) -> bool:
     if not isinstance(source, str | os.PathLike):
         return False
     name = os.fsdecode(source)
-    is_snapshot = name.endswith(SUFFIXES) and Path(name).is_file()
+    is_snapshot = name.lower().endswith(SUFFIXES) and Path(name).is_file()
     return is_snapshot and read_format(name) not in {None, ROWS_FORMAT}
 
 

@@ -34,6 +34,8 @@ class IdColumn:
     @once
     def order(self) -> Positions:
         """The positions in the order of ids."""
+        if are_increasing(self.array):
+            return np.arange(len(self.array))
         if self.is_whole:
             return np.argsort(self.array.to_numpy(), kind="stable").astype(np.int64)
         return np.asarray(pc.array_sort_indices(self.array), np.int64)
@@ -116,8 +118,18 @@ class IdColumn:
         return [self.array[position].as_py() for position in positions.tolist()]
 
 
+def are_increasing(ids: pa.Array) -> bool:
+    """Whether each id comes after the one before it; those of snapshots and of rows mostly do."""
+    if pa.types.is_int64(ids.type):
+        numbers = ids.to_numpy()
+        return bool((numbers[1:] > numbers[:-1]).all())
+    return pc.all(pc.greater(ids[1:], ids[:-1])).as_py() is not False
+
+
 def are_repeated(ids: pa.Array, *, from_end: bool = False) -> Mask:
     """Which ids are there before, or seen from the end after, too."""
+    if are_increasing(ids):
+        return np.zeros(len(ids), bool)
     codes = ids.dictionary_encode().indices.to_numpy()
     codes = codes[::-1] if from_end else codes
     is_repeated = np.ones(len(codes), bool)

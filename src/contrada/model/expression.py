@@ -29,7 +29,10 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Literal:
-    """A value written in the predicate. Values of different types are never equal."""
+    """A value written in the predicate.
+
+    Values of different types are never equal, nor are 0.0 and -0.0, which are written differently.
+    """
 
     value: Value
 
@@ -44,6 +47,8 @@ def _typed(value: Value) -> tuple[object, ...]:
     """Return a value with its type, so that 1 and TRUE differ, in arrays too."""
     if isinstance(value, tuple):
         return tuple(map(_typed, value))
+    if isinstance(value, float):
+        return float, value or str(value)
     return type(value), number_key(value) if isinstance(value, int) else value
 
 
