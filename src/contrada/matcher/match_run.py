@@ -155,7 +155,7 @@ class MatchRun:
     def as_pairs(self, matched: MatchedBatch) -> pa.RecordBatch:
         """Write the pairs of a batch as ids of events and subscriptions."""
         ranks = pa.array(matched.ranks.astype(np.int32))
-        subscription = pa.DictionaryArray.from_arrays(ranks, self._ids)
+        subscription = pa.DictionaryArray.from_arrays(ranks, self._ids, safe=False)
         event = matched.events.ids.take(pa.array(matched.rows))
         return pa.RecordBatch.from_arrays([event, subscription], schema=self.schema)
 

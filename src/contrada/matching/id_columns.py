@@ -12,6 +12,7 @@ from contrada.model.subscription import Id
 from contrada.threads import once
 
 _BISECTED_MAX = 20_000  # texts: more are quicker to sort
+_LOOKUP_COST = 50  # ids that are hashed in the time that one is looked up
 
 
 def make_id_array(ids: Sequence[Id]) -> pa.Array:
@@ -105,10 +106,14 @@ class IdColumn:
         """Return the position of each of many ids of the same kind; -1 where one is not here."""
         if not len(ids) or ids.type != self.array.type:
             return np.full(len(ids), -1, np.int64)
-        if len(ids) == 1:
-            return np.array([self.find(ids[0].as_py())], np.int64)
-        found = pc.index_in(ids, value_set=self.array)
-        return np.asarray(found.fill_null(-1), np.int64)
+        if _LOOKUP_COST * len(ids) > len(self.array):
+            found = pc.index_in(ids, value_set=self.array)
+            return np.asarray(found.fill_null(-1), np.int64)
+        if self.is_whole:
+            places = self.count_before(ids)
+            positions = self.order[np.minimum(places, len(self.order) - 1)]
+            return np.where(self.array.to_numpy()[positions] == ids.to_numpy(), positions, -1)
+        return np.array([self.find(id_) for id_ in ids.to_pylist()], np.int64)
 
     def list(self, positions: Positions) -> list[Id]:
         """List the ids of some positions."""

@@ -79,7 +79,12 @@ class RankedIds:
     @once
     def _is_new(self) -> Mask:
         """Which of the others are not in the longest column, too."""
-        return self._columns[self._longest].find_many(self._others) < 0
+        known = self._columns[self._longest].in_order
+        is_new = np.ones(len(self._others), bool)
+        at = np.flatnonzero(self._places < len(known))
+        same = pc.equal(known.take(pa.array(self._places[at])), self._others.take(pa.array(at)))
+        is_new[at] = ~same.to_numpy(zero_copy_only=False)
+        return is_new
 
     @once
     def _new_places(self) -> Positions:

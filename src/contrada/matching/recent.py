@@ -100,8 +100,21 @@ class Boxes:
         for name, (numbers, boxes) in fresh.items():
             known = placed.get(name, (np.zeros(0, np.int64), np.zeros((0, 4))))
             placed[name] = np.append(known[0], numbers), np.concatenate([known[1], boxes])
-        names = self.geometry_attributes.union(*(m.geometry_attributes for m in members))
+        names = self.geometry_attributes.union(*{m.geometry_attributes for m in members})
         return Boxes(self.count + len(members), placed, unplaced, names)
+
+    def without(self, gone: Positions, left: Collection[RecentSubscription]) -> "Boxes":
+        """Return the boxes of those that are left without some numbers; the others move up."""
+        moves = np.arange(self.count) - np.searchsorted(gone, np.arange(self.count))
+        moves[gone] = -1
+        placed = {}
+        for name, (numbers, boxes) in self.placed.items():
+            moved = moves[numbers]
+            if (moved >= 0).any():
+                placed[name] = moved[moved >= 0], boxes[moved >= 0]
+        unplaced = moves[np.array(self.unplaced, np.int64)]
+        names = frozenset[str]().union(*{member.geometry_attributes for member in left})
+        return Boxes(len(left), placed, unplaced[unplaced >= 0].tolist(), names)
 
     def find(self, event: Event) -> list[int]:
         """Find the subscriptions that an event may satisfy."""
@@ -151,8 +164,7 @@ class Recent:
         """Return what is left without some ids and with more subscriptions."""
         kept, boxes = self.members, self._boxes
         if not kept.keys().isdisjoint(removed):
-            kept = {id_: member for id_, member in kept.items() if id_ not in removed}
-            boxes = Boxes().extended(kept.values())
+            kept, boxes = self._leave_out(kept.keys() & removed)
         elif not added:
             return self
         new = {subscription.id: RecentSubscription(subscription) for subscription in added}
@@ -160,9 +172,13 @@ class Recent:
 
     def without(self, members: Collection[RecentSubscription]) -> "Recent":
         """Return what is left without some, unless others have taken their place."""
-        gone = set(map(id, members))
-        kept = {id_: member for id_, member in self.members.items() if id(member) not in gone}
-        return Recent(self._make_index, kept)
+        ids = {m.subscription.id for m in members if self.members.get(m.subscription.id) is m}
+        return Recent(self._make_index, *self._leave_out(ids)) if ids else self
+
+    def _leave_out(self, ids: Collection[Id]) -> tuple[dict[Id, RecentSubscription], Boxes]:
+        gone = [position for position, id_ in enumerate(self.members) if id_ in ids]
+        left = {id_: member for id_, member in self.members.items() if id_ not in ids}
+        return left, self._boxes.without(np.array(gone, np.int64), left.values())
 
     @once
     def ids(self) -> IdColumn:
