@@ -26,6 +26,7 @@ class Layout:
 
     schema: pa.Schema
     geometries: tuple[GeometryField, ...]
+    is_decoded: bool = True  # geometries are not in dictionaries
 
     @property
     def geometry_columns(self) -> tuple[str, ...]:
@@ -42,17 +43,17 @@ class Layout:
         batch.validate()  # whether its columns are of one length
         encodings = {geometry.name: geometry.encoding for geometry in self.geometries}
         columns = [
-            _arrange_column(batch.column(name), name, encodings.get(name, ""))
+            _arrange_column(batch.column(name), name, encodings.get(name, ""), self.is_decoded)
             for name in self.schema.names
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
-def _arrange_column(array: pa.Array, name: str, encoding: str) -> pa.Array:
+def _arrange_column(array: pa.Array, name: str, encoding: str, is_decoded: bool) -> pa.Array:
     """Return a column in the type that rows have it in, or an error of Arrow's that names it."""
     try:
         validate(array)
-        return _plain_column(array, encoding)
+        return _plain_column(array, encoding, is_decoded)
     except MemoryError:
         raise
     except (pa.ArrowException, RecursionError) as fault:
@@ -61,7 +62,12 @@ def _arrange_column(array: pa.Array, name: str, encoding: str) -> pa.Array:
 
 
 def lay_out(
-    schema: pa.Schema, columns: Sequence[str] | None, name: str, primary: str | None = None
+    schema: pa.Schema,
+    columns: Sequence[str] | None,
+    name: str,
+    primary: str | None = None,
+    *,
+    is_decoded: bool = True,
 ) -> Layout:
     """Find the layout of a source's schema, of `columns` only where they are named."""
     check_names(schema, name)
@@ -70,16 +76,18 @@ def lay_out(
     geometries = find_geometry_columns(schema, kept, name, primary)
     encodings = {geometry.name: geometry.encoding for geometry in geometries}
     target = [
-        pa.field(field.name, _target_type(field.type, encodings.get(field.name, "")))
+        pa.field(field.name, _target_type(field.type, encodings.get(field.name, ""), is_decoded))
         for field in fields
     ]
-    return Layout(pa.schema(target), tuple(geometries))
+    return Layout(pa.schema(target), tuple(geometries), is_decoded)
 
 
-def read_table(source: Any, *, batch_rows: int, columns: Sequence[str] | None) -> Rows:
+def read_table(
+    source: Any, *, batch_rows: int, columns: Sequence[str] | None, is_decoded: bool = True
+) -> Rows:
     """Read the rows of a table in memory or of an Arrow stream.
 
-    A source with a length can be read again and again; any other is taken for a stream.
+    Dictionaries of geometries are left as they are unless these are to be decoded. A source with a length can be read again and again; any other is taken for a stream.
     """
     name, primary = "table", None
     try:
@@ -93,7 +101,7 @@ def read_table(source: Any, *, batch_rows: int, columns: Sequence[str] | None) -
         stream = _open_stream(source)
     except (pa.ArrowException, TypeError, ValueError) as fault:
         raise InvalidInput(f"{name}: {type(source).__name__} gives no table: {fault}") from fault
-    layout = lay_out(stream.schema, columns, name, primary)
+    layout = lay_out(stream.schema, columns, name, primary, is_decoded=is_decoded)
     warn_of_edges(layout.geometries, name)
     open_stream, count = _once(stream, name), None
     if hasattr(source, "__len__"):
@@ -134,16 +142,18 @@ def _once(stream: pa.RecordBatchReader, name: str) -> Callable[[], Iterator[pa.R
     return open_stream
 
 
-def _target_type(kind: pa.DataType, encoding: str) -> pa.DataType:
+def _target_type(kind: pa.DataType, encoding: str, is_decoded: bool) -> pa.DataType:
     if encoding in NATIVE_TYPES:
         return pa.binary()
     kind = plain_type(kind)
-    return kind.value_type if encoding and pa.types.is_dictionary(kind) else kind
+    is_replaced = encoding and is_decoded and pa.types.is_dictionary(kind)
+    return kind.value_type if is_replaced else kind
 
 
-def _plain_column(array: pa.Array, encoding: str) -> pa.Array:
+def _plain_column(array: pa.Array, encoding: str, is_decoded: bool) -> pa.Array:
     if encoding in NATIVE_TYPES:
         native = array.storage if isinstance(array, pa.ExtensionArray) else array
         return encode_wkb(native, encoding)
     array = as_plain(array)
-    return array.dictionary_decode() if encoding and pa.types.is_dictionary(array.type) else array
+    is_replaced = encoding and is_decoded and pa.types.is_dictionary(array.type)
+    return array.dictionary_decode() if is_replaced else array

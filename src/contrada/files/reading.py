@@ -34,13 +34,18 @@ SUFFIXES = (*_READERS, *COMMON_SUFFIXES)  # of the files that are read; GDAL may
 
 
 def read_rows(
-    source: object, *, batch_rows: int = 65_536, columns: Sequence[str] | None = None
+    source: object,
+    *,
+    batch_rows: int = 65_536,
+    columns: Sequence[str] | None = None,
+    is_decoded: bool = True,
 ) -> Rows:
     """Read the rows of a file or of a table, in batches of at most `batch_rows`.
 
     `source` is a path, anything with `__arrow_c_stream__` or `__arrow_c_array__` (pyarrow,
     polars, DuckDB, pandas) or a GeoDataFrame. `columns` names those to read, in this order.
     Rows stay as they are. One of several layers is asked for as `roads.gpkg|layername=main`.
+    Geometries that a table in memory has in a dictionary are decoded unless `is_decoded` is false.
     """
     if batch_rows < 1:
         raise InvalidInput(f"batch_rows must be at least 1, not {batch_rows}")
@@ -49,7 +54,7 @@ def read_rows(
     if isinstance(source, (str, os.PathLike)):
         return _read_file(os.fsdecode(source), batch_rows, columns)
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
-        return read_table(source, batch_rows=batch_rows, columns=columns)
+        return read_table(source, batch_rows=batch_rows, columns=columns, is_decoded=is_decoded)
     raise InvalidInput(
         f"rows come from a path, an Arrow table or a GeoDataFrame, not from {type(source).__name__}"
     )

@@ -151,7 +151,7 @@ def is_column_file(source: object) -> bool:
 def read_subscription_rows(source: object) -> Rows:
     """Read rows of subscriptions; those of a snapshot of format 2 are written out for that."""
     if not is_column_file(source):
-        return read_rows(source)
+        return read_rows(source, is_decoded=False)
     file = open_sections(source)  # type: ignore[arg-type]
     ordered, settings = list(load_columns(file)), MatcherSettings.of(file)
     schema = _make_schema(ordered, settings.crs)

@@ -189,7 +189,12 @@ def read_row_geometries(array: pa.Array, place: str) -> RowGeometries | None:
     if array.dictionary.null_count:
         return None
     codes = np.asarray(array.indices.cast(pa.int64()).fill_null(_NULL), np.int64)
-    values = pa.concat_arrays([array.dictionary, pa.nulls(1, array.dictionary.type)])
+    used = np.unique(codes[codes >= 0])
+    known = array.dictionary
+    if len(used) < len(known):  # others may be of other rows
+        known = known.take(pa.array(used))
+        codes = np.where(codes < 0, _NULL, np.searchsorted(used, codes))
+    values = pa.concat_arrays([known, pa.nulls(1, known.type)])
     return RowGeometries(read_geometries(values, place, is_meant=True), codes)
 
 

@@ -191,6 +191,8 @@ def read_subscriptions(
     if not others.size:
         return
     left = {key: column.take(pa.array(others)) for key, column in columns.items()}
+    if geometry_column in left:
+        left[geometry_column] = _decode(left[geometry_column])
     table = _RowReader(left, numbers[others], name, reader, geometry_column, id_column, repair)
     found: list[Subscription] = []
     found_rows: list[int] = []
@@ -376,6 +378,16 @@ class _RowReader:
     def _read_subscriber(self, row: int) -> Id | None:
         value = self._optional["subscriber"][row]
         return None if value is None else read_id(value, "column 'subscriber'")
+
+
+def _decode(column: pa.Array) -> pa.Array:
+    """Take the values out of a dictionary, however many bytes that makes."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    known = column.dictionary
+    if pa.types.is_binary(known.type):
+        known = known.cast(pa.large_binary())
+    return known.take(column.indices)
 
 
 def _read_ids(column: pa.Array, place: str) -> list[Any]:
