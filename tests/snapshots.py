@@ -36,3 +36,13 @@ def rows_in(path: Path) -> list[dict[str, Any]]:
     """The rows of a snapshot of format 1 as anybody reads them, without what they lack."""
     rows: list[dict[str, Any]] = pa.ipc.open_file(path).read_all().to_pylist()
     return [{name: value for name, value in row.items() if value is not None} for row in rows]
+
+
+def check_same(ours: Matcher, theirs: Matcher) -> None:
+    """Check that matchers have the same subscriptions: ids, subscribers, trees and filters."""
+    assert list(theirs) == list(ours)
+    assert [type(id_) for id_ in theirs] == [type(id_) for id_ in ours]
+    for id_ in ours:
+        assert theirs.get(id_) == ours.get(id_)
+        assert repr(theirs.get(id_).predicate) == repr(ours.get(id_).predicate)
+        assert type(theirs.get(id_).subscriber) is type(ours.get(id_).subscriber)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lying_columns import Column, Columns
 
 SEEDS = 200
-SEEDS_OF_SOAK = 40_000
+SEEDS_OF_SOAK = 20_000
 RUN = """
 import sys
 from pathlib import Path

@@ -1,0 +1,278 @@
+"""A file of columns goes into another matcher as the rows of one of format 1 would."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import shapely
+
+from contrada import InvalidInput, Matcher
+from contrada.cli import main
+from contrada.errors import BadRows
+from contrada.files.sections import open_sections
+from snapshots import FORMATS, check_same, save_as, write_settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Arguments = dict[str, Any]  # of `Matcher`
+
+SQUARE = "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0))"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "fences.contrada"
+
+
+MAKERS: dict[str, Arguments] = {
+    "strtree": {"engine": "strtree"},
+    "strtree as written": {"engine": "strtree", "simplify": False},
+    "crtree": {"engine": "crtree", "split": "constraint"},
+    "crtree as written": {"engine": "crtree", "simplify": False},
+    "discrete": {
+        "engine": "crtree",
+        "evaluator": "discrete",
+        "density": 3.0,
+        "universe": (0.0, 0.0, 12.0, 12.0),
+    },
+    "scan": {"engine": "scan"},
+    "ahs": {"engine": "ahs", "level": 5, "universe": (0.0, 0.0, 12.0, 12.0)},
+    "ahs, coarse": {"engine": "ahs", "level": 3, "universe": (0.0, 0.0, 12.0, 12.0)},
+}
+
+
+def make_rows() -> pa.Table:
+    """Rows with areas of one part, as all engines take them; some say a thing twice."""
+    rng = np.random.default_rng(8)
+    shapes = shapely.buffer(shapely.points(rng.uniform(2, 10, (40, 2))), 1.5, quad_segs=3)
+    again: Any = shapely.buffer(shapes, 0.3, quad_segs=2)
+    relations = ["intersects", "within", "covers", "overlaps"] * 10
+    wheres: list[str | None] = [None, "n > 2", "n > 2 AND n > 1", "s = 'a' OR n < 3"] * 10
+    for row in range(4, 40, 5):
+        wheres[row] = f"S_INTERSECTS(geometry, {again[row].wkt}) AND n < 9"
+    return pa.table(
+        {
+            "id": [f"z{row}" for row in range(40)],
+            "geometry": shapely.to_wkb(shapes),
+            "relation": relations,
+            "where": wheres,
+            "subscriber": [None, "u", "v", "w"] * 10,
+        }
+    )
+
+
+def make_events() -> pa.Table:
+    rng = np.random.default_rng(9)
+    shapes: Any = shapely.points(rng.uniform(2, 10, (60, 2)))
+    shapes[::2] = shapely.buffer(shapes[::2], 1.2, quad_segs=2)
+    return pa.table(
+        {
+            "geometry": shapely.to_wkb(shapes),
+            "n": [i % 7 for i in range(60)],
+            "s": ["a", "b", None] * 20,
+        }
+    )
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+@pytest.mark.parametrize("taker", MAKERS)
+def test_a_file_of_any_engine_answers_as_if_its_rows_were_added(
+    path: Path, maker: str, taker: str
+) -> None:
+    made, taken, direct = (Matcher(**MAKERS[name]) for name in (maker, taker, taker))
+    made.add_many(make_rows())
+    made.save(path)
+    assert taken.add_many(path) == direct.add_many(make_rows()) == 40
+    events = make_events()
+    answer = direct.match_many(events)
+    assert answer.num_rows > 50
+    assert taken.match_many(events).equals(answer)
+    for event in events.slice(0, 10).to_pylist():
+        assert taken.match(event) == direct.match(event)
+        assert taken.subscribers(event) == direct.subscribers(event)
+    if not MAKERS[taker].get("simplify", True) or taker.startswith(("ahs", "discrete")):
+        assert [taken.get(id_) for id_ in taken] == [direct.get(id_) for id_ in direct]
+
+
+def write_both(folder: Path, matcher: Matcher) -> list[Path]:
+    """Save a matcher in each format."""
+    paths = [folder / f"format-{format_}.contrada" for format_ in FORMATS]
+    for format_, path in zip(FORMATS, paths, strict=True):
+        save_as(format_, matcher, path)
+    return paths
+
+
+def three() -> Matcher:
+    matcher = Matcher()
+    matcher.add("a", "n > 1", subscriber="u")
+    matcher.add("b", geometry=SQUARE, where="n > 1", subscriber="v")
+    matcher.add("c", "n > 2", subscriber="w")
+    return matcher
+
+
+def test_what_is_taken_is_refused_as_of_rows_and_nothing_is_added(tmp_path: Path) -> None:
+    messages = []
+    for path in write_both(tmp_path, three()):
+        matcher = Matcher()
+        matcher.add("b", "TRUE")
+        matcher.add("x", "TRUE")
+        with pytest.raises(InvalidInput, match="row 1, id 'b': the id 'b' is already taken") as one:
+            matcher.add_many(path)
+        matcher.add("a", "TRUE")
+        with pytest.raises(BadRows, match="2 of 3 subscriptions cannot be used") as two:
+            matcher.add_many(path)
+        messages.append([str(e.value).replace(path.name, "") for e in (one, two)])
+        assert list(matcher) == ["a", "b", "x"]
+        assert all(matcher.get(id_).text == "TRUE" for id_ in matcher)
+    assert messages[0] == messages[1]
+
+
+def test_with_replace_those_of_the_file_take_the_place_of_others(tmp_path: Path) -> None:
+    for path in write_both(tmp_path, three()):
+        matcher = Matcher()
+        for id_ in ("b", "x"):
+            matcher.add(id_, "TRUE")
+        assert matcher.add_many(path, replace=True) == 3
+        assert matcher.add_many(path, replace=True) == 3
+        assert list(matcher) == ["a", "b", "c", "x"]
+        assert matcher.match({"n": 2}) == ["a", "x"]
+
+
+def test_quarantine_and_on_bad_work_as_for_rows(tmp_path: Path) -> None:
+    told: list[list[Any]] = []
+    for path in write_both(tmp_path, three()):
+        matcher = Matcher()
+        matcher.add("b", "TRUE")
+        assert matcher.add_many(path, quarantine=True) == 2
+        assert (list(matcher), matcher.stats()["subscriptions_left_out"]) == (["a", "b", "c"], 1)
+        bad: list[Any] = []
+        other = Matcher()
+        other.add("c", "TRUE")
+        other.add_many(path, quarantine=True, on_bad=lambda *row, bad=bad: bad.append(row))
+        assert Matcher().add_many(path, on_bad=lambda *row, bad=bad: bad.append(row)) == 3
+        told.append(bad)
+    assert told[0] == told[1] == [(2, "c", "the id 'c' is already taken")]
+
+
+def test_another_column_of_ids_is_taken_as_of_rows(tmp_path: Path) -> None:
+    for path in write_both(tmp_path, three()):
+        matcher = Matcher()
+        assert matcher.add_many(path, id="subscriber") == 3
+        assert list(matcher) == ["u", "v", "w"]
+        assert matcher.get("v").text == three().get("b").text
+        with pytest.raises(InvalidInput, match=rf'{path.name}.*"?nothing"?'):
+            matcher.add_many(path, id="nothing")
+
+
+def test_repair_finds_nothing_to_mend_and_adds_all(tmp_path: Path) -> None:
+    for path in write_both(tmp_path, three()):
+        matcher = Matcher()
+        assert matcher.add_many(path, repair=True) == 3
+        assert matcher.stats()["subscriptions_mended"] == 0
+        check_same(three(), matcher)
+
+
+def test_what_an_engine_does_not_take_is_refused_as_of_rows(tmp_path: Path) -> None:
+    matcher = three()
+    matcher.add("d", geometry=shapely.box(0, 0, 9, 9).difference(shapely.box(1, 1, 2, 2)))
+    messages = []
+    for path in write_both(tmp_path, matcher):
+        discrete = Matcher(**MAKERS["discrete"])
+        with pytest.raises(InvalidInput, match=r"row 3, id 'd': .*without holes") as caught:
+            discrete.add_many(path)
+        assert len(discrete) == 0
+        assert discrete.add_many(path, quarantine=True) == 3
+        messages.append(str(caught.value).replace(path.name, ""))
+    assert messages[0] == messages[1]
+
+
+def test_more_filters_than_the_matcher_allows_are_refused_as_of_rows(tmp_path: Path) -> None:
+    matcher = three()
+    matcher.add("d", "n = 1 OR m = 2 OR s = 'x'")
+    messages = []
+    for path in write_both(tmp_path, matcher):
+        strict = Matcher(filters_max=2)
+        with pytest.raises(InvalidInput, match=r"row 3, id 'd', .*more than 2 filters") as caught:
+            strict.add_many(path)
+        assert len(strict) == 0
+        messages.append(str(caught.value).replace(path.name, ""))
+    assert messages[0] == messages[1]
+
+
+def test_ids_of_another_kind_are_refused(tmp_path: Path) -> None:
+    for path in write_both(tmp_path, three()):
+        matcher = Matcher()
+        matcher.add(1, "TRUE")
+        with pytest.raises(InvalidInput, match=rf"{path.name}: .*all strings or all integers"):
+            matcher.add_many(path)
+        assert list(matcher) == [1]
+
+
+def test_another_coordinate_system_is_refused(tmp_path: Path) -> None:
+    projected = Matcher(crs="EPSG:2154")
+    projected.add("a", geometry=SQUARE)
+    for path in write_both(tmp_path, projected):
+        matcher = Matcher(crs="EPSG:4326")
+        with pytest.raises(InvalidInput, match=rf"{path.name} is in EPSG:2154, the matcher in"):
+            matcher.add_many(path)
+        fresh = Matcher()
+        fresh.add_many(path)
+        assert fresh.crs == "EPSG:2154"
+
+
+def test_a_coordinate_system_that_is_none_is_refused(path: Path) -> None:
+    three().save(path)
+    write_settings(path, {**open_sections(path).settings, "crs": "nowhere"})
+    matcher = Matcher()
+    with pytest.raises(InvalidInput, match=r'fences\.contrada: unknown coordinate system "nowher'):
+        matcher.add_many(path)
+    assert (len(matcher), matcher.crs) == (0, None)
+
+
+def test_subscriptions_of_an_engine_that_is_not_known_here_are_added_all_the_same(
+    path: Path,
+) -> None:
+    three().save(path)
+    write_settings(path, {**open_sections(path).settings, "engine": "quux", "options": {"a": 1}})
+    matcher = Matcher()
+    assert matcher.add_many(path) == 3
+    check_same(three(), matcher)
+
+
+def test_capitals_in_the_suffix_make_no_difference(tmp_path: Path) -> None:
+    path = tmp_path / "FENCES.CONTRADA"
+    three().save(path)
+    assert Matcher().add_many(path) == 3
+
+
+def test_columns_are_no_events(path: Path) -> None:
+    three().save(path)
+    with pytest.raises(InvalidInput, match=r"fences\.contrada: .*it holds columns, not rows"):
+        three().match_many(path)
+
+
+# On the command line
+
+
+def test_the_command_matches_and_keeps_what_a_file_of_either_format_holds(tmp_path: Path) -> None:
+    events = tmp_path / "events.csv"
+    events.write_text("id,wkt,n\n7,POINT(1 1),2\n8,POINT(9 9),5\n")
+    outputs = []
+    for path in write_both(tmp_path, three()):
+        out = tmp_path / "pairs.jsonl"
+        kept = [f"subscription.{name}" for name in ("subscriber", "relation", "where")]
+        options = [option for name in kept for option in ("--keep", name)]
+        assert main(["match", str(path), str(events), "-o", str(out), *options]) == 0
+        outputs.append(out.read_text())
+    assert outputs[0] == outputs[1]
+    rows = [json.loads(line) for line in outputs[0].splitlines()]
+    assert [(row["event"], row["subscription"]) for row in rows] == [
+        *((7, "a"), (7, "b"), (8, "a"), (8, "c")),
+    ]
+    assert rows[1]["subscription.subscriber"] == "v"
+    assert rows[1]["subscription.relation"] == "intersects"
