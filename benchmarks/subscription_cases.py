@@ -131,8 +131,11 @@ def measure_memory(setting: Setting) -> Figures:
     matcher = add_all(table)
     match_first(matcher, stars)
     gc.collect()
-    resident = read_resident() - before
-    return {"columns": matcher.stats()["bytes"] / len(table), "resident": resident / len(table)}
+    figures = {"columns": matcher.stats()["bytes"], "resident": read_resident() - before}
+    matcher.match_many(events_of(stars, len(table)))
+    gc.collect()
+    figures["visited"] = read_resident() - before
+    return {name: count / len(table) for name, count in figures.items()}
 
 
 def measure_wkb(setting: Setting) -> Figures:

@@ -3,7 +3,8 @@
 Polygons are star-shaped, all different, of a radius of 0.01 in 20° × 13°:
 
 - 85,550 of 36 vertices (605 bytes of WKB), with a range `speed > x` each, x all different: memory
-  in columns and resident after a match; `add_many` as WKB without and with ranges, and as CQL2;
+  in columns, resident after a match, and after events in all of them, since GEOS prepares what
+  events come near; `add_many` as WKB without and with ranges, and as CQL2;
 - 1,000,000 of five vertices: `add_many`, a first match, a snapshot, and a match after opening it;
 - the same, then one more by `add` and one event, 200 times, and one more and a table of 100
   events, 21 times;
@@ -81,6 +82,7 @@ FIGURES: dict[str, Sequence[Figure]] = {
     "memory": (
         Figure("columns", "85,550 with a range: columns, each", "kB", most=1_000),
         Figure("resident", "85,550 with a range: resident, each", "kB", most=4_000),
+        Figure("visited", "85,550 with a range: after an event in each", "kB"),
     ),
     "wkb": (Figure("seconds", "85,550: add_many, WKB", "s", most=1.5, peer=SHAPELY),),
     "where": (Figure("seconds", "85,550: add_many, WKB and where", "s", most=3, peer=SHAPELY),),

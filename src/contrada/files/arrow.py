@@ -87,7 +87,8 @@ def read_table(
 ) -> Rows:
     """Read the rows of a table in memory or of an Arrow stream.
 
-    Dictionaries of geometries are left as they are unless these are to be decoded. A source with a length can be read again and again; any other is taken for a stream.
+    Dictionaries of geometries are left as they are unless these are to be decoded. A source with a
+    length can be read again and again; any other is taken for a stream.
     """
     name, primary = "table", None
     try:

@@ -6,6 +6,8 @@ track; a continent that has been prepared asks a track in microseconds. Either w
 right, which cannot be said of relations other than `intersects`.
 """
 
+from typing import Any
+
 import numpy as np
 import shapely
 from numpy.typing import NDArray
@@ -13,6 +15,7 @@ from shapely import STRtree
 
 from contrada.arrays import Geometries, Positions
 
+_TREE_MAX = 50_000  # geometries: a tree of so many takes some milliseconds to build
 EVENTS_MIN = 16  # for fewer it does not pay to prepare an area
 
 _BASE = 16  # vertices of a class: less than so many times as many as its smallest has
@@ -24,8 +27,35 @@ _NEVER = -1
 _SIZE_MAX = np.iinfo(np.int64).max
 
 
-def build_tree(geometries: Geometries) -> STRtree:
-    """Make a tree and build it now: GEOS would at the first question, and threads may share it."""
+class TreeRow:
+    """Trees from west to east, since one tree of very many geometries is built without a break."""
+
+    def __init__(self, geometries: Geometries) -> None:
+        """Sort geometries by their middles, and build the trees now (see `build_tree`)."""
+        boxes = shapely.bounds(geometries)
+        order = np.argsort(boxes[:, 0] + boxes[:, 2])
+        self._ids = [order[i : i + _TREE_MAX] for i in range(0, len(order), _TREE_MAX)]
+        self._trees = [_build_one(geometries[ids]) for ids in self._ids]
+
+    def query(self, events: Any, predicate: Any = None) -> NDArray[np.int64]:
+        """Find pairs of an event and a geometry as `STRtree.query` does, in the events' order."""
+        found = []
+        for ids, tree in zip(self._ids, self._trees, strict=True):
+            places, own = tree.query(events, predicate=predicate)
+            found.append(np.stack([places, ids[own]]))
+        pairs = np.concatenate(found, axis=1)
+        return pairs[:, np.argsort(pairs[0], kind="stable")] if len(events) > 1 else pairs
+
+
+BoxTree = STRtree | TreeRow
+
+
+def build_tree(geometries: Geometries) -> BoxTree:
+    """Make a tree, or a row of them, and build it now: GEOS would when two threads ask, perhaps."""
+    return TreeRow(geometries) if len(geometries) > _TREE_MAX else _build_one(geometries)
+
+
+def _build_one(geometries: Geometries) -> STRtree:
     tree = STRtree(geometries)
     tree.query(shapely.Point(0, 0))
     return tree

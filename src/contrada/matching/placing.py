@@ -7,7 +7,6 @@ needs no geometry; only the others are left to whoever decides relations.
 import numpy as np
 import shapely
 from numpy.typing import NDArray
-from shapely import STRtree
 from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Floats, Positions
@@ -15,6 +14,7 @@ from contrada.kernels.compiling import Patience
 from contrada.kernels.rastering import AT_BOUNDARY, place_boxes
 from contrada.limits import PAIR_CONTACTS_MAX
 from contrada.matching.columns import GeometryColumn
+from contrada.matching.meeting_trees import BoxTree
 from contrada.model.geometry import are_areas
 from contrada.model.relation import SpatialRelation
 
@@ -56,7 +56,7 @@ def place_areas(
 
 
 def find_broad(
-    column: GeometryColumn, rows: Positions, tree: STRtree
+    column: GeometryColumn, rows: Positions, tree: BoxTree
 ) -> tuple[Positions, Positions, Positions]:
     """Find the pairs that it pays to place: of a row and an item of a tree whose boxes meet.
 

@@ -7,6 +7,7 @@ pairs whose boxes lie apart to nobody.
 
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -20,39 +21,58 @@ from contrada.matching.columns import GeometryColumn
 from contrada.matching.meeting_trees import meet
 from contrada.matching.placing import holds_apart, holds_around, place_pairs
 from contrada.model.relation import Family, SpatialRelation
+from contrada.threads import hold_at_fork
 
 _POINT_INSIDE, _POINT_ON_BOUNDARY, _POINT_OUTSIDE = "0FFFFF212", "F0FFFF212", "FF0FFF212"
 
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
-    """Geometries of subscriptions: areas are prepared, boxes and numbers of vertices at hand."""
+    """Geometries of subscriptions: boxes and numbers of vertices are at hand."""
 
     geometries: Geometries
     is_area: Mask
     boxes: NDArray[np.float64]
     sizes: Positions
+    is_ready: Mask  # whether points can be asked about; lines and the like never are
+
+    def ready(self, ids: Positions) -> Geometries:
+        """Return geometries that are prepared, if they are areas, for any thread to ask points."""
+        if not self.is_ready[ids].all():
+            cold = np.unique(ids[~self.is_ready[ids]])
+            for first in range(0, len(cold), _READIED_AT_ONCE):
+                self._prepare(cold[first : first + _READIED_AT_ONCE])
+        return self.geometries[ids]
+
+    def _prepare(self, ids: Positions) -> None:
+        """Let GEOS build now what it would for the second point, in two threads at once perhaps.
+
+        It takes more memory than the geometry itself, so that what no event comes near has none.
+        """
+        with _preparing:
+            ids = ids[~self.is_ready[ids]]
+            areas = self.geometries[ids]
+            shapely.prepare(areas)
+            west, south, east, north = self.boxes[ids].T
+            for _ in range(2):
+                shapely.intersects_xy(areas, (west + east) / 2, (south + north) / 2)
+            self.is_ready[ids] = True
+
+
+_READIED_AT_ONCE = 1_000  # so that nobody waits for long
+_preparing = RLock()
+hold_at_fork(_preparing)
 
 
 def make_shapes(geometries: Geometries, *, are_fresh: bool = False) -> Shapes:
-    """Prepare areas now, since a prepared geometry that is first used by two threads breaks.
-
-    GEOS looks for the first point without an index, and builds that for the second.
-    """
+    """Take geometries, or copies of them where others have them, too: preparing changes them."""
     is_area = np.isin(shapely.get_type_id(geometries), (3, 6))
-    areas = geometries[is_area]
     if not are_fresh:
-        areas = shapely.force_2d(areas)  # a copy: preparing would change the caller's
-    boxes = shapely.bounds(geometries)
-    shapely.prepare(areas)
-    middle = boxes[is_area]
-    x, y = (middle[:, 0] + middle[:, 2]) / 2, (middle[:, 1] + middle[:, 3]) / 2
-    for _ in range(2):
-        shapely.intersects_xy(areas, x, y)
-    owned = geometries.copy()
-    owned[is_area] = areas
+        areas = shapely.force_2d(geometries[is_area])
+        geometries = geometries.copy()
+        geometries[is_area] = areas
     sizes = shapely.get_num_coordinates(geometries).astype(np.int64)
-    return Shapes(owned, is_area, boxes, sizes)
+    return Shapes(geometries, is_area, shapely.bounds(geometries), sizes, ~is_area)
 
 
 def pairs_related(
@@ -85,7 +105,7 @@ def _locate(
     ids: Positions,
 ) -> Mask:
     """Decide points against areas by where the point lies; pairs come best sorted by area."""
-    return locate(relation, shapes.geometries[ids], column.x[rows], column.y[rows])
+    return locate(relation, shapes.ready(ids), column.x[rows], column.y[rows])
 
 
 @lru_cache(maxsize=1024)

@@ -33,6 +33,8 @@ from contrada.model.packed_lists import (
     take_lists,
 )
 
+_MADE_AT_ONCE = 20_000  # geometries: so that no other thread waits for long
+
 
 @dataclass(frozen=True, slots=True)
 class PackedGeometries:
@@ -97,8 +99,15 @@ class PackedGeometries:
 
     def shapes(self, numbers: Positions | None = None) -> Geometries:
         """Make new Shapely geometries of some, in the order of their numbers; by default of all."""
-        if numbers is not None:
-            return self.take(numbers).shapes()
+        numbers = np.arange(len(self)) if numbers is None else numbers
+        shapes = np.empty(len(numbers), object)
+        for first in range(0, len(numbers), _MADE_AT_ONCE):
+            part = numbers[first : first + _MADE_AT_ONCE]
+            shapes[first : first + len(part)] = self.take(part)._shapes()
+        return shapes
+
+    def _shapes(self) -> Geometries:
+        """Make all geometries at once."""
         kinds = np.flatnonzero(np.bincount(self.kinds)).tolist()
         if len(kinds) == 1:
             return self._shapes_of(kinds[0])
@@ -131,9 +140,13 @@ class PackedGeometries:
         """The box of each geometry: west, south, east, north."""
         boxes = np.empty((len(self), 4))
         has_parts = self.kinds != COLLECTION
-        starts = self._starts()[:-1][has_parts]
-        boxes[has_parts, :2] = np.minimum.reduceat(self.coordinates, starts)
-        boxes[has_parts, 2:] = np.maximum.reduceat(self.coordinates, starts)
+        starts, own = self._starts(), np.flatnonzero(has_parts)
+        for first in range(0, len(own), _MADE_AT_ONCE):
+            part = own[first : first + _MADE_AT_ONCE]
+            begin, end = starts[part[0]], starts[part[-1] + 1]
+            inside, places = self.coordinates[begin:end], starts[part] - begin
+            boxes[part, :2] = np.minimum.reduceat(inside, places)
+            boxes[part, 2:] = np.maximum.reduceat(inside, places)
         boxes[self.collections] = shapely.bounds(self._collected())
         return boxes
 

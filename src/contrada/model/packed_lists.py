@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from contrada.arrays import Mask, Positions
 
+_LISTS_AT_ONCE = 100_000  # NumPy lets no other thread run while it repeats
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # odd, and its bits look random
 
 
@@ -24,8 +25,12 @@ def take_lists(starts: Positions, numbers: Positions) -> tuple[Positions, Positi
     begins = starts[numbers]
     counts = starts[numbers + 1] - begins
     taken = starts_of(counts)
-    members = np.repeat(begins - taken[:-1], counts)
-    members += np.arange(len(members))
+    members = np.arange(taken[-1])
+    shifts = begins - taken[:-1]
+    for first in range(0, len(counts), _LISTS_AT_ONCE):
+        last = min(first + _LISTS_AT_ONCE, len(counts))
+        own = members[taken[first] : taken[last]]
+        own += np.repeat(shifts[first:last], counts[first:last])
     return taken, members
 
 

@@ -107,7 +107,7 @@ class ExactEvaluator:
         is_area = shapes.shapes.is_area[items]
         if isinstance(event, Point) and is_area.all():
             x, y = shapely.get_x(event), shapely.get_y(event)
-            holds = locate(relation, shapes.shapes.geometries[items], x, y)
+            holds = locate(relation, shapes.shapes.ready(items), x, y)
             return holds, np.ones(len(items), bool)
         column = GeometryColumn.of(as_array([event]))
         rows = np.zeros(len(items), np.int64)

@@ -107,7 +107,7 @@ class _RelationTree:
         if not self._shapes.is_area[ids].all():
             return self.find(GeometryColumn.of(as_array([geometry])))[1]
         x, y = shapely.get_x(geometry), shapely.get_y(geometry)
-        return self._numbers[ids[locate(self._relation, self._shapes.geometries[ids], x, y)]]
+        return self._numbers[ids[locate(self._relation, self._shapes.ready(ids), x, y)]]
 
     def _find_around(self, event: BaseGeometry) -> Positions:
         """Find what holds of one area: most of what it meets lies in it, clear of its boundary."""
