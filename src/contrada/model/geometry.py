@@ -45,7 +45,7 @@ _GEOJSON_TYPES = frozenset(
     "Point LineString Polygon MultiPoint MultiLineString MultiPolygon GeometryCollection".split()
 )
 _READING_ERRORS = (ValueError, TypeError, KeyError, IndexError, AttributeError)
-_LINEAR_RING, _COLLECTION = 2, 7
+_LINEAR_RING, _MULTI_MIN, _COLLECTION = 2, 4, 7
 _MULTI: Mapping[str, Callable[[Sequence[Any]], BaseGeometry]] = {
     "MultiPoint": shapely.MultiPoint,
     "MultiLineString": shapely.MultiLineString,
@@ -192,15 +192,19 @@ def tidy(geometries: Geometries) -> Geometries:
     if not flat.all():
         tidied = np.where(flat, tidied, shapely.force_2d(tidied))
     kinds = shapely.get_type_id(tidied)
-    odd = np.flatnonzero((kinds == _LINEAR_RING) | (kinds == _COLLECTION) | _has_empty_part(tidied))
-    if odd.size:
+    odd = (kinds == _LINEAR_RING) | (kinds == _COLLECTION)
+    odd |= _has_empty_hole(tidied) & ~shapely.is_empty(tidied)
+    with_parts = np.flatnonzero(kinds >= _MULTI_MIN)
+    odd[with_parts] |= _has_empty_part(tidied[with_parts])
+    if odd.any():
         tidied = tidied.copy()
-        for i in odd:
+        for i in np.flatnonzero(odd):
             tidied[i] = _tidy_one(tidied[i])
     return tidied
 
 
 def _has_empty_part(geometries: Geometries) -> NDArray[np.bool_]:
+    """Which of geometries with parts have a part, or a hole of one, without a point."""
     parts, owners = shapely.get_parts(geometries, return_index=True)
     found = np.zeros(len(geometries), bool)
     found[owners[shapely.is_empty(parts) | _has_empty_hole(parts)]] = True
