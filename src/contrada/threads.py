@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar, overload
@@ -149,6 +150,16 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=_fork.release,
         after_in_child=_fork.release,
     )
+
+
+def make_lock_held_at_forks() -> AbstractContextManager[object]:
+    """Make a lock that guards what is half done while it is closed: a fork waits until it is open.
+
+    The thread that has closed it may close it again. Keep one for a module: it is never forgotten.
+    """
+    lock = threading.RLock()
+    hold_at_fork(lock)
+    return lock
 
 
 class ProcessLock:

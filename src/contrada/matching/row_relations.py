@@ -7,7 +7,6 @@ pairs whose boxes lie apart to nobody.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from contrada.matching.columns import GeometryColumn
 from contrada.matching.meeting_trees import meet
 from contrada.matching.placing import holds_apart, holds_around, place_pairs
 from contrada.model.relation import Family, SpatialRelation
-from contrada.threads import hold_at_fork
+from contrada.threads import make_lock_held_at_forks
 
 _POINT_INSIDE, _POINT_ON_BOUNDARY, _POINT_OUTSIDE = "0FFFFF212", "F0FFFF212", "FF0FFF212"
 
@@ -60,8 +59,7 @@ class Shapes:
 
 
 _READIED_AT_ONCE = 1_000  # so that nobody waits for long
-_preparing = RLock()
-hold_at_fork(_preparing)
+_preparing = make_lock_held_at_forks()
 
 
 def make_shapes(geometries: Geometries, *, are_fresh: bool = False) -> Shapes:
