@@ -382,3 +382,10 @@ def test_div_and_the_remainder_make_the_dividend_again(a: float, b: float, n: in
 def test_a_sign_may_follow_not(text: str, written: str) -> None:
     assert read(text) == read(written)
     assert read(to_text(read(text))) == read(text)
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_zeros_before_an_integer_are_nothing_however_many(sign: str) -> None:
+    text = f"{sign}{'0' * 5_000}"
+    assert read(f"n = {text}7") == read(f"n = {sign}7")
+    assert read(f"n = {text}") == read(f"n = {sign}0")

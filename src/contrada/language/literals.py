@@ -76,7 +76,7 @@ def _text(text: str, place: Place) -> str:
 def _number(atom: Atom, place: Place) -> int | float:
     sign = -1 if atom.is_negative else 1
     number = _finite(float(atom.text), place)
-    return sign * (int(atom.text) if atom.text.isdigit() else number)
+    return sign * (int(atom.text.lstrip("0") or "0") if atom.text.isdigit() else number)
 
 
 def _finite(number: int | float, place: Place) -> int | float:
