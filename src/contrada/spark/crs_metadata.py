@@ -53,9 +53,13 @@ def stated_crs(frame: "DataFrame", column: str) -> str | None:
     return spell_crs(stated, f"column {column!r}")
 
 
-def refuse_two_systems(events: "DataFrame", subscriptions: "DataFrame") -> None:
+def refuse_two_systems(
+    events: "DataFrame", subscriptions: "DataFrame", sample: "DataFrame | None" = None
+) -> None:
     """Refuse geometries in two coordinate systems: those that meet, meet in one plane."""
     places = [("events", events, name) for name in dict.fromkeys(events.columns)]
+    if sample is not None:
+        places += [("sample", sample, name) for name in dict.fromkeys(sample.columns)]
     if GEOMETRY in subscriptions.columns:
         places.insert(0, ("subscriptions", subscriptions, GEOMETRY))
     first, first_crs = "", None

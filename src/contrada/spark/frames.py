@@ -179,7 +179,7 @@ def referenced_columns(events: "DataFrame", attributes: Collection[str], strict:
     found, missing = [], []
     for name in sorted(attributes):
         found += [path for path in paths_of(name) if path in events.columns]
-        if not _has_path(events.schema, name):
+        if not has_path(events.schema, name):
             missing.append(name)
     if missing:
         message = (
@@ -192,7 +192,8 @@ def referenced_columns(events: "DataFrame", attributes: Collection[str], strict:
     return found
 
 
-def _has_path(struct: "StructType", name: str) -> bool:
+def has_path(struct: "StructType", name: str) -> bool:
+    """Whether rows may have an attribute, as a column or inside of one."""
     from pyspark.sql.types import MapType, StructType
 
     if name in struct.names:
@@ -201,7 +202,7 @@ def _has_path(struct: "StructType", name: str) -> bool:
         inner = struct[path].dataType if path in struct.names else None
         if isinstance(inner, MapType):  # whose keys the schema does not tell
             return True
-        if isinstance(inner, StructType) and _has_path(inner, name[len(path) + 1 :]):
+        if isinstance(inner, StructType) and has_path(inner, name[len(path) + 1 :]):
             return True
     return False
 

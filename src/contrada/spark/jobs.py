@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from contrada.spark.answering import AnswerShape
 from contrada.spark.area_tasks import AreaTask, AreaVisit, DetermineTask, partial_schema
+from contrada.spark.event_samples import EventSample, take_sample
 from contrada.spark.match_counts import observed
 from contrada.spark.partitioned import Partitions, partition
 from contrada.spark.routing import ROUTE, TURN, RouteTask
@@ -46,6 +47,7 @@ class Job:
     """Events with numbered columns, and staged subscriptions.
 
     `event_type` is that of the answer's column `event`; `kept` are the columns that it keeps.
+    Without a `sample` one is taken of the events, where the plan needs it.
     """
 
     events: "DataFrame"
@@ -55,6 +57,7 @@ class Job:
     event_type: "DataType"
     kept: "Sequence[StructField]"
     plan: ChosenPlan
+    sample: EventSample | None = None
 
     def run(self) -> "DataFrame":
         """Match the events, when something is asked of the answer."""
@@ -66,7 +69,8 @@ class Job:
         """Put the subscriptions into as many partitions as a shuffle has."""
         spark = self.events.sparkSession
         count = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
-        return partition(spark, self.subscribed, self.events, self.columns, count)
+        sample = self.sample or take_sample(self.events, self.columns, self.subscribed.anchored)
+        return partition(spark, self.subscribed, sample, count)
 
     def run_broadcast(self) -> "DataFrame":
         """Match every event against all subscriptions, wherever it is read."""

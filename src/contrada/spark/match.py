@@ -12,6 +12,7 @@ from contrada.showing import brief, listed
 from contrada.spark.answering import AnswerShape
 from contrada.spark.crs_metadata import refuse_two_systems, stated_primary
 from contrada.spark.evaluators import EXACT, Evaluator, make_evaluator
+from contrada.spark.event_samples import check_sample, read_sample
 from contrada.spark.frames import (
     check_id,
     has_whole_ids,
@@ -50,6 +51,7 @@ def match(
     output: str = "pairs",
     event_id: str = "id",
     subscription_id: str = "id",
+    sample: "DataFrame | None" = None,
 ) -> "DataFrame":
     """Match a DataFrame of events against a DataFrame of subscriptions.
 
@@ -64,7 +66,10 @@ def match(
     A bad event then fails the job, or with `quarantine` comes back once with `subscription` null
     and `error` (code, message, place); `counts` says how many did.
 
-    `plan` is "broadcast", "partitioned" or "auto"; `explain` says which one that is.
+    `plan` is "broadcast", "partitioned" or "auto"; `explain` says which one that is. For the plan
+    "partitioned" a job over the events first takes a sample of them, to learn where they fall;
+    with `sample`, a DataFrame that has their geometry and is read whole, no job runs over them
+    before the answer is asked for. An empty one will do: then subscriptions alone divide the map.
     `evaluator="area"` answers approximately, as a matcher with the engine "ahs" does. `repair`
     mends invalid geometries. A constraint on a column that the events lack causes a warning, and so
     does a column of the subscriptions that would count in lower case; `strict` refuses both.
@@ -94,6 +99,7 @@ def match(
         output=output,
         event_id=event_id,
         subscription_id=subscription_id,
+        sample=sample,
     )
     return plan_match(events, subscriptions, options).run()
 
@@ -110,7 +116,9 @@ def plan_match(
     """
     _check_frames(events, subscriptions)
     assert not isinstance(subscriptions, str)
-    refuse_two_systems(events, subscriptions)
+    if options.sample is not None:
+        check_sample(options.sample)
+    refuse_two_systems(events, subscriptions, options.sample)
     event_id, is_strict = options.event_id, options.strict
     kept = _check_kept(events, options.keep, options.output)
     given, events = events, identify(events, event_id)
@@ -145,8 +153,11 @@ def plan_match(
         primary if primary in chosen.columns else None,
         row,
     )
+    sample = None
+    if options.sample is not None:
+        sample = read_sample(options.sample, events, subscribed.anchored, reading)
     kind, chosen_plan = id_type(chosen, event_id), choose_plan(options.plan, subscribed)
-    return Job(numbered, subscribed, reading, shape, kind, fields, chosen_plan)
+    return Job(numbered, subscribed, reading, shape, kind, fields, chosen_plan, sample)
 
 
 def stage_subscriptions(
