@@ -84,6 +84,11 @@ class PrefixLists:
     list_starts: Positions
     prefixes: Integers
 
+    @property
+    def nbytes(self) -> int:
+        """Count the bytes of both arrays."""
+        return self.list_starts.nbytes + self.prefixes.nbytes
+
 
 def make_prefix_lists(owners: Positions, prefixes: Integers, count: int) -> PrefixLists:
     """Sort prefixes by owner, each once."""

@@ -13,13 +13,13 @@ from contrada.spark.routing import ROUTE, TURN, RouteTask
 from contrada.spark.subscription_tasks import Subscribed
 from contrada.spark.versions import Versions
 from contrada.spark.visiting import PartitionTask, Visit
-from contrada.spark.worker import OPEN_BYTES_MAX, EventColumns, MatchTask
+from contrada.spark.worker import EventColumns, MatchTask
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructField, StructType
 
-BROADCAST_BYTES_MAX = OPEN_BYTES_MAX
+BROADCAST_BYTES_MAX = 512 * 2**20  # of staged subscriptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,10 @@ import pyarrow as pa
 from contrada.errors import InvalidInput
 from contrada.matcher.match_run import MatchedBatch, match_received
 from contrada.spark.match import stage_subscriptions
+from contrada.spark.open_sets import open_set
 from contrada.spark.staging import StagedSet
 from contrada.spark.versions import Versions
-from contrada.spark.worker import EventColumns, cut, open_set
+from contrada.spark.worker import EventColumns, cut
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
