@@ -16,12 +16,11 @@ import pytest
 import shapely
 
 from contrada.errors import Unavailable
-from contrada.matching.lookup import Weights, make_lookup_table
 from contrada.matching.subscribing import PredicateReader
 from contrada.matching.subscription_columns import pack_subscriptions
 from contrada.model.relation import find_relation
 from contrada.model.subscription import Subscription
-from contrada.spark import answering, open_sets, visiting, worker
+from contrada.spark import answering, worker
 from contrada.spark.answering import TALLY, AnswerShape
 from contrada.spark.staging import StagedSet, fetch
 from contrada.spark.subscription_tasks import write_part
@@ -216,19 +215,3 @@ def test_a_task_has_one_thread(spark: SparkSession) -> None:
 
     frame = spark.range(1).coalesce(1).mapInArrow(tell, "arrow long, others string")
     assert [tuple(row) for row in frame.collect()] == [(1, "1")]
-
-
-def test_what_is_kept_of_a_segment_depends_on_the_table_too() -> None:
-    staged = make_task(zones=3).staged
-    subscriptions = open_sets.open_set(staged)
-    universe = (-180.0, -90.0, 180.0, 90.0)
-    codes = np.arange(4**3)
-    lists = [
-        visiting._prefixes_by_rank(
-            staged,
-            subscriptions,
-            make_lookup_table(universe, Weights(3, codes, np.ones(len(codes))), count),
-        )
-        for count in (1, 16)
-    ]
-    assert lists[0].prefixes.tolist() != lists[1].prefixes.tolist()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from contrada.spark.answering import AnswerShape
 from contrada.spark.area_tasks import AreaTask, AreaVisit, DetermineTask, partial_schema
 from contrada.spark.event_samples import EventSample, take_sample
+from contrada.spark.joined_parts import join_parts
 from contrada.spark.match_counts import observed
 from contrada.spark.partitioned import Partitions, partition
 from contrada.spark.routing import ROUTE, TURN, RouteTask
@@ -74,7 +75,8 @@ class Job:
 
     def run_broadcast(self) -> "DataFrame":
         """Match every event against all subscriptions, wherever it is read."""
-        task = MatchTask(Versions.here(), self.subscribed.staged, self.columns, self.shape)
+        staged = join_parts(self.events.sparkSession, self.subscribed.staged)
+        task = MatchTask(Versions.here(), staged, self.columns, self.shape)
         schema = self.shape.schema(self.event_type, self.kept)
         return observed(self.events, lambda events: events.mapInArrow(task, schema))
 

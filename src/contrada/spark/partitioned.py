@@ -18,6 +18,7 @@ from contrada.matching.grid import LONGITUDE_LATITUDE
 from contrada.matching.lookup import LookupTable, loads, make_lookup_table, weigh
 from contrada.matching.universe import SIDE_MIN
 from contrada.spark.event_samples import EventSample
+from contrada.spark.joined_parts import PART
 from contrada.spark.partition_tasks import (
     FAR,
     AssignTask,
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LEVEL = 10  # of the cells by which the universe is divided
-_PART = "digest string, count long, size_bytes long"
-_ROW = "partition int, subscriptions binary"
+_ROW = "partition int, place string, subscriptions binary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def partition(
     writing = SegmentTask(subscribed.staged.uri)
     written = (
         rows.repartitionById(table.partition_count + 1, "partition")
-        .mapInArrow(writing, f"partition int, {_PART}")
+        .mapInArrow(writing, f"partition int, {PART}")
         .collect()
     )
     staged = {
@@ -135,4 +135,4 @@ def _histogram(counted: "DataFrame") -> dict[int, int]:
 
 def _parts(spark: "SparkSession", staged: StagedSet) -> "DataFrame":
     rows = [(part.digest, part.count, part.size_bytes) for part in staged.parts]
-    return spark.createDataFrame(rows, _PART).repartition(max(1, len(rows)))
+    return spark.createDataFrame(rows, PART).repartition(max(1, len(rows)))

@@ -25,11 +25,13 @@ from contrada.matching.subscription_columns import SubscriptionColumns
 from contrada.model.expression import attributes, geometry_attributes
 from contrada.model.subscription import Id
 from contrada.spark.evaluators import Evaluator
+from contrada.spark.frames import has_whole_ids
+from contrada.spark.joined_parts import PART, as_row
 from contrada.spark.staging import StagedPart, StagedSet, fetch, put, staging_uri
 from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _PART_ROWS_MAX = 100_000
 _IDS_MAX = 65_536
@@ -171,7 +173,7 @@ def subscribe(
     rows = sum(line["rows"] or 0 for line in lines)
     _refuse(lines, rows)
     if len(parts) > 1:
-        _refuse_repeated(frame, staged, rows)
+        _refuse_repeated(spark, staged, has_whole_ids(frame, id_, _NAME), rows)
     return Subscribed(
         staged,
         frozenset(_names(parts, "attributes")),
@@ -207,29 +209,26 @@ def _summary(bad: int, rows: int) -> str:
     return f"{_NAME}: {bad:,} of {rows:,} cannot be used"
 
 
-def _refuse_repeated(frame: "DataFrame", staged: StagedSet, rows: int) -> None:
+def _refuse_repeated(spark: "SparkSession", staged: StagedSet, is_whole: bool, rows: int) -> None:
     """Look for an id that several parts have."""
     from pyspark.sql import functions
 
-    spark = frame.sparkSession
-    parts = spark.createDataFrame(
-        [(part.digest, part.count, part.size_bytes) for part in staged.parts],
-        "digest string, count long, size_bytes long",
-    )
-    ids = parts.repartition(len(staged.parts)).mapInArrow(_IdTask(staged.uri), "id string")
+    parts = spark.createDataFrame([as_row(part) for part in staged.parts], PART)
+    kind = "long" if is_whole else "string"
+    ids = parts.repartition(len(staged.parts)).mapInArrow(_IdTask(staged.uri), f"id {kind}")
     repeated = ids.groupBy("id").count().where("count > 1")
     counts = functions.count("*").alias("ids"), functions.sum("count").alias("rows")
     found = repeated.agg(*counts).first()
     if found is not None and found["ids"]:
         first = repeated.orderBy("id").limit(BAD_ROWS_SHOWN_MAX).collect()
-        reasons = [f"subscription {row['id']}: {row['count']} rows have this id" for row in first]
+        reasons = [f"subscription {row['id']!r}: {row['count']} rows have this id" for row in first]
         summary = _summary(found["rows"] - found["ids"], rows)
         raise BadRows(summary, reasons, found["ids"], [Remedy.SPARK_SUBSCRIPTION_ID])
 
 
 @dataclass(frozen=True, slots=True)
 class _IdTask:
-    """The function for `mapInArrow` that lists the ids of parts, as texts."""
+    """The function for `mapInArrow` that lists the ids of parts."""
 
     uri: str
 
@@ -238,8 +237,9 @@ class _IdTask:
             for row in batch.to_pylist():
                 ids = load_columns(fetch(self.uri, StagedPart(**row))).ids.array
                 for first in range(0, len(ids), _IDS_MAX):
-                    shown = [repr(id_) for id_ in ids[first : first + _IDS_MAX].to_pylist()]
-                    yield pa.RecordBatch.from_pydict({"id": pa.array(shown, pa.string())})
+                    piece = ids.slice(first, _IDS_MAX)
+                    kind = piece.type if pa.types.is_int64(piece.type) else pa.string()
+                    yield pa.RecordBatch.from_pydict({"id": piece.cast(kind)})
 
 
 class _Faults:
