@@ -55,8 +55,8 @@ def stated_crs(frame: "DataFrame", column: str) -> str | None:
 
 def refuse_two_systems(
     events: "DataFrame", subscriptions: "DataFrame", sample: "DataFrame | None" = None
-) -> None:
-    """Refuse geometries in two coordinate systems: those that meet, meet in one plane."""
+) -> str | None:
+    """Return the one coordinate system of geometries that meet, if any states it; refuse two."""
     places = [("events", events, name) for name in dict.fromkeys(events.columns)]
     if sample is not None:
         places += [("sample", sample, name) for name in dict.fromkeys(sample.columns)]
@@ -74,3 +74,4 @@ def refuse_two_systems(
             )
         if first_crs is None:
             first, first_crs = place, crs
+    return first_crs

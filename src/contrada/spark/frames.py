@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from contrada.errors import InvalidInput, Remedy
 from contrada.matching.subscribing import SUBSCRIPTION_COLUMNS, find_miscased
 from contrada.model.event import GEOMETRY, paths_of
@@ -190,6 +192,34 @@ def referenced_columns(events: "DataFrame", attributes: Collection[str], strict:
             raise InvalidInput(message)
         warnings.warn(message, stacklevel=4)
     return found
+
+
+def arrow_schema(events: "DataFrame") -> pa.Schema:
+    """Return the columns with a type that tells what kind of values each holds, and no more."""
+    return pa.schema([(field.name, _arrow_type(field.dataType)) for field in events.schema])
+
+
+def _arrow_type(kind: "DataType") -> pa.DataType:
+    from pyspark.sql import types
+
+    match kind:
+        case types.NumericType():
+            return pa.float64()
+        case types.StringType():
+            return pa.string()
+        case types.BooleanType():
+            return pa.bool_()
+        case types.DateType() | types.TimestampType() | types.TimestampNTZType():
+            return pa.timestamp("us")
+    return pa.binary()
+
+
+def warn_of_mismatches(mismatches: Sequence[str], strict: bool) -> None:
+    """Warn of columns that hold other values than they are compared with, or refuse them."""
+    if mismatches and strict:
+        raise InvalidInput("; ".join(mismatches))
+    for mismatch in mismatches:
+        warnings.warn(mismatch, stacklevel=4)
 
 
 def has_path(struct: "StructType", name: str) -> bool:
