@@ -21,8 +21,9 @@ import shapely
 import contrada
 from contrada.matcher.match_run import match_received
 from contrada.matching.receiving import receive
+from contrada.spark.open_sets import open_set
 from contrada.spark.staging import StagedSet, put
-from contrada.spark.worker import cut, open_set
+from contrada.spark.worker import cut
 from machine import describe_machine
 
 _SIZES = [(10_000, 9), (100_000, 9), (10_000, 100), (100_000, 100)]

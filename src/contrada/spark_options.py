@@ -5,9 +5,12 @@ Here and not among what runs on Spark, so that the command can list them without
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from contrada.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 CHOICES: Mapping[str, tuple[str, ...]] = {  # the first is the default
     "plan": ("auto", "broadcast", "partitioned"),
@@ -29,6 +32,7 @@ class SparkOptions:
     output: str = CHOICES["output"][0]
     event_id: str = "id"
     subscription_id: str = "id"
+    sample: "DataFrame | None" = None
 
     def __post_init__(self) -> None:
         """Refuse what is none of the choices."""

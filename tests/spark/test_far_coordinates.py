@@ -15,13 +15,14 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada import Matcher
 from contrada.matcher.inside import freeze
+from contrada.matching.anchors import list_anchors
 from contrada.matching.columns import read_geometries
 from contrada.matching.grid import Grid
 from contrada.matching.lookup import LookupTable, Weights, make_lookup_table
 from contrada.matching.subscription_columns import pack_subscriptions
 from contrada.model.geometry import as_array
 from contrada.spark.evaluators import EXACT
-from contrada.spark.partition_tasks import CellCountTask, prefixes_of
+from contrada.spark.partition_tasks import CellCountTask, select_prefixes
 from contrada.spark.partitioned import LEVEL, choose_universe
 from contrada.spark.routing import Router
 
@@ -69,9 +70,9 @@ def test_what_matches_has_a_prefix_in_common_however_far_it_lies(
     for number, shape in enumerate(subscribed):
         matcher.add(number, geometry=shape)
     table = divide(matcher)
-    held = prefixes_of(
-        pack_subscriptions(sorted(freeze(matcher), key=lambda s: s.id)), table, EXACT
-    )
+    ordered = pack_subscriptions(sorted(freeze(matcher), key=lambda s: s.id))
+    anchors = list_anchors(ordered, EXACT.engine().find_anchors)
+    held = select_prefixes(anchors, table, len(ordered))
     column = read_geometries(pa.array([shape.wkb for shape in published]))
     router = Router(table, is_bounded=False)
     owners, prefixes = router.prefixes(column, np.arange(len(published)))

@@ -16,12 +16,11 @@ import pytest
 import shapely
 
 from contrada.errors import Unavailable
-from contrada.matching.lookup import Weights, make_lookup_table
 from contrada.matching.subscribing import PredicateReader
 from contrada.matching.subscription_columns import pack_subscriptions
 from contrada.model.relation import find_relation
 from contrada.model.subscription import Subscription
-from contrada.spark import answering, visiting, worker
+from contrada.spark import answering, worker
 from contrada.spark.answering import TALLY, AnswerShape
 from contrada.spark.staging import StagedSet, fetch
 from contrada.spark.subscription_tasks import write_part
@@ -73,16 +72,16 @@ def count_builds(task: MatchTask) -> Callable[..., Any]:
         from unittest.mock import patch
 
         from contrada.matcher import column_files
-        from contrada.spark import worker
+        from contrada.spark import open_sets
 
-        made: list[int] = worker.__dict__.setdefault("made_in_a_test", [])
+        made: list[int] = open_sets.__dict__.setdefault("made_in_a_test", [])
         inner = column_files.load_columns
 
         def load_and_count(*args: Any) -> Any:
             made.append(1)
             return inner(*args)
 
-        with patch.object(worker, "load_columns", load_and_count):
+        with patch.object(open_sets, "load_columns", load_and_count):
             rows = sum(batch.num_rows for batch in task(batches))
         yield pa.RecordBatch.from_pydict(
             {"process": [os.getpid()], "made": [len(made)], "rows": [rows]}
@@ -106,18 +105,6 @@ def test_a_matcher_is_made_once_in_each_worker_process(spark: SparkSession) -> N
     assert len(said) == 3 * 8
     assert {made for _, made, _ in said} == {1}
     assert len({process for process, _, _ in said}) <= 4
-
-
-def test_a_worker_keeps_the_last_two_sets_of_subscriptions(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(worker, "_open_sets", {})
-    monkeypatch.setattr(worker, "OPEN_BYTES_MAX", 0)
-    tasks = [make_task(zones) for zones in (1, 2, 3)]
-    for task in tasks:
-        found = sum(len(batch) for batch in answers_of(task, make_events(2)))
-        assert found == 2 * len(worker._open_sets[task.staged])
-    assert list(worker._open_sets) == [task.staged for task in tasks[1:]]
 
 
 def test_a_task_says_what_it_has_done() -> None:
@@ -228,19 +215,3 @@ def test_a_task_has_one_thread(spark: SparkSession) -> None:
 
     frame = spark.range(1).coalesce(1).mapInArrow(tell, "arrow long, others string")
     assert [tuple(row) for row in frame.collect()] == [(1, "1")]
-
-
-def test_what_is_kept_of_a_segment_depends_on_the_table_too() -> None:
-    staged = make_task(zones=3).staged
-    subscriptions = worker.open_set(staged)
-    universe = (-180.0, -90.0, 180.0, 90.0)
-    codes = np.arange(4**3)
-    lists = [
-        visiting._prefixes_by_rank(
-            staged,
-            subscriptions,
-            make_lookup_table(universe, Weights(3, codes, np.ones(len(codes))), count),
-        )
-        for count in (1, 16)
-    ]
-    assert lists[0].prefixes.tolist() != lists[1].prefixes.tolist()

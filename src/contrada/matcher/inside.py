@@ -37,12 +37,17 @@ def describe_mismatches(
         why = rows.explain_text(mismatch.column) if is_text else None
         found.append("; ".join([f"{rows.name}: {mismatch}", *([why] if why else [])]))
     system = rows.crs or crs
-    if system is not None and subscriptions.has_distances and not is_longitude_latitude(system):
-        found.append(
-            f"{rows.name}: dwithin reads coordinates as longitude and latitude, and they are in "
-            f"{system:.60}; reproject them, for instance to EPSG:4326"
-        )
+    if subscriptions.has_distances:
+        found += describe_projected(rows.name, system)
     return found
+
+
+def describe_projected(name: str, system: str | None) -> list[str]:
+    """Describe events for which distances are asked in a system of lengths; not in any other."""
+    if system is None or is_longitude_latitude(system):
+        return []
+    what = f"{name}: dwithin reads coordinates as longitude and latitude, and they are in"
+    return [f"{what} {system:.60}; reproject them, for instance to EPSG:4326"]
 
 
 def plan_run(

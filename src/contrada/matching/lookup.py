@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from contrada.arrays import Box, Integers, Positions
 from contrada.matching.grid import CellLists, Grid
+from contrada.model.packed_lists import join_lists, take_lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,22 @@ class PrefixLists:
 
     list_starts: Positions
     prefixes: Integers
+
+    @property
+    def nbytes(self) -> int:
+        """Count the bytes of both arrays."""
+        return self.list_starts.nbytes + self.prefixes.nbytes
+
+    def take(self, numbers: Positions) -> "PrefixLists":
+        """Return the prefixes of some geometries, in the order of their numbers."""
+        list_starts, members = take_lists(self.list_starts, numbers)
+        return PrefixLists(list_starts, self.prefixes[members])
+
+
+def join_prefix_lists(pieces: Sequence[PrefixLists]) -> PrefixLists:
+    """Put the prefixes of several groups of geometries one after another."""
+    list_starts = join_lists([piece.list_starts for piece in pieces])
+    return PrefixLists(list_starts, np.concatenate([piece.prefixes for piece in pieces]))
 
 
 def make_prefix_lists(owners: Positions, prefixes: Integers, count: int) -> PrefixLists:

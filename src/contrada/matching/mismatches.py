@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import pyarrow as pa
@@ -78,6 +78,24 @@ def describe_unmet(
         Mismatch(name, unmet[name], expected[name], counts[name], _show(examples[name]))
         for name in sorted(counts)
     ]
+
+
+def find_mismatches(part: SubscriptionColumns, schema: pa.Schema) -> list[Mismatch]:
+    """Find the columns of events that some of these subscriptions never compare with their like."""
+    unmet = find_unmet(list_expectations(part.expressions.skeletons), schema)
+    return describe_unmet(unmet, [part]) if unmet else []
+
+
+def join_mismatches(found: Iterable[Mismatch]) -> list[Mismatch]:
+    """Bring together what several parts of a set have found, by column."""
+    joined: dict[str, Mismatch] = {}
+    for one in found:
+        known = joined.setdefault(one.column, one)
+        if known is not one:
+            count = known.subscriptions + one.subscriptions
+            expected = known.expected | one.expected
+            joined[one.column] = replace(known, expected=expected, subscriptions=count)
+    return [joined[column] for column in sorted(joined)]
 
 
 def _list_suspects(part: SubscriptionColumns) -> Iterator[tuple[Expression, int]]:

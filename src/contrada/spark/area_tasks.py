@@ -20,10 +20,10 @@ from contrada.matcher.match_run import MatchedBatch
 from contrada.matching.ahs.shares import NUMBERS, AreaShare, PartialMatrices, add_up, decide
 from contrada.matching.receiving import ReceivedEvents
 from contrada.spark.answering import ROWS_MAX, AnswerNames, AnswerShape
+from contrada.spark.open_sets import derive, estimate_bytes, open_rows
 from contrada.spark.routing import TURN, draw_lots
 from contrada.spark.staging import StagedSet
 from contrada.spark.visiting import MatchedSet, PartitionTask, Visit
-from contrada.spark.worker import open_set
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 _MATRIX = "__matrix"  # of a partial answer; null in whole ones
 _KEY = "__subscription"  # of a partial answer, in place of `subscription`, where counts are wanted
 _PLACES_MAX = 2**16  # of filters in a subscription
-
-_shares: dict[tuple[StagedSet, bytes, int], AreaShare] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,7 @@ class AreaVisit(Visit):
 
         good = events.good_rows()
         found = self._share(staged).match(events.batch, good, is_mine)
-        names = self.task.shape.name(open_set(staged))
+        names = self.task.shape.name(open_rows(staged))
         return [], self._write_partly(batch, events, found, names)
 
     def _write_partly(
@@ -90,13 +88,16 @@ class AreaVisit(Visit):
             first = last
 
     def _share(self, staged: StagedSet) -> AreaShare:
-        """Index a segment; a worker keeps the last one."""
-        key = (staged, self.task.table.key, self.partition)
-        if key not in _shares:
-            _shares.clear()
-            ordered = sorted(open_set(staged), key=lambda subscription: subscription.id)
-            _shares[key] = AreaShare(ordered, self.task.table, self.partition)
-        return _shares[key]
+        """Index a segment."""
+
+        def make() -> AreaShare:
+            ordered = sorted(open_rows(staged), key=lambda subscription: subscription.id)
+            return AreaShare(ordered, self.task.table, self.partition)
+
+        def count_bytes(_: AreaShare) -> int:
+            return estimate_bytes(open_rows(staged).living())
+
+        return derive(staged, (self.task.table.key, self.partition), make, count_bytes)
 
 
 def _name_only(

@@ -53,9 +53,13 @@ def stated_crs(frame: "DataFrame", column: str) -> str | None:
     return spell_crs(stated, f"column {column!r}")
 
 
-def refuse_two_systems(events: "DataFrame", subscriptions: "DataFrame") -> None:
-    """Refuse geometries in two coordinate systems: those that meet, meet in one plane."""
+def refuse_two_systems(
+    events: "DataFrame", subscriptions: "DataFrame", sample: "DataFrame | None" = None
+) -> str | None:
+    """Return the one coordinate system of geometries that meet, if any states it; refuse two."""
     places = [("events", events, name) for name in dict.fromkeys(events.columns)]
+    if sample is not None:
+        places += [("sample", sample, name) for name in dict.fromkeys(sample.columns)]
     if GEOMETRY in subscriptions.columns:
         places.insert(0, ("subscriptions", subscriptions, GEOMETRY))
     first, first_crs = "", None
@@ -70,3 +74,4 @@ def refuse_two_systems(events: "DataFrame", subscriptions: "DataFrame") -> None:
             )
         if first_crs is None:
             first, first_crs = place, crs
+    return first_crs

@@ -69,7 +69,8 @@ def explain(events: "DataFrame", subscriptions: "DataFrame", **options: Any) -> 
     """Explain how `match` would run with the same arguments: its plan, and what it rests on.
 
     It differs from `contrada.explain`, which is about one predicate. Subscriptions are staged and,
-    for the plan "partitioned", put into partitions; of the events only a sample is read.
+    for the plan "partitioned", put into partitions; of the events only a sample is read, or nothing
+    where one is given.
 
     Raises `InvalidInput` and `NotBuilt` as `match` does, and `InvalidInput` for an option that
     `match` does not have.

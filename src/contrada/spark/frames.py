@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from contrada.errors import InvalidInput, Remedy
 from contrada.matching.subscribing import SUBSCRIPTION_COLUMNS, find_miscased
 from contrada.model.event import GEOMETRY, paths_of
@@ -179,7 +181,7 @@ def referenced_columns(events: "DataFrame", attributes: Collection[str], strict:
     found, missing = [], []
     for name in sorted(attributes):
         found += [path for path in paths_of(name) if path in events.columns]
-        if not _has_path(events.schema, name):
+        if not has_path(events.schema, name):
             missing.append(name)
     if missing:
         message = (
@@ -192,7 +194,36 @@ def referenced_columns(events: "DataFrame", attributes: Collection[str], strict:
     return found
 
 
-def _has_path(struct: "StructType", name: str) -> bool:
+def arrow_schema(events: "DataFrame") -> pa.Schema:
+    """Return the columns with a type that tells what kind of values each holds, and no more."""
+    return pa.schema([(field.name, _arrow_type(field.dataType)) for field in events.schema])
+
+
+def _arrow_type(kind: "DataType") -> pa.DataType:
+    from pyspark.sql import types
+
+    match kind:
+        case types.NumericType():
+            return pa.float64()
+        case types.StringType():
+            return pa.string()
+        case types.BooleanType():
+            return pa.bool_()
+        case types.DateType() | types.TimestampType() | types.TimestampNTZType():
+            return pa.timestamp("us")
+    return pa.binary()
+
+
+def warn_of_mismatches(mismatches: Sequence[str], strict: bool) -> None:
+    """Warn of columns that hold other values than they are compared with, or refuse them."""
+    if mismatches and strict:
+        raise InvalidInput("; ".join(mismatches))
+    for mismatch in mismatches:
+        warnings.warn(mismatch, stacklevel=4)
+
+
+def has_path(struct: "StructType", name: str) -> bool:
+    """Whether rows may have an attribute, as a column or inside of one."""
     from pyspark.sql.types import MapType, StructType
 
     if name in struct.names:
@@ -201,7 +232,7 @@ def _has_path(struct: "StructType", name: str) -> bool:
         inner = struct[path].dataType if path in struct.names else None
         if isinstance(inner, MapType):  # whose keys the schema does not tell
             return True
-        if isinstance(inner, StructType) and _has_path(inner, name[len(path) + 1 :]):
+        if isinstance(inner, StructType) and has_path(inner, name[len(path) + 1 :]):
             return True
     return False
 

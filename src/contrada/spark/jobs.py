@@ -6,19 +6,21 @@ from typing import TYPE_CHECKING
 
 from contrada.spark.answering import AnswerShape
 from contrada.spark.area_tasks import AreaTask, AreaVisit, DetermineTask, partial_schema
+from contrada.spark.event_samples import EventSample, take_sample
+from contrada.spark.joined_parts import join_parts
 from contrada.spark.match_counts import observed
 from contrada.spark.partitioned import Partitions, partition
 from contrada.spark.routing import ROUTE, TURN, RouteTask
 from contrada.spark.subscription_tasks import Subscribed
 from contrada.spark.versions import Versions
 from contrada.spark.visiting import PartitionTask, Visit
-from contrada.spark.worker import OPEN_BYTES_MAX, EventColumns, MatchTask
+from contrada.spark.worker import EventColumns, MatchTask
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructField, StructType
 
-BROADCAST_BYTES_MAX = OPEN_BYTES_MAX
+BROADCAST_BYTES_MAX = 512 * 2**20  # of staged subscriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class Job:
     """Events with numbered columns, and staged subscriptions.
 
     `event_type` is that of the answer's column `event`; `kept` are the columns that it keeps.
+    Without a `sample` one is taken of the events, where the plan needs it.
     """
 
     events: "DataFrame"
@@ -55,6 +58,7 @@ class Job:
     event_type: "DataType"
     kept: "Sequence[StructField]"
     plan: ChosenPlan
+    sample: EventSample | None = None
 
     def run(self) -> "DataFrame":
         """Match the events, when something is asked of the answer."""
@@ -66,11 +70,13 @@ class Job:
         """Put the subscriptions into as many partitions as a shuffle has."""
         spark = self.events.sparkSession
         count = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
-        return partition(spark, self.subscribed, self.events, self.columns, count)
+        sample = self.sample or take_sample(self.events, self.columns, self.subscribed.anchored)
+        return partition(spark, self.subscribed, sample, count)
 
     def run_broadcast(self) -> "DataFrame":
         """Match every event against all subscriptions, wherever it is read."""
-        task = MatchTask(Versions.here(), self.subscribed.staged, self.columns, self.shape)
+        staged = join_parts(self.events.sparkSession, self.subscribed.staged)
+        task = MatchTask(Versions.here(), staged, self.columns, self.shape)
         schema = self.shape.schema(self.event_type, self.kept)
         return observed(self.events, lambda events: events.mapInArrow(task, schema))
 

@@ -7,12 +7,17 @@ the events starts.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from contrada.errors import InvalidInput, NotBuilt, Remedy
+from contrada.matcher.inside import describe_projected
 from contrada.showing import brief, listed
 from contrada.spark.answering import AnswerShape
 from contrada.spark.crs_metadata import refuse_two_systems, stated_primary
 from contrada.spark.evaluators import EXACT, Evaluator, make_evaluator
+from contrada.spark.event_samples import check_sample, read_sample
 from contrada.spark.frames import (
+    arrow_schema,
     check_id,
     has_whole_ids,
     has_whole_subscribers,
@@ -20,6 +25,7 @@ from contrada.spark.frames import (
     identify,
     referenced_columns,
     subscription_columns,
+    warn_of_mismatches,
     with_file,
     with_wkb,
 )
@@ -50,6 +56,7 @@ def match(
     output: str = "pairs",
     event_id: str = "id",
     subscription_id: str = "id",
+    sample: "DataFrame | None" = None,
 ) -> "DataFrame":
     """Match a DataFrame of events against a DataFrame of subscriptions.
 
@@ -64,10 +71,14 @@ def match(
     A bad event then fails the job, or with `quarantine` comes back once with `subscription` null
     and `error` (code, message, place); `counts` says how many did.
 
-    `plan` is "broadcast", "partitioned" or "auto"; `explain` says which one that is.
+    `plan` is "broadcast", "partitioned" or "auto"; `explain` says which one that is. For the plan
+    "partitioned" a job over the events first takes a sample of them, to learn where they fall;
+    with `sample`, a DataFrame that has their geometry and is read whole, no job runs over them
+    before the answer is asked for. An empty one will do: then subscriptions alone divide the map.
     `evaluator="area"` answers approximately, as a matcher with the engine "ahs" does. `repair`
-    mends invalid geometries. A constraint on a column that the events lack causes a warning, and so
-    does a column of the subscriptions that would count in lower case; `strict` refuses both.
+    mends invalid geometries. A warning is caused by a constraint on a column that the events lack,
+    or that holds another type than it is compared with, by `dwithin` on projected coordinates, and
+    by a column of the subscriptions that would count in lower case; `strict` refuses all of them.
 
     Before any event is read, raises `InvalidInput` for arguments, schemas and coordinate systems
     that do not fit, its subclass `BadRows` for bad subscriptions, and its subclass `NotBuilt` for
@@ -94,6 +105,7 @@ def match(
         output=output,
         event_id=event_id,
         subscription_id=subscription_id,
+        sample=sample,
     )
     return plan_match(events, subscriptions, options).run()
 
@@ -110,15 +122,23 @@ def plan_match(
     """
     _check_frames(events, subscriptions)
     assert not isinstance(subscriptions, str)
-    refuse_two_systems(events, subscriptions)
+    if options.sample is not None:
+        check_sample(options.sample)
+    system = refuse_two_systems(events, subscriptions, options.sample)
     event_id, is_strict = options.event_id, options.strict
     kept = _check_kept(events, options.keep, options.output)
     given, events = events, identify(events, event_id)
     deciding = make_evaluator(options.evaluator, events.sparkSession)
     subscribed, has_whole_ids = stage_subscriptions(
-        subscriptions, options.subscription_id, options.repair, deciding, is_strict
+        subscriptions,
+        options.subscription_id,
+        options.repair,
+        deciding,
+        is_strict,
+        arrow_schema(events),
     )
     referenced = referenced_columns(events, subscribed.attributes, is_strict)
+    warn_of_mismatches(_describe_mismatches(subscribed, system), is_strict)
     columns = tuple(dict.fromkeys((event_id, *referenced, *kept, *([row] if row else []))))
     shape = AnswerShape(
         kept,
@@ -145,8 +165,11 @@ def plan_match(
         primary if primary in chosen.columns else None,
         row,
     )
+    sample = None
+    if options.sample is not None:
+        sample = read_sample(options.sample, events, subscribed.anchored, reading)
     kind, chosen_plan = id_type(chosen, event_id), choose_plan(options.plan, subscribed)
-    return Job(numbered, subscribed, reading, shape, kind, fields, chosen_plan)
+    return Job(numbered, subscribed, reading, shape, kind, fields, chosen_plan, sample)
 
 
 def stage_subscriptions(
@@ -155,14 +178,21 @@ def stage_subscriptions(
     repair: bool,
     evaluator: Evaluator = EXACT,
     strict: bool = False,
+    event_schema: pa.Schema | None = None,
 ) -> tuple[Subscribed, bool]:
     """Stage subscriptions; return them, and whether their ids are integers."""
     check_id(subscriptions, subscription_id, "subscriptions", Remedy.SPARK_SUBSCRIPTION_ID)
     wanted = subscription_columns(subscriptions, subscription_id, strict)
-    subscribed = subscribe(
-        with_wkb(subscriptions, wanted, "subscriptions"), wanted, subscription_id, repair, evaluator
-    )
+    chosen = with_wkb(subscriptions, wanted, "subscriptions")
+    schema = pa.schema([]) if event_schema is None else event_schema
+    subscribed = subscribe(chosen, wanted, subscription_id, repair, evaluator, schema)
     return subscribed, has_whole_ids(subscriptions, subscription_id, "subscriptions")
+
+
+def _describe_mismatches(subscribed: Subscribed, system: str | None) -> list[str]:
+    """Describe what a matcher would say of the same events."""
+    found = [f"events: {mismatch}" for mismatch in subscribed.mismatches]
+    return found + (describe_projected("events", system) if subscribed.has_distances else [])
 
 
 def _check_frames(events: object, subscriptions: object) -> None:

@@ -1,10 +1,8 @@
 """The tasks that put subscriptions into partitions: count cells, assign, and write segments."""
 
 import pickle
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,16 +11,22 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Box, Geometries, Positions
-from contrada.matcher.column_files import load_columns, save_columns
-from contrada.matching.anchors import list_anchors
+from contrada.matcher.column_files import load_columns
+from contrada.matching.anchors import AnchorList, list_anchors
 from contrada.matching.columns import GeometryColumn
-from contrada.matching.grid import CellLists, Grid
+from contrada.matching.grid import Grid
 from contrada.matching.grouping import expand, starts_of
-from contrada.matching.lookup import LookupTable, PrefixLists, make_prefix_lists
+from contrada.matching.lookup import (
+    LookupTable,
+    PrefixLists,
+    join_prefix_lists,
+    make_prefix_lists,
+)
 from contrada.matching.subscription_columns import SubscriptionColumns, join_subscriptions
 from contrada.matching.universe import SIDE_MAX
 from contrada.spark.evaluators import Evaluator
-from contrada.spark.staging import StagedPart, fetch, put
+from contrada.spark.joined_parts import as_row, write_joined
+from contrada.spark.staging import StagedPart, fetch
 from contrada.spark.worker import EventColumns
 
 FAR = SIDE_MAX / 4  # whatever lies beyond counts as there
@@ -41,7 +45,8 @@ class CellCountTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Count the cells of all anchors of some parts."""
-        for subscriptions in _open_parts(self.uri, batches):
+        for part in _read_parts(batches):
+            subscriptions = load_columns(fetch(self.uri, part))
             shapes = list_anchors(subscriptions, self.evaluator.engine().find_anchors).shapes
             for first in range(0, len(shapes), _ROWS_MAX):
                 yield self._count(shapes[first : first + _ROWS_MAX])
@@ -80,7 +85,7 @@ class AssignTask:
     """The function for `mapInArrow` that sends the subscriptions of a part to their partitions.
 
     The partition after the last is that of the residual subscriptions. Subscriptions travel as
-    columns, some thousand in a row: driver and workers run the same version.
+    columns with their prefixes, some thousand in a row: driver and workers run the same version.
     """
 
     uri: str
@@ -89,33 +94,39 @@ class AssignTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the subscriptions of some parts, once for each partition that they belong to."""
-        for subscriptions in _open_parts(self.uri, batches):
-            rows, partitions = self._assign(subscriptions)
+        for part in _read_parts(batches):
+            subscriptions = load_columns(fetch(self.uri, part))
+            lists, rows, partitions = self._assign(subscriptions)
             for partition in np.unique(partitions).tolist():
                 own = rows[partitions == partition]
                 for first in range(0, len(own), _ROWS_MAX):
-                    chosen = subscriptions.take(own[first : first + _ROWS_MAX])
+                    at = own[first : first + _ROWS_MAX]
+                    chosen = subscriptions.take(at), lists.take(at)
                     yield pa.RecordBatch.from_pydict(
                         {
                             "partition": pa.array([partition], pa.int32()),
+                            "place": [f"{part.digest} {first:012}"],
                             "subscriptions": pa.array([pickle.dumps(chosen)], pa.binary()),
                         }
                     )
 
-    def _assign(self, subscriptions: SubscriptionColumns) -> tuple[Positions, Positions]:
-        lists = prefixes_of(subscriptions, self.table, self.evaluator)
-        is_broad = list_anchors(subscriptions, self.evaluator.engine().find_anchors).is_broad
+    def _assign(
+        self, subscriptions: SubscriptionColumns
+    ) -> tuple[PrefixLists, Positions, Positions]:
+        """Return the prefixes of all rows, and rows with the partition that each belongs to."""
+        anchors = list_anchors(subscriptions, self.evaluator.engine().find_anchors)
+        lists = select_prefixes(anchors, self.table, len(subscriptions))
         replicas = [np.array(numbers, np.int64) for numbers in self.table.replicas]
         starts = starts_of(np.array([len(numbers) for numbers in replicas], np.int64))
         owners = np.repeat(np.arange(len(subscriptions)), np.diff(lists.list_starts))
         which, places = expand(starts, np.asarray(lists.prefixes, np.int64))
-        residual = np.flatnonzero(is_broad)
+        residual = np.flatnonzero(anchors.is_broad)
         rows = np.concatenate([owners[which], residual])
         numbers = np.concatenate([np.zeros(0, np.int64), *replicas])[places]
         last = self.table.partition_count
         partitions = np.concatenate([numbers, np.full(len(residual), last)])
         rows, partitions = np.divmod(np.unique(rows * (last + 1) + partitions), last + 1)
-        return rows, partitions
+        return lists, rows, partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,38 +137,24 @@ class SegmentTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write all subscriptions of a task, which are those of one partition."""
-        number, parts = None, []
-        for batch in batches:
-            for row in batch.to_pylist():
-                number = row["partition"]
-                parts.append(pickle.loads(row["subscriptions"]))  # noqa: S301  our own task's
-        if number is None:
+        pieces = [row for batch in batches for row in batch.to_pylist()]
+        if not pieces:
             return
-        part = self._write(join_subscriptions(parts))
-        yield pa.RecordBatch.from_pydict(
-            {
-                "partition": pa.array([number], pa.int32()),
-                "digest": [part.digest],
-                "count": [part.count],
-                "size_bytes": [part.size_bytes],
-            }
-        )
-
-    def _write(self, subscriptions: SubscriptionColumns) -> StagedPart:
-        with tempfile.TemporaryDirectory(prefix="contrada-segment-") as folder:
-            path = Path(folder) / "segment"
-            save_columns(path, subscriptions, {})
-            return put(self.uri, path, len(subscriptions))
+        pieces.sort(key=lambda row: str(row["place"]))  # they come in any order
+        parts = [pickle.loads(row["subscriptions"]) for row in pieces]  # noqa: S301  our own task's
+        subscriptions = join_subscriptions([part for part, _ in parts])
+        prefixes = join_prefix_lists([lists for _, lists in parts])
+        part = write_joined(self.uri, subscriptions, prefixes)
+        partition = pa.array([pieces[0]["partition"]], pa.int32())
+        yield pa.RecordBatch.from_pylist([as_row(part)]).add_column(0, "partition", partition)
 
 
-def prefixes_of(
-    subscriptions: SubscriptionColumns, table: LookupTable, evaluator: Evaluator
-) -> PrefixLists:
+def select_prefixes(anchors: AnchorList, table: LookupTable, count: int) -> PrefixLists:
     """Select the prefixes of subscriptions: those that an anchor of theirs touches."""
-    anchors = list_anchors(subscriptions, evaluator.engine().find_anchors)
     grid = table.grid()
-    cells = grid.decompose(bound(grid, anchors.shapes))
-    return _join(table, cells, anchors.owners, len(subscriptions))
+    lists = table.select(grid.decompose(bound(grid, anchors.shapes)))
+    of_shape = np.repeat(np.arange(len(anchors.owners)), np.diff(lists.list_starts))
+    return make_prefix_lists(anchors.owners[of_shape], lists.prefixes, count)
 
 
 def bound(grid: Grid, shapes: Geometries) -> Geometries:
@@ -186,12 +183,6 @@ def _stand_for(universe: Box, box: Sequence[float]) -> BaseGeometry:
     return shapely.LineString([(west, south), (east, north)])
 
 
-def _join(table: LookupTable, cells: CellLists, owners: Positions, count: int) -> PrefixLists:
-    lists = table.select(cells)
-    of_shape = np.repeat(np.arange(len(owners)), np.diff(lists.list_starts))
-    return make_prefix_lists(owners[of_shape], lists.prefixes, count)
-
-
 def boxes_of(column: GeometryColumn) -> NDArray[np.float64]:
     """Return the boxes of geometries, none beyond `FAR`; a missing one has a box of NaN."""
     boxes = np.array(shapely.bounds(column.shapes), float).reshape(-1, 4)
@@ -211,7 +202,7 @@ def meet(boxes: NDArray[np.float64], universe: Box) -> NDArray[np.bool_]:
     )
 
 
-def _open_parts(uri: str, batches: Iterator[pa.RecordBatch]) -> Iterator[SubscriptionColumns]:
+def _read_parts(batches: Iterator[pa.RecordBatch]) -> Iterator[StagedPart]:
     for batch in batches:
         for row in batch.to_pylist():
-            yield load_columns(fetch(uri, StagedPart(**row)))
+            yield StagedPart(**row)

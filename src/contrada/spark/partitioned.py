@@ -17,6 +17,8 @@ from contrada.arrays import Box
 from contrada.matching.grid import LONGITUDE_LATITUDE
 from contrada.matching.lookup import LookupTable, loads, make_lookup_table, weigh
 from contrada.matching.universe import SIDE_MIN
+from contrada.spark.event_samples import EventSample
+from contrada.spark.joined_parts import PART
 from contrada.spark.partition_tasks import (
     FAR,
     AssignTask,
@@ -26,15 +28,12 @@ from contrada.spark.partition_tasks import (
 )
 from contrada.spark.staging import StagedPart, StagedSet
 from contrada.spark.subscription_tasks import Subscribed
-from contrada.spark.worker import EventColumns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LEVEL = 10  # of the cells by which the universe is divided
-_SAMPLE = 0.02
-_PART = "digest string, count long, size_bytes long"
-_ROW = "partition int, subscriptions binary"
+_ROW = "partition int, place string, subscriptions binary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +53,11 @@ class Partitions:
 def partition(
     spark: "SparkSession",
     subscribed: Subscribed,
-    events: "DataFrame",
-    columns: EventColumns,
+    sample: EventSample | None,
     count: int,
 ) -> Partitions:
-    """Divide the universe by where subscriptions lie and events fall, and stage the segments."""
-    table, weights = _divide(spark, subscribed, events, columns, count)
+    """Divide the universe by where subscriptions lie and a sample falls, and stage the segments."""
+    table, weights = _divide(spark, subscribed, sample, count)
     parts = _parts(spark, subscribed.staged)
     rows = parts.mapInArrow(
         AssignTask(subscribed.staged.uri, table, subscribed.staged.evaluator), _ROW
@@ -68,7 +66,7 @@ def partition(
     writing = SegmentTask(subscribed.staged.uri)
     written = (
         rows.repartitionById(table.partition_count + 1, "partition")
-        .mapInArrow(writing, f"partition int, {_PART}")
+        .mapInArrow(writing, f"partition int, {PART}")
         .collect()
     )
     staged = {
@@ -92,8 +90,7 @@ def partition(
 def _divide(
     spark: "SparkSession",
     subscribed: Subscribed,
-    events: "DataFrame",
-    columns: EventColumns,
+    sample: EventSample | None,
     count: int,
 ) -> tuple[LookupTable, NDArray[np.float64]]:
     """Make the table; return it with the weight of each of its partitions."""
@@ -104,10 +101,9 @@ def _divide(
     counting = CellCountTask(subscribed.staged.uri, level, universe, evaluator)
     cells = _histogram(_parts(spark, subscribed.staged).mapInArrow(counting, "code long, n long"))
     fallen = {}
-    if not events.isStreaming:
-        sample = events.sample(fraction=_SAMPLE, seed=1)
-        falling = EventCountTask(level, universe, columns, subscribed.anchored)
-        fallen = _histogram(sample.mapInArrow(falling, "code long, n long"))
+    if sample is not None and sample.columns.names:
+        falling = EventCountTask(level, universe, sample.columns, subscribed.anchored)
+        fallen = _histogram(sample.frame.mapInArrow(falling, "code long, n long"))
     weights = weigh(level, cells, fallen)
     table = make_lookup_table(universe, weights, count)
     refined = table if evaluator.grid is None else table.refined(evaluator.grid.level)
@@ -139,4 +135,4 @@ def _histogram(counted: "DataFrame") -> dict[int, int]:
 
 def _parts(spark: "SparkSession", staged: StagedSet) -> "DataFrame":
     rows = [(part.digest, part.count, part.size_bytes) for part in staged.parts]
-    return spark.createDataFrame(rows, _PART).repartition(max(1, len(rows)))
+    return spark.createDataFrame(rows, PART).repartition(max(1, len(rows)))

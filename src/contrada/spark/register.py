@@ -14,10 +14,12 @@ import pyarrow as pa
 
 from contrada.errors import InvalidInput
 from contrada.matcher.match_run import MatchedBatch, match_received
+from contrada.spark.joined_parts import join_parts
 from contrada.spark.match import stage_subscriptions
+from contrada.spark.open_sets import open_set
 from contrada.spark.staging import StagedSet
 from contrada.spark.versions import Versions
-from contrada.spark.worker import EventColumns, cut, open_set
+from contrada.spark.worker import EventColumns, cut
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,7 +63,8 @@ def register(
             f"{name!r} is not a name for a function; use letters, digits and underscores"
         )
     staged, has_whole_ids = stage_subscriptions(subscriptions, subscription_id, repair)
-    lookup = _Lookup(Versions.here(), staged.staged, staged.geometries, has_whole_ids, repair)
+    whole = join_parts(spark, staged.staged)
+    lookup = _Lookup(Versions.here(), whole, staged.geometries, has_whole_ids, repair)
     kind = "long" if has_whole_ids else "string"
 
     def find(*rows: pa.Array) -> pa.Array:

@@ -4,6 +4,7 @@ What comes back to the driver is a line for each part, and the first bad rows wi
 rows of subscriptions always fail the call: whoever subscribes wants to know.
 """
 
+import pickle
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,16 +21,19 @@ from contrada.errors import BAD_ROWS_SHOWN_MAX, BadRows, InvalidInput, Remedy
 from contrada.matcher.column_files import load_columns, save_columns
 from contrada.matching.anchors import list_anchors
 from contrada.matching.id_columns import are_repeated
+from contrada.matching.mismatches import Mismatch, find_mismatches, join_mismatches
 from contrada.matching.subscribing import SubscriptionRows, read_subscriptions
 from contrada.matching.subscription_columns import SubscriptionColumns
-from contrada.model.expression import attributes, geometry_attributes
+from contrada.model.expression import DistanceWithin, attributes, geometry_attributes
 from contrada.model.subscription import Id
 from contrada.spark.evaluators import Evaluator
+from contrada.spark.frames import has_whole_ids
+from contrada.spark.joined_parts import PART, as_row
 from contrada.spark.staging import StagedPart, StagedSet, fetch, put, staging_uri
 from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _PART_ROWS_MAX = 100_000
 _IDS_MAX = 65_536
@@ -38,6 +42,7 @@ _ON_SPARK = {Remedy.SUBSCRIPTION_ID: Remedy.SPARK_SUBSCRIPTION_ID}
 _LINES = (
     "digest string, count long, size_bytes long, broad long, attributes array<string>, "
     "geometries array<string>, anchored array<string>, bounds array<double>, "
+    "mismatches binary, has_distances boolean, "
     "rows long, bad long, faults long, reasons array<string>, remedies array<string>"
 )
 
@@ -49,7 +54,8 @@ class Subscribed:
     `attributes` are what constraints read, `geometries` those that they read as geometries, and
     `anchored` those by which subscriptions are found in space. `broad` counts the subscriptions
     that an event may satisfy wherever it lies; the others are anchored within `bounds`: west,
-    south, east, north.
+    south, east, north. `mismatches` are columns of events that hold other values than they are
+    compared with; `has_distances` tells whether a subscription asks for a distance.
     """
 
     staged: StagedSet
@@ -58,6 +64,8 @@ class Subscribed:
     anchored: tuple[str, ...]
     broad: int
     bounds: Box | None
+    mismatches: tuple[Mismatch, ...] = ()
+    has_distances: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,7 @@ class StageTask:
     id_column: str
     repair: bool
     evaluator: Evaluator
+    event_schema: pa.Schema
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a line for each part, and one for all rows with what is wrong with them."""
@@ -114,6 +123,7 @@ class StageTask:
         anchors = list_anchors(subscriptions, self.evaluator.engine().find_anchors)
         part = write_part(self.uri, subscriptions)
         skeletons = subscriptions.expressions.skeletons
+        tests = subscriptions.table.constraints.tests.skeletons
         return _as_line(
             digest=part.digest,
             count=part.count,
@@ -123,6 +133,8 @@ class StageTask:
             anchored=sorted(anchors.attributes),
             bounds=_bounds(anchors.shapes),
             attributes=sorted({name for s in skeletons for name in attributes(s)}),
+            mismatches=pickle.dumps(find_mismatches(subscriptions, self.event_schema)),
+            has_distances=any(isinstance(test, DistanceWithin) for test in tests),
         )
 
     def _choose_served(
@@ -155,11 +167,17 @@ def _bounds(shapes: Geometries) -> list[float] | None:
 
 
 def subscribe(
-    frame: "DataFrame", columns: Sequence[str], id_: str, repair: bool, evaluator: Evaluator
+    frame: "DataFrame",
+    columns: Sequence[str],
+    id_: str,
+    repair: bool,
+    evaluator: Evaluator,
+    event_schema: pa.Schema,
 ) -> Subscribed:
     """Stage a DataFrame of subscriptions that has just these columns; refuse bad rows."""
     spark = frame.sparkSession
-    task = StageTask(Versions.here(), staging_uri(spark), tuple(columns), id_, repair, evaluator)
+    reading = tuple(columns), id_, repair, evaluator, event_schema
+    task = StageTask(Versions.here(), staging_uri(spark), *reading)
     numbered = frame.toDF(*(f"column{i}" for i in range(len(columns))))
     lines = numbered.mapInArrow(task, _LINES).toArrow().to_pylist()
     parts = [line for line in lines if line["digest"] is not None]
@@ -171,7 +189,7 @@ def subscribe(
     rows = sum(line["rows"] or 0 for line in lines)
     _refuse(lines, rows)
     if len(parts) > 1:
-        _refuse_repeated(frame, staged, rows)
+        _refuse_repeated(spark, staged, has_whole_ids(frame, id_, _NAME), rows)
     return Subscribed(
         staged,
         frozenset(_names(parts, "attributes")),
@@ -179,7 +197,14 @@ def subscribe(
         tuple(_names(parts, "anchored")),
         sum(line["broad"] for line in parts),
         _join([line["bounds"] for line in parts if line["bounds"] is not None]),
+        tuple(join_mismatches(one for line in parts for one in _load(line["mismatches"]))),
+        any(line["has_distances"] for line in parts),
     )
+
+
+def _load(mismatches: bytes) -> list[Mismatch]:
+    found: list[Mismatch] = pickle.loads(mismatches)  # noqa: S301  our own task's
+    return found
 
 
 def _names(parts: Sequence[dict[str, Any]], column: str) -> list[str]:
@@ -207,29 +232,26 @@ def _summary(bad: int, rows: int) -> str:
     return f"{_NAME}: {bad:,} of {rows:,} cannot be used"
 
 
-def _refuse_repeated(frame: "DataFrame", staged: StagedSet, rows: int) -> None:
+def _refuse_repeated(spark: "SparkSession", staged: StagedSet, is_whole: bool, rows: int) -> None:
     """Look for an id that several parts have."""
     from pyspark.sql import functions
 
-    spark = frame.sparkSession
-    parts = spark.createDataFrame(
-        [(part.digest, part.count, part.size_bytes) for part in staged.parts],
-        "digest string, count long, size_bytes long",
-    )
-    ids = parts.repartition(len(staged.parts)).mapInArrow(_IdTask(staged.uri), "id string")
+    parts = spark.createDataFrame([as_row(part) for part in staged.parts], PART)
+    kind = "long" if is_whole else "string"
+    ids = parts.repartition(len(staged.parts)).mapInArrow(_IdTask(staged.uri), f"id {kind}")
     repeated = ids.groupBy("id").count().where("count > 1")
     counts = functions.count("*").alias("ids"), functions.sum("count").alias("rows")
     found = repeated.agg(*counts).first()
     if found is not None and found["ids"]:
         first = repeated.orderBy("id").limit(BAD_ROWS_SHOWN_MAX).collect()
-        reasons = [f"subscription {row['id']}: {row['count']} rows have this id" for row in first]
+        reasons = [f"subscription {row['id']!r}: {row['count']} rows have this id" for row in first]
         summary = _summary(found["rows"] - found["ids"], rows)
         raise BadRows(summary, reasons, found["ids"], [Remedy.SPARK_SUBSCRIPTION_ID])
 
 
 @dataclass(frozen=True, slots=True)
 class _IdTask:
-    """The function for `mapInArrow` that lists the ids of parts, as texts."""
+    """The function for `mapInArrow` that lists the ids of parts."""
 
     uri: str
 
@@ -238,8 +260,9 @@ class _IdTask:
             for row in batch.to_pylist():
                 ids = load_columns(fetch(self.uri, StagedPart(**row))).ids.array
                 for first in range(0, len(ids), _IDS_MAX):
-                    shown = [repr(id_) for id_ in ids[first : first + _IDS_MAX].to_pylist()]
-                    yield pa.RecordBatch.from_pydict({"id": pa.array(shown, pa.string())})
+                    piece = ids.slice(first, _IDS_MAX)
+                    kind = piece.type if pa.types.is_int64(piece.type) else pa.string()
+                    yield pa.RecordBatch.from_pydict({"id": piece.cast(kind)})
 
 
 class _Faults:
@@ -284,6 +307,8 @@ def _as_line(**values: Any) -> pa.RecordBatch:
             ("geometries", pa.list_(pa.string())),
             ("anchored", pa.list_(pa.string())),
             ("bounds", pa.list_(pa.float64())),
+            ("mismatches", pa.binary()),
+            ("has_distances", pa.bool_()),
             ("rows", pa.int64()),
             ("bad", pa.int64()),
             ("faults", pa.int64()),

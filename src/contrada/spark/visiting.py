@@ -13,13 +13,12 @@ from contrada.matching.receiving import ReceivedEvents
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.writing import with_mended
 from contrada.spark.answering import ROWS_MAX, AnswerShape, TaskTally
-from contrada.spark.partition_tasks import prefixes_of
+from contrada.spark.joined_parts import read_prefixes
+from contrada.spark.open_sets import derive, open_set
 from contrada.spark.routing import ROUTE, Router, draw_lots
 from contrada.spark.staging import StagedSet
 from contrada.spark.versions import Versions
-from contrada.spark.worker import EventColumns, open_set
-
-_LISTS_MAX = 16  # of prefixes that a worker keeps
+from contrada.spark.worker import EventColumns
 
 MatchedSet = tuple[MatchedBatch, SubscriptionSet]
 
@@ -107,7 +106,7 @@ class Visit:
         """
         subscriptions = open_set(staged)
         found = match_received(events, subscriptions)
-        lists = _prefixes_by_rank(staged, subscriptions, self.task.table)
+        lists = _prefixes_by_rank(staged, subscriptions)
         column = batch.column("__prefixes")
         common = first_common(
             found.rows,
@@ -139,17 +138,11 @@ class Visit:
         yield from shape.answer(batch, MatchedBatch(events, rows, rows), None)
 
 
-_prefixes: dict[tuple[StagedSet, bytes], PrefixLists] = {}
+def _prefixes_by_rank(staged: StagedSet, subscriptions: SubscriptionSet) -> PrefixLists:
+    """List the prefixes of a segment's subscriptions, as they were staged, in the order of ids."""
 
+    def make() -> PrefixLists:
+        (file,) = staged.fetch()
+        return read_prefixes(file).take(subscriptions.living().ids.order)
 
-def _prefixes_by_rank(
-    staged: StagedSet, subscriptions: SubscriptionSet, table: LookupTable
-) -> PrefixLists:
-    """List the prefixes of a segment's subscriptions in the order of ids; kept for a while."""
-    key = (staged, table.key)
-    if key not in _prefixes:
-        while len(_prefixes) >= _LISTS_MAX:
-            del _prefixes[next(iter(_prefixes))]
-        living = subscriptions.living()
-        _prefixes[key] = prefixes_of(living.take(living.ids.order), table, staged.evaluator)
-    return _prefixes[key]
+    return derive(staged, "prefixes", make, lambda lists: lists.nbytes)

@@ -1,9 +1,8 @@
-"""What runs inside Spark's Python workers: subscriptions, opened once in each, and events.
+"""What runs inside Spark's Python workers: events, and how they meet all subscriptions.
 
 Only importable names travel to a worker by reference, so this module must not need the driver.
 """
 
-import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,21 +10,16 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.errors import InvalidInput, Remedy
-from contrada.matcher.column_files import load_columns
 from contrada.matcher.match_run import count_rows_at_once, match_received
 from contrada.matching.receiving import ReceivedEvents, find_remedies, receive
 from contrada.matching.segments import SubscriptionSet
-from contrada.matching.subscription_columns import join_subscriptions, pack_subscriptions
 from contrada.matching.writing import with_mended
 from contrada.spark.answering import ROWS_MAX, AnswerShape, TaskTally
 from contrada.spark.evaluators import EXACT, Evaluator
 from contrada.spark.frames import FILE
+from contrada.spark.open_sets import open_set
 from contrada.spark.staging import StagedSet
 from contrada.spark.versions import Versions
-
-OPEN_BYTES_MAX = 512 * 2**20  # of staged subscriptions that a worker keeps open
-_SETS_MIN = 2  # so many it keeps however large they are
-_open_sets: dict[StagedSet, SubscriptionSet] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,28 +106,6 @@ class MatchTask:
         if schema is not None:
             kinds = [schema.field(name).type for name in self.shape.keep]
             yield self.shape.tally(event_type, kinds, done)
-
-
-def open_set(staged: StagedSet) -> SubscriptionSet:
-    """Open the subscriptions of a task; a worker does so once and keeps the last few sets."""
-    if staged in _open_sets:
-        _open_sets[staged] = _open_sets.pop(staged)  # the last to go
-        return _open_sets[staged]
-    _make_room(staged.size_bytes)
-    parts = [load_columns(file) for file in staged.fetch()]
-    columns = parts[0] if len(parts) == 1 else join_subscriptions(parts or [pack_subscriptions([])])
-    engine = staged.evaluator.engine()
-    _open_sets[staged] = SubscriptionSet(engine.make_index).changed(None, columns)
-    gc.freeze()  # else every collection walks over all subscriptions
-    return _open_sets[staged]
-
-
-def _make_room(size_bytes: int) -> None:
-    """Close the sets that were not asked for the longest, until another fits in."""
-    while len(_open_sets) >= _SETS_MIN:
-        if sum(staged.size_bytes for staged in _open_sets) + size_bytes <= OPEN_BYTES_MAX:
-            return
-        del _open_sets[next(iter(_open_sets))]
 
 
 def cut(

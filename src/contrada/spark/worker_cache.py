@@ -1,4 +1,7 @@
-"""The cache folder that the Python workers of one machine share, of bounded size."""
+"""The cache folder that the Python workers of one machine share, of bounded size.
+
+What a worker has open in its own memory is in `open_sets`.
+"""
 
 import os
 from pathlib import Path
@@ -22,7 +25,7 @@ def cache_folder(name: str) -> Path:
 
 def prune(folder: Path, suffix: str, keep: Path) -> None:
     """Delete the files longest unused beyond the cap; one that is open lives until it is closed."""
-    room = _bytes_max()
+    room = read_bytes_max(_BYTES_MAX, _BYTES_MAX_DEFAULT)
     copies = []
     for path in folder.glob(f"*{suffix}"):
         try:
@@ -36,10 +39,11 @@ def prune(folder: Path, suffix: str, keep: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _bytes_max() -> int:
-    stated = os.environ.get(_BYTES_MAX)
+def read_bytes_max(name: str, default: int) -> int:
+    """Read a limit of bytes that a variable of the environment may state."""
+    stated = os.environ.get(name)
     if stated is None:
-        return _BYTES_MAX_DEFAULT
+        return default
     if not stated.isdecimal():
-        raise InvalidInput(f"{_BYTES_MAX} must be a number of bytes, not {stated!r}")
+        raise InvalidInput(f"{name} must be a number of bytes, not {stated!r}")
     return int(stated)
