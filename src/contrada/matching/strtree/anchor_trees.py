@@ -81,6 +81,7 @@ class _RelationTree:
         self.attribute, self._numbers = attribute, numbers
         self._relation = relation
         self._is_dear = _is_dear(relation)
+        self._is_nested = relation.keeps_inside() or relation.keeps_around()
         self._shapes = make_shapes(geometries, are_fresh=True)
         self._size = int(shapely.get_num_coordinates(geometries).max(initial=0))
         self._tree = build_tree(self._shapes.geometries)
@@ -112,6 +113,9 @@ class _RelationTree:
     def _find_around(self, event: BaseGeometry) -> Positions:
         """Find what holds of one area: most of what it meets lies in it, clear of its boundary."""
         ids = self._tree.query(as_array([event]))[1]
+        ids = ids[self._may_hold(shapely.bounds(as_array([event])), ids)]
+        if not ids.size:
+            return ids
         places = np.full(len(ids), AT_BOUNDARY, np.uint8)
         areas = np.flatnonzero(self._shapes.is_area[ids])
         places[areas] = place_on(event, self._shapes.boxes, self._shapes.sizes, ids[areas])
@@ -151,6 +155,7 @@ class _RelationTree:
         if not at.size:
             return at, at
         rows, ids, at = find_broad(column, at, self._tree)
+        rows, ids = self._leave_nested(column, rows, ids)
         holds, _ = pairs_related(self._relation, column, rows, self._shapes, ids)
         more_rows, more_ids = self._find_narrow(column, at)
         return np.concatenate([rows[holds], more_rows]), np.concatenate([ids[holds], more_ids])
@@ -161,7 +166,10 @@ class _RelationTree:
             return at, at
         shapes = column.prepared(at)
         predicate = self._find_predicate(shapes)
-        if self._is_dear and at.size >= EVENTS_MIN:
+        if self._is_nested:
+            places, ids = self._tree.query(shapes)
+            is_decided = False
+        elif self._is_dear and at.size >= EVENTS_MIN:
             places, ids = self._meeting_trees.find(shapes)
             is_decided = predicate == "intersects"
         else:
@@ -170,8 +178,27 @@ class _RelationTree:
         rows = at[places]
         if is_decided:
             return rows, ids
+        rows, ids = self._leave_nested(column, rows, ids)
         holds, _ = pairs_related(self._relation, column, rows, self._shapes, ids)
         return rows[holds], ids[holds]
+
+    def _leave_nested(
+        self, column: GeometryColumn, rows: Positions, ids: Positions
+    ) -> tuple[Positions, Positions]:
+        """Leave the pairs of which one box lies in the other as the relation needs it."""
+        if not self._is_nested:
+            return rows, ids
+        may = self._may_hold(column.boxes()[rows], ids)
+        return rows[may], ids[may]
+
+    def _may_hold(self, events: Floats, ids: Positions) -> Mask:
+        """Which anchors may hold of events, as far as boxes tell."""
+        may = np.ones(len(ids), bool)
+        if self._relation.keeps_inside():
+            may &= _lie_in(events, self._shapes.boxes[ids])
+        if self._relation.keeps_around():
+            may &= _lie_in(self._shapes.boxes[ids], events)
+        return may
 
     def _find_predicate(self, events: Geometries) -> Any:
         """Name what the tree can decide itself, unless some pair may be too entangled for it."""
