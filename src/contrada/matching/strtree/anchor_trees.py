@@ -112,7 +112,7 @@ class _RelationTree:
 
     def _find_around(self, event: BaseGeometry) -> Positions:
         """Find what holds of one area: most of what it meets lies in it, clear of its boundary."""
-        ids = self._tree.query(as_array([event]))[1]
+        ids: Positions = self._tree.query(as_array([event]))[1]
         ids = ids[self._may_hold(shapely.bounds(as_array([event])), ids)]
         if not ids.size:
             return ids
