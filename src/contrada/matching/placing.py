@@ -21,7 +21,7 @@ from contrada.model.relation import SpatialRelation
 _AREAS = (2, 2)
 _AREA_TYPES = (3, 6)
 _EVENT_AROUND, _APART = "212FF1FF2", "FF2FF1212"  # areas whose boundaries do not meet
-_LEAST = 32  # for fewer areas a grid does not pay
+_LEAST = 64  # for fewer areas a grid does not pay
 _SIDE_MAX = 256
 _patience = Patience(60_000)  # pairs: to load kernels takes about as long as GEOS for so many
 
