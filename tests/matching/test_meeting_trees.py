@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from contrada import Matcher
 from contrada.matching import meeting_trees
-from contrada.matching.meeting_trees import EVENTS_MIN, MeetingTrees, meet
+from contrada.matching.meeting_trees import EVENTS_MIN, MeetingTrees, TreeRow, build_tree, meet
 
 Geometries = NDArray[Any]
 
@@ -172,3 +172,36 @@ print("fine")
 def test_threads_may_find_at_once() -> None:
     run = subprocess.run([sys.executable, "-c", CALL], capture_output=True, text=True, check=False)
     assert run.stdout == "fine\n", run.stderr[-500:]
+
+
+# Very many geometries
+
+
+@pytest.mark.parametrize("predicate", [None, "intersects", "within"])
+def test_a_row_of_trees_finds_what_one_tree_does(
+    predicate: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(3)
+    corners = rng.uniform(-50, 50, (700, 2))
+    (west, south), (east, north) = corners.T, (corners + rng.uniform(0, 9, (700, 2))).T
+    wide = shapely.box(-60, -1, 60, 1)
+    boxes = np.array(
+        [
+            *shapely.box(west, south, east, north),
+            wide,
+            shapely.Point(3, 3),
+            shapely.LineString([(-9, -9), (9, 9)]),
+        ]
+    )
+    events = np.array([*boxes[::7], *shapely.points(corners[:90]), wide, None, shapely.Point()])
+    one = build_tree(boxes)
+    monkeypatch.setattr(meeting_trees, "_TREE_MAX", 100)
+    row = build_tree(boxes)
+    assert not isinstance(one, TreeRow)
+    assert isinstance(row, TreeRow)
+    for asked in (events, events[:1], events[-1:], events[:0]):
+        places, found = row.query(asked, predicate=predicate)
+        wanted: Any = one.query(asked, predicate=predicate)
+        assert (np.diff(places) >= 0).all()
+        assert {*zip(places, found, strict=True)} == {*zip(*wanted, strict=True)}
+        assert len(places) == wanted.shape[1]

@@ -15,7 +15,7 @@ from shapely import STRtree
 
 from contrada.arrays import Geometries, Positions
 
-_TREE_MAX = 50_000  # geometries: a tree of so many takes some milliseconds to build
+_TREE_MAX = 100_000  # geometries: nobody else can run while a tree is built, for some 40 ms
 EVENTS_MIN = 16  # for fewer it does not pay to prepare an area
 
 _BASE = 16  # vertices of a class: less than so many times as many as its smallest has
@@ -25,6 +25,7 @@ _MAY_ASK = np.isin(np.arange(-1, 8), (1, 3, 5, 6))
 _COLLECTION = 7
 _NEVER = -1
 _SIZE_MAX = np.iinfo(np.int64).max
+_NONE = np.zeros(0, np.int64)
 
 
 class TreeRow:
@@ -37,14 +38,18 @@ class TreeRow:
         self._ids = [order[i : i + _TREE_MAX] for i in range(0, len(order), _TREE_MAX)]
         self._trees = [_build_one(geometries[ids]) for ids in self._ids]
 
-    def query(self, events: Any, predicate: Any = None) -> NDArray[np.int64]:
+    def query(self, events: Any, predicate: Any = None) -> tuple[Positions, Positions]:
         """Find pairs of an event and a geometry as `STRtree.query` does, in the events' order."""
         found = []
         for ids, tree in zip(self._ids, self._trees, strict=True):
             places, own = tree.query(events, predicate=predicate)
-            found.append(np.stack([places, ids[own]]))
-        pairs = np.concatenate(found, axis=1)
-        return pairs[:, np.argsort(pairs[0], kind="stable")] if len(events) > 1 else pairs
+            if own.size:
+                found.append((places, ids[own]))
+        if len(found) < 2:
+            return found[0] if found else (_NONE, _NONE)
+        places, items = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        order = np.argsort(places, kind="stable")
+        return places[order], items[order]
 
 
 BoxTree = STRtree | TreeRow

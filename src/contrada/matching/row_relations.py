@@ -37,7 +37,7 @@ class Shapes:
 
     def ready(self, ids: Positions) -> Geometries:
         """Return geometries that are prepared, if they are areas, for any thread to ask points."""
-        if not self.is_ready[ids].all():
+        if np.count_nonzero(self.is_ready[ids]) < len(ids):
             cold = np.unique(ids[~self.is_ready[ids]])
             for first in range(0, len(cold), _READIED_AT_ONCE):
                 self._prepare(cold[first : first + _READIED_AT_ONCE])

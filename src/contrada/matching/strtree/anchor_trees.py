@@ -83,6 +83,7 @@ class _RelationTree:
         self._is_dear = _is_dear(relation)
         self._is_nested = relation.keeps_inside() or relation.keeps_around()
         self._shapes = make_shapes(geometries, are_fresh=True)
+        self._has_areas_only = bool(self._shapes.is_area.all())
         self._size = int(shapely.get_num_coordinates(geometries).max(initial=0))
         self._tree = build_tree(self._shapes.geometries)
 
@@ -105,7 +106,7 @@ class _RelationTree:
         ids: Positions = self._tree.query(as_array([geometry]))[1]  # quicker than for a scalar
         if not ids.size:
             return ids
-        if not self._shapes.is_area[ids].all():
+        if not (self._has_areas_only or self._shapes.is_area[ids].all()):
             return self.find(GeometryColumn.of(as_array([geometry])))[1]
         x, y = shapely.get_x(geometry), shapely.get_y(geometry)
         return self._numbers[ids[locate(self._relation, self._shapes.ready(ids), x, y)]]
