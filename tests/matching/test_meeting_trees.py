@@ -193,7 +193,8 @@ def test_a_row_of_trees_finds_what_one_tree_does(
             shapely.LineString([(-9, -9), (9, 9)]),
         ]
     )
-    events = np.array([*boxes[::7], *shapely.points(corners[:90]), wide, None, shapely.Point()])
+    points: Any = shapely.points(corners[:90])
+    events = np.array([*boxes[::7], *points, wide, None, shapely.Point()])
     one = build_tree(boxes)
     monkeypatch.setattr(meeting_trees, "_TREE_MAX", 100)
     row = build_tree(boxes)
