@@ -29,7 +29,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 import contrada
-from contrada.matching.indexes.cr_tree import SPLITS, CRTree, box_needs, may_hold_apart
+from contrada.matching.indexes.cr_tree import SPLIT_WEIGHTS, CRTree, box_needs, may_hold_apart
 from contrada.model.geometry import as_array
 from contrada.model.relation import find_relation
 from contrada.model.subscription import Id
@@ -106,12 +106,12 @@ def worst_case(rng: Generator, sizes: Sequence[int]) -> None:
 def splits(rng: Generator, size: int) -> None:
     """Compare two ways to split a node: by boxes alone, and by what constraints ask of boxes."""
     print(f"\nsplits, {size:,} scattered polygons: ms to search, nodes visited, near items")
-    print(f"{'type':>6}" + "".join(f"{split:>28}" for split in SPLITS))
+    print(f"{'type':>6}" + "".join(f"{split:>28}" for split in SPLIT_WEIGHTS))
     regions = scattered_regions(rng, size)
     relations = [find_relation(name) for name in rng.choice(RELATIONS, len(regions))]
     needs = np.array([box_needs(relation, False) for relation in relations], np.uint8)
     apart = np.array([may_hold_apart(relation, False) for relation in relations], bool)
-    trees = {split: CRTree(shapely.bounds(regions), needs, apart, split) for split in SPLITS}
+    trees = {split: CRTree(shapely.bounds(regions), needs, apart, split) for split in SPLIT_WEIGHTS}
     for tree in trees.values():
         for item in range(len(regions)):
             tree.insert(item)

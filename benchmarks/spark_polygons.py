@@ -28,7 +28,7 @@ import contrada.spark
 from contrada.model.geometry import as_array
 from contrada.model.relation import EGENHOFER_NAMES, Relation, egenhofer
 from contrada.reproduce.reporting import Column, Table
-from contrada.reproduce.scenarios import KINDS, event_region, scattered_regions
+from contrada.reproduce.scenarios import EVENT_KINDS, event_region, scattered_regions
 from reporting import Report, count, ratio, seconds
 from sedona import Sedona, start_sedona
 from spark_jobs import (
@@ -68,7 +68,7 @@ def main() -> int:
         stack.callback(spark.stop)
         race = Race(spark, sedona, folder, scattered_regions(rng, int(85_550 * share)))
         table = race.start(report)
-        for kind in KINDS:
+        for kind in EVENT_KINDS:
             events = [event_region(rng, kind) for _ in range(int(options.events * share))]
             race.run(kind, as_array(events), options.repeats, table, report)
     return report.finish()

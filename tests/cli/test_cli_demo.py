@@ -69,15 +69,15 @@ def test_the_data_of_the_demo_appear_together_or_not_at_all(tmp_path: Path) -> N
     point = shapely.to_wkb(shapely.Point(1, 2))
     sites = pa.table({"id": ["a"], "geometry": [point]})
     events = pa.table({"id": ["x", "y"], "geometry": [point, None]})
-    (tmp_path / demo.SITES).write_text("from another day")
-    (tmp_path / demo.EVENTS).mkdir()
+    (tmp_path / demo.SITES_FILE).write_text("from another day")
+    (tmp_path / demo.EVENTS_FILE).mkdir()
     with pytest.raises(InvalidInput, match=r"events\.geoparquet: is a folder"):
         demo.write_data(tmp_path, sites, events)
-    assert (tmp_path / demo.SITES).read_text() == "from another day"
+    assert (tmp_path / demo.SITES_FILE).read_text() == "from another day"
     assert len(list(tmp_path.iterdir())) == 2
-    (tmp_path / demo.EVENTS).rmdir()
+    (tmp_path / demo.EVENTS_FILE).rmdir()
     demo.write_data(tmp_path, sites, events)
-    for name, table in ((demo.SITES, sites), (demo.EVENTS, events)):
+    for name, table in ((demo.SITES_FILE, sites), (demo.EVENTS_FILE, events)):
         written = geopandas.read_parquet(tmp_path / name)
         assert written.crs == "OGC:CRS84"
         assert written.id.to_list() == table["id"].to_pylist()

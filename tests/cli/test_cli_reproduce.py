@@ -7,7 +7,7 @@ import pytest
 import shapely
 
 from contrada.cli import main
-from contrada.cli.reproduce import PAPERS, _Screen
+from contrada.cli.reproduce import PAPERS, _ScreenReporter
 from contrada.reproduce.crtree import experiments
 
 LAYERS = PAPERS["crtree"].layers
@@ -109,7 +109,7 @@ def test_help_names_the_files_that_data_must_hold(capsys: pytest.CaptureFixture[
 
 
 def test_progress_goes_to_stderr_and_lines_to_stdout(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = _Screen()
+    screen = _ScreenReporter()
     with screen.watch("work", 2) as step:
         step()
         screen.say("a row")

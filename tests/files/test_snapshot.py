@@ -17,7 +17,7 @@ import shapely
 
 from contrada.errors import InvalidInput, Unavailable
 from contrada.files import read_rows
-from contrada.files.snapshot import FORMAT, open_snapshot, write_snapshot
+from contrada.files.snapshot import ROWS_FORMAT, open_snapshot, write_snapshot
 from contrada.files.snapshot_header import HEADER_BYTES, read_digest, read_format
 
 SETTINGS = {"engine": "strtree", "options": {"universe": [0.0, 1.0]}, "crs": None}
@@ -89,7 +89,7 @@ def test_rows_are_not_copied_from_the_mapped_file(path: Path) -> None:
 def test_the_header_is_as_documented(path: Path) -> None:
     content = write(path)
     digest = hashlib.sha256(content[64:]).digest()
-    fields = struct.pack("<16sIQ32s", b"ARROW1\0\0CONTRADA", FORMAT, len(content), digest)
+    fields = struct.pack("<16sIQ32s", b"ARROW1\0\0CONTRADA", ROWS_FORMAT, len(content), digest)
     assert content[:64] == fields + struct.pack("<I", zlib.crc32(fields))
     assert read_digest(path) == open_snapshot(path).digest == digest.hex()
 
@@ -198,9 +198,9 @@ def test_a_number_that_does_not_go_with_the_first_bytes_is_refused(path: Path) -
 
 def test_the_format_is_read_from_the_first_bytes(path: Path) -> None:
     content = write(path)
-    assert read_format(path) == FORMAT
+    assert read_format(path) == ROWS_FORMAT
     path.write_bytes(content[:HEADER_BYTES])
-    assert read_format(path) == FORMAT
+    assert read_format(path) == ROWS_FORMAT
     for other in (b"", content[:8], content[: HEADER_BYTES - 1], b"PAR1" * 16, bytes(64)):
         path.write_bytes(other)
         assert read_format(path) is None
@@ -228,7 +228,7 @@ def test_a_path_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 
 def with_a_right_header(rest: bytes) -> bytes:
     digest = hashlib.sha256(rest).digest()
-    fields = struct.pack("<16sIQ32s", b"ARROW1\0\0CONTRADA", FORMAT, 64 + len(rest), digest)
+    fields = struct.pack("<16sIQ32s", b"ARROW1\0\0CONTRADA", ROWS_FORMAT, 64 + len(rest), digest)
     return fields + struct.pack("<I", zlib.crc32(fields)) + rest
 
 

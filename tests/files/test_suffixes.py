@@ -9,8 +9,8 @@ import pytest
 from contrada.cli import make_parser
 from contrada.errors import InvalidInput
 from contrada.files import open_output, read_rows
-from contrada.files.output import SUFFIXES as WRITTEN
-from contrada.files.reading import SUFFIXES
+from contrada.files.output import WRITTEN_SUFFIXES
+from contrada.files.reading import READ_SUFFIXES
 
 ROWS_PAGE = Path(__file__).parents[2] / "docs" / "rows.md"
 
@@ -32,28 +32,28 @@ def read_help(option: str = "") -> str:
 def test_the_document_lists_what_is_read() -> None:
     table = ROWS_PAGE.read_text().partition("| format | suffix |")[2].partition("\n\n")[0]
     listed = [row.rsplit("|", 2)[1] for row in table.splitlines()[2:]]
-    assert suffixes_in(" ".join(listed)) == set(SUFFIXES)
+    assert suffixes_in(" ".join(listed)) == set(READ_SUFFIXES)
 
 
 def test_the_document_lists_what_is_written() -> None:
     (header,) = re.findall(r"^\| type \| in .*$", ROWS_PAGE.read_text(), re.MULTILINE)
-    assert suffixes_in(header) == set(WRITTEN)
+    assert suffixes_in(header) == set(WRITTEN_SUFFIXES)
 
 
 def test_help_lists_what_is_read_and_written() -> None:
-    assert suffixes_in(read_help()) == set(SUFFIXES)
-    assert suffixes_in(read_help("--output")) == set(WRITTEN)
+    assert suffixes_in(read_help()) == set(READ_SUFFIXES)
+    assert suffixes_in(read_help("--output")) == set(WRITTEN_SUFFIXES)
     for option in ("--quarantine", "--quarantine-subscriptions"):
-        assert suffixes_in(read_help(option)) == {*WRITTEN} - {".geoparquet"}
+        assert suffixes_in(read_help(option)) == {*WRITTEN_SUFFIXES} - {".geoparquet"}
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", READ_SUFFIXES)
 def test_what_is_listed_is_read(suffix: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no such file"):
         read_rows(tmp_path / f"none{suffix}")
 
 
-@pytest.mark.parametrize("suffix", WRITTEN)
+@pytest.mark.parametrize("suffix", WRITTEN_SUFFIXES)
 def test_what_is_listed_is_written(suffix: str, tmp_path: Path) -> None:
     schema = pa.schema({"geometry": pa.binary()})
     with open_output(tmp_path / f"x{suffix}", schema, geometry_column="geometry") as output:
@@ -62,7 +62,7 @@ def test_what_is_listed_is_written(suffix: str, tmp_path: Path) -> None:
 
 
 def test_an_unknown_suffix_is_met_with_the_common_ones_and_a_number() -> None:
-    known = ", ".join(SUFFIXES)
+    known = ", ".join(READ_SUFFIXES)
     words = rf"x\.doc: unknown suffix; known suffixes: {known} and \d+ more that GDAL reads$"
     with pytest.raises(InvalidInput, match=words):
         read_rows("x.doc")

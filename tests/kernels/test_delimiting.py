@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from contrada.kernels.delimiting import (
     CELLS,
     FAULT,
-    LINE,
+    LINE_NUMBER,
     LISTED,
     MODE,
     NO_FAULT,
@@ -70,7 +70,9 @@ def scan(text: str, cells: int, cuts: tuple[int, ...] = (), stops: bool = False)
     fault = NO_FAULT if state[FAULT] == SUSPECT else int(state[FAULT])
     found = suspects if stops else int(state[SUSPECTS])
     ragged = int(state[RAGGED])
-    return Told(int(state[ROWS]), fault, int(state[LINE]), state[MODE] == QUOTED, found, ragged)
+    return Told(
+        int(state[ROWS]), fault, int(state[LINE_NUMBER]), state[MODE] == QUOTED, found, ragged
+    )
 
 
 def tell(text: str, cells: int) -> Told:
@@ -161,4 +163,4 @@ def test_a_fault_names_the_line_and_the_line_of_the_quote() -> None:
     block = np.frombuffer(b'a,a\na,"a\n\na" a\n', np.uint8)
     assert scan_rows(block, 0, kinds_of_bytes(","), 2, 99, False, state, NO_LIST) == 13
     assert state[FAULT] == TEXT_AFTER_QUOTE
-    assert [state[ROW_LINE], state[QUOTE_LINE], state[LINE], state[CELLS]] == [2, 2, 4, 2]
+    assert [state[ROW_LINE], state[QUOTE_LINE], state[LINE_NUMBER], state[CELLS]] == [2, 2, 4, 2]

@@ -17,7 +17,7 @@ from shapely.affinity import rotate
 from shapely.geometry.base import BaseGeometry
 
 from contrada import Matcher
-from contrada.matching.indexes.cr_tree import SPLITS
+from contrada.matching.indexes.cr_tree import SPLIT_WEIGHTS
 from contrada.model.relation import RELATIONS
 from strategies import build, choose_kind, place, seeded_pick
 
@@ -114,7 +114,7 @@ def compare(seed: int, filter_size: int, predicate_count: int) -> None:
     assume(shapely_agrees_with_itself(events, shapes))
     filters = write_filters(rng, shapes, filter_size)
     scan = Matcher("scan")
-    others = [Matcher("strtree"), *(Matcher("crtree", split=split) for split in SPLITS)]
+    others = [Matcher("strtree"), *(Matcher("crtree", split=split) for split in SPLIT_WEIGHTS)]
     for matcher in (scan, *others):
         for part in range(predicate_count):
             matcher.add(part, " OR ".join(filters[part::predicate_count]), subscriber=part % 3)

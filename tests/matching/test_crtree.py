@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from contrada.matching.indexes.cr_tree import (
     NODE_MAX,
     NODE_MIN,
-    SPLITS,
+    SPLIT_WEIGHTS,
     CRTree,
     box_needs,
     may_hold_apart,
@@ -179,7 +179,7 @@ def test_the_constraint_aware_split_keeps_apart_what_asks_differently_of_the_box
 
 def test_both_splits_keep_apart_what_lies_far_apart() -> None:
     two_places = np.tile([[0.0, 0, 4, 4], [100, 100, 104, 104]], (NODE_MAX // 2 + 1, 1))
-    for split in SPLITS:
+    for split in SPLIT_WEIGHTS:
         leaves = leaves_of(split, [WITHIN, AROUND] * (len(two_places) // 2), two_places)
         assert sorted(map(len, leaves)) == [1, 1]
 

@@ -14,7 +14,7 @@ from shapely import LineString, MultiPoint, Point, box
 
 from contrada.language import is_satisfied
 from contrada.matching.indexes.by_tree import ExactEvaluator, SpaceIndex
-from contrada.matching.indexes.cr_tree import SPLITS
+from contrada.matching.indexes.cr_tree import SPLIT_WEIGHTS
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
 from contrada.model.relation import RELATIONS, find_relation
@@ -138,7 +138,7 @@ def scattered(seed: int, count: int) -> list[Constraint]:
 
 
 @settings(max_examples=40)
-@given(st.integers(0, 10**6), st.sampled_from(sorted(SPLITS)), st.integers(0, 60))
+@given(st.integers(0, 10**6), st.sampled_from(sorted(SPLIT_WEIGHTS)), st.integers(0, 60))
 def test_relations_are_found_through_removals_and_with_both_splits(
     seed: int, split: str, count: int
 ) -> None:

@@ -30,7 +30,7 @@ from contrada.overlay.state import Child, Settings
 from contrada.overlay.wire import VERSION, decode, encode
 from contrada.simulation.garbage import (
     FOREVER,
-    KINDS,
+    MESSAGE_KINDS,
     NOBODY,
     WILD_NUMBERS,
     WILD_WHOLES,
@@ -68,7 +68,7 @@ CALM = Network(delay_max=0.3)
 PEERS = 40
 HEALING_ROUNDS = 30  # enough to forget a child that never reports, and to ask again for a parent
 OPEN = {"Join", "Accept", "Report", "Offer", "Event"}  # a stranger may have an effect with these
-CLOSED = [kind for kind in KINDS if kind.__name__ not in OPEN]
+CLOSED = [kind for kind in MESSAGE_KINDS if kind.__name__ not in OPEN]
 
 
 def build(seed: int) -> tuple[Simulator, Generator]:
@@ -335,7 +335,7 @@ def test_a_request_that_meets_a_ring_of_parents_goes_round_once_at_most() -> Non
 
 def test_messages_of_a_version_from_the_future_are_refused() -> None:
     maker = Maker(np.random.default_rng(1), 2, [PeerId(1)], 0.0)
-    for kind in KINDS:
+    for kind in MESSAGE_KINDS:
         row = json.loads(encode(maker.make_message([kind])))
         for version in (VERSION + 1, 0, -1, None, "1", True, [1]):
             with pytest.raises(PeerError, match="version"):
@@ -349,7 +349,7 @@ STRANGE: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", MESSAGE_KINDS, ids=lambda kind: kind.__name__)
 def test_a_field_of_any_other_kind_is_refused_or_means_what_it_says(kind: type) -> None:
     maker = Maker(np.random.default_rng(2), 2, [PeerId(1)], 0.0)
     row = json.loads(encode(maker.make_message([kind])))

@@ -3,7 +3,7 @@
 import numpy as np
 import shapely
 
-from contrada.reproduce.ahs_error import KINDS, make_pairs, measure_errors, sum_errors
+from contrada.reproduce.ahs_error import GEOMETRY_KINDS, make_pairs, measure_errors, sum_errors
 
 
 def test_the_same_seed_gives_the_same_table_with_a_row_for_all_that_can_be_asked() -> None:
@@ -24,7 +24,7 @@ def test_disjoint_is_missed_but_never_invented_and_errors_fall_with_the_level() 
 
 
 def test_pairs_are_valid_and_of_all_sorts() -> None:
-    for kind in KINDS:
+    for kind in GEOMETRY_KINDS:
         events, shapes = make_pairs(np.random.default_rng(3), kind, "polygon", 80)
         assert shapely.is_valid(events).all()
         assert shapely.is_valid(shapes).all()

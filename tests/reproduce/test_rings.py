@@ -11,7 +11,7 @@ from shapely import Polygon
 from contrada.model.geometry import as_array
 from contrada.reproduce.crtree.rings import RingSet
 from contrada.reproduce.scenarios import (
-    KINDS,
+    EVENT_KINDS,
     Regions,
     event_region,
     scattered_regions,
@@ -43,7 +43,7 @@ def star(middle: float, radius: float, vertices: int) -> Polygon:
 @pytest.mark.parametrize("seed", range(4))
 def test_short_cuts_agree_with_walks_over_scattered_regions(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    events = [event_region(rng, kind) for kind in KINDS]
+    events = [event_region(rng, kind) for kind in EVENT_KINDS]
     assert len(check(scattered_regions(rng, 150), events)) >= 3
 
 
@@ -57,7 +57,7 @@ def test_short_cuts_agree_with_walks_over_large_regions(seed: int) -> None:
 def test_short_cuts_agree_with_walks_along_boundaries_of_many_vertices(seed: int) -> None:
     rng = np.random.default_rng(seed)
     regions = as_array([star(0.5, 0.3, 2_001), star(0.4, 0.05, 1_200), star(0.6, 0.45, 3_000)])
-    check(regions, [event_region(rng, kind) for kind in KINDS])
+    check(regions, [event_region(rng, kind) for kind in EVENT_KINDS])
 
 
 def test_short_cuts_agree_with_walks_where_boundaries_are_as_far_apart_as_a_halo() -> None:

@@ -7,7 +7,7 @@ from shapely import LineString, Point, Polygon
 
 from contrada.model.geometry import as_array
 from contrada.reproduce.scenarios import (
-    KINDS,
+    EVENT_KINDS,
     event_region,
     into_unit_square,
     scattered_regions,
@@ -23,7 +23,7 @@ def test_regions_of_section_5_are_large_and_lie_in_the_universe() -> None:
     assert shapely.box(0, 0, 1, 1).covers(shapely.union_all(regions))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EVENT_KINDS)
 def test_events_have_the_shape_of_their_type(kind: str) -> None:
     rng = np.random.default_rng(2)
     for _ in range(50):

@@ -23,7 +23,7 @@ from contrada.matching.subscription_columns import pack_subscriptions
 from contrada.model.geometry import as_array
 from contrada.spark.evaluators import EXACT
 from contrada.spark.partition_tasks import CellCountTask, select_prefixes
-from contrada.spark.partitioned import LEVEL, choose_universe
+from contrada.spark.partitioned import PARTITION_LEVEL, choose_universe
 from contrada.spark.routing import Router
 
 FAR = [1e-320, 1e-200, 1e-9, 1.0, 180.0, 1e7, 1e20, 1e98, 1e100, 1e150, 1e200, 1e300, 1.7e308]
@@ -51,10 +51,10 @@ def divide(matcher: Matcher) -> LookupTable:
     anchors = [shape for s in freeze(matcher) for _, shape in EXACT.find_anchors(s) or ()]
     bounds = shapely.total_bounds(as_array(anchors)).tolist() if anchors else None
     universe = choose_universe(bounds)
-    task = CellCountTask("", LEVEL, universe, EXACT)
+    task = CellCountTask("", PARTITION_LEVEL, universe, EXACT)
     counted = task._count(as_array(anchors)).to_pydict()
     codes, counts = np.array(counted["code"], np.int64), np.array(counted["n"], float)
-    return make_lookup_table(universe, Weights(LEVEL, codes, counts), 8, theta=0.5)
+    return make_lookup_table(universe, Weights(PARTITION_LEVEL, codes, counts), 8, theta=0.5)
 
 
 def lists(starts: Any, values: Any) -> list[set[int]]:
@@ -99,4 +99,4 @@ def test_any_bounds_have_a_universe(bounds: tuple[float, float, float, float] | 
     west, south, east, north = choose_universe(bounds)
     assert west < east
     assert south < north
-    Grid(LEVEL, (west, south, east, north))  # which refuses what it cannot divide
+    Grid(PARTITION_LEVEL, (west, south, east, north))  # which refuses what it cannot divide

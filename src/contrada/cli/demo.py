@@ -24,6 +24,7 @@ from contrada.deferred import compute as pc
 from contrada.deferred import parquet as pq
 from contrada.errors import InvalidInput, blame
 from contrada.files import open_output
+from contrada.files.crs import CRS84
 from contrada.model.event import GEOMETRY
 from contrada.pictures import Layer, draw_map
 from contrada.pictures.layers import Role
@@ -32,8 +33,11 @@ from contrada.pictures.plate import require_matplotlib
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SITES, EVENTS, MATCHES = "sites.geoparquet", "events.geoparquet", "matches.geoparquet"
-_CRS = "OGC:CRS84"
+SITES_FILE, EVENTS_FILE, MATCHES_FILE = (
+    "sites.geoparquet",
+    "events.geoparquet",
+    "matches.geoparquet",
+)
 _ROW = "row"  # of an event in its file, kept beside its matches
 _TASKS = 8  # of the matching, so that all cores have some and the bar has steps
 
@@ -79,7 +83,7 @@ def run(options: argparse.Namespace) -> None:
     report.subscriptions = sites.num_rows
     report.events_matched = counts.events_matched
     report.subscriptions_matched = counts.subscriptions_matched
-    report.files["output"] = str(folder / MATCHES)
+    report.files["output"] = str(folder / MATCHES_FILE)
     for name, path in (("map", folder / "map.html"), ("image", folder / "map.png")):
         with waiting(f"     {path}"):
             draw(path, sites, events, pairs, counts, report)
@@ -96,15 +100,15 @@ def match(spark: "SparkSession", folder: Path) -> MatchReport:
 
     import contrada.spark
 
-    sites = contrada.spark.read_geoparquet(spark, folder / SITES)
-    events = contrada.spark.read_geoparquet(spark, folder / EVENTS)
+    sites = contrada.spark.read_geoparquet(spark, folder / SITES_FILE)
+    events = contrada.spark.read_geoparquet(spark, folder / EVENTS_FILE)
     events = events.withColumn(_ROW, functions.col("_metadata.row_index")).repartition(_TASKS)
     with spark_jobs(spark, "     planning"):
         plan = contrada.spark.explain(events, sites)
         answer = contrada.spark.match(events, sites, keep=[_ROW, "time", "kind", "geometry"])
     say(indent(str(plan), " " * 5))
     with spark_jobs(spark, "     matching"):
-        matches = contrada.spark.write_geoparquet(answer, folder / MATCHES, mode="overwrite")
+        matches = contrada.spark.write_geoparquet(answer, folder / MATCHES_FILE, mode="overwrite")
     counts = contrada.spark.counts(answer)  # raises if an event is not accounted for
     say(
         f"     events: {counts.events:,} came in, {counts.evaluated:,} were evaluated, "
@@ -118,7 +122,7 @@ def read_pairs(folder: Path, sites: pa.Table) -> tuple[NDArray[np.int64], PairCo
 
     Events go by their row in the file: ids of events may repeat, those of sites cannot.
     """
-    matches = pq.read_table(folder / MATCHES, columns=[_ROW, "subscription"])
+    matches = pq.read_table(folder / MATCHES_FILE, columns=[_ROW, "subscription"])
     rows = matches[_ROW].to_numpy()
     sites_found = pc.index_in(matches["subscription"], sites["id"].combine_chunks()).to_numpy()
     pairs = np.column_stack([rows, sites_found]).astype(np.int64)
@@ -149,11 +153,11 @@ def make_folder(path: str) -> Path:
 
 def write_data(folder: Path, sites: pa.Table, events: pa.Table) -> None:
     """Write both tables as GeoParquet, whole or not at all."""
-    tables = {SITES: sites, EVENTS: events}
+    tables = {SITES_FILE: sites, EVENTS_FILE: events}
     with ExitStack() as stack:
         files = [
             stack.enter_context(
-                open_output(folder / name, table.schema, geometry_column=GEOMETRY, crs=_CRS)
+                open_output(folder / name, table.schema, geometry_column=GEOMETRY, crs=CRS84)
             )
             for name, table in tables.items()
         ]

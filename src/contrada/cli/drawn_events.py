@@ -19,7 +19,7 @@ from contrada.showing import brief_text
 
 MATCHED_MAX = 500_000  # a page with more is too large for a browser
 UNMATCHED_MAX = 20_000
-COLUMNS_MAX = 12
+COLUMNS_SHOWN_MAX = 12
 _TEXTS_MAX = 1_500_000
 
 
@@ -51,7 +51,7 @@ class EventReader:
         self._repair = repair
         names = [name for name in rows.schema.names if name not in self._not_shown()]
         names.sort(key=lambda name: name not in first)
-        self._shown = names[:COLUMNS_MAX]
+        self._shown = names[:COLUMNS_SHOWN_MAX]
 
     def _not_shown(self) -> set[str | None]:
         binary = {f.name for f in self._rows.schema if pa.types.is_binary(f.type)}

@@ -4,8 +4,8 @@ import argparse
 import textwrap
 from typing import Any
 
-from contrada.files.output import SUFFIXES as WRITTEN
-from contrada.files.reading import SUFFIXES
+from contrada.files.output import WRITTEN_SUFFIXES
+from contrada.files.reading import READ_SUFFIXES
 from contrada.matching.engines import DEFAULT_ENGINE, ENGINES
 from contrada.spark_options import CHOICES
 
@@ -20,7 +20,7 @@ subscriber: a column each. CSV has WKT in a column geometry, wkt, geom or
 the_geom, or points in columns lon (lng, long, longitude) and lat (latitude),
 or x and y.
 """
-_LISTS = " or ".join(suffix for suffix in WRITTEN if suffix != ".geoparquet")
+_LISTS = " or ".join(suffix for suffix in WRITTEN_SUFFIXES if suffix != ".geoparquet")
 _EPILOG = """\
 engines:
 {engines}
@@ -70,7 +70,7 @@ def add_match_parser(commands: Any) -> argparse.ArgumentParser:
 
 
 def _describe_suffixes() -> str:
-    words = f"{', '.join(SUFFIXES)}, and what else GDAL reads."
+    words = f"{', '.join(READ_SUFFIXES)}, and what else GDAL reads."
     return textwrap.fill(words, 76, break_on_hyphens=False)
 
 
@@ -79,9 +79,9 @@ def _add_answer_options(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="OUT",
-        help=f"where the pairs go: {', '.join(WRITTEN)} (.geoparquet has the events' geometry), "
-        "or - for CSV on stdout; a file that exists is replaced (default: nowhere, only figures "
-        "are shown)",
+        help=f"where the pairs go: {', '.join(WRITTEN_SUFFIXES)} (.geoparquet has the events' "
+        "geometry), or - for CSV on stdout; a file that exists is replaced (default: nowhere, "
+        "only figures are shown)",
     )
     parser.add_argument(
         "--keep",

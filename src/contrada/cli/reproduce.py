@@ -140,7 +140,7 @@ def run(options: argparse.Namespace) -> None:
     folder = _make_folder(options.folder or f"reproduce-{options.paper}")
     if not options.quick:
         say(paper.duration)
-    paper.run(Order(folder, options.quick, data, options.seed, options.spark), _Screen())
+    paper.run(Order(folder, options.quick, data, options.seed, options.spark), _ScreenReporter())
     show(f"\nfigures: {folder}")
 
 
@@ -185,7 +185,7 @@ def _make_folder(name: str) -> Path:
     return folder
 
 
-class _Screen:
+class _ScreenReporter:
     """Tables on stdout, progress on stderr."""
 
     def say(self, line: str) -> None:

@@ -19,7 +19,7 @@ from contrada.cli.terminal import say, show
 from contrada.errors import InvalidInput, Unavailable
 from contrada.machine import write_whole
 from contrada.overlay.splitting import SPLITS
-from contrada.pictures.overlay import SUFFIXES, render_story
+from contrada.pictures.overlay import DRAWN_SUFFIXES, render_story
 from contrada.pictures.plate import require_matplotlib
 from contrada.simulation.outcome import FAULTS, Outcome, Round
 from contrada.simulation.planning import JOINS, SimulationPlan
@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
     started = time.monotonic()
     plan = _check(options)
     recorder = None if options.animate is None else Recorder()
-    with _Screen(recorder) as screen:
+    with _StageBars(recorder) as screen:
         outcome = simulate(plan, screen.show)
     files = _write_files(options, outcome, recorder)
     table = as_table(outcome, time.monotonic() - started, files)
@@ -153,8 +153,10 @@ def _check_picture(options: argparse.Namespace, plan: SimulationPlan) -> None:
     """Refuse a picture that cannot be drawn or put there."""
     _check_file("--animate", options.animate)
     suffix = Path(options.animate).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise InvalidInput(f"--animate {options.animate}: must end in {' or '.join(SUFFIXES)}")
+    if suffix not in DRAWN_SUFFIXES:
+        raise InvalidInput(
+            f"--animate {options.animate}: must end in {' or '.join(DRAWN_SUFFIXES)}"
+        )
     if plan.peers > PEERS_DRAWN_MAX:
         raise InvalidInput(
             f"--animate {options.animate}: draws {PEERS_DRAWN_MAX:,} peers at most, "
@@ -199,7 +201,7 @@ def _write(option: str, path: Path, content: bytes) -> None:
         write_whole(path, content)
 
 
-class _Screen:
+class _StageBars:
     """A bar on stderr for each stage; a recorder sees every round, too."""
 
     def __init__(self, recorder: Recorder | None) -> None:
@@ -207,7 +209,7 @@ class _Screen:
         self._stage = ""
         self._bar: Any = None
 
-    def __enter__(self) -> "_Screen":
+    def __enter__(self) -> "_StageBars":
         return self
 
     def __exit__(self, *_: object) -> None:

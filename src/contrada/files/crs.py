@@ -16,7 +16,7 @@ from contrada.showing import brief_text
 if TYPE_CHECKING:
     from pyproj import CRS
 
-LONGITUDE_LATITUDE = "OGC:CRS84"
+CRS84 = "OGC:CRS84"
 
 
 def spell_crs(stated: object, name: str) -> str | None:

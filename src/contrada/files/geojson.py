@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from contrada.errors import InvalidInput
-from contrada.files.crs import LONGITUDE_LATITUDE, spell_crs
+from contrada.files.crs import CRS84, spell_crs
 from contrada.files.geojson_wkb import is_geometry
 from contrada.files.json_rows import Record, Survey, read_json_rows
 from contrada.files.json_window import JsonWindow
@@ -91,7 +91,7 @@ def _read_list(window: JsonWindow) -> Iterator[Record]:
 def _find_crs(members: dict[str, Any], name: str) -> str | None:
     """Read the `crs` member that GeoJSON had before RFC 7946; null there means unknown."""
     if "crs" not in members:
-        return LONGITUDE_LATITUDE
+        return CRS84
     crs = members["crs"]
     if crs is None:
         return None

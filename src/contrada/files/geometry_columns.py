@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from contrada.errors import InvalidInput
 from contrada.files.arrow_types import is_binary, is_text, plain_type, storage_type
-from contrada.files.crs import LONGITUDE_LATITUDE, is_same_crs, spell_crs
+from contrada.files.crs import CRS84, is_same_crs, spell_crs
 from contrada.files.geoarrow import NATIVE_TYPES, is_native
 from contrada.showing import brief_text
 
@@ -76,7 +76,7 @@ def _from_geoparquet(field: pa.Field, stated: dict[str, Any], name: str) -> Geom
         return None
     column = stated[field.name]
     encoding = _encoding(field, str(column.get("encoding", "WKB")), name)
-    crs = spell_crs(column.get("crs", LONGITUDE_LATITUDE), name)
+    crs = spell_crs(column.get("crs", CRS84), name)
     kinds = column.get("geometry_types")
     are_points = isinstance(kinds, list) and bool(kinds) and _POINTS.issuperset(map(str, kinds))
     edges = _spell_edges(column.get("edges"), are_points)

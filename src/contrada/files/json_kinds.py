@@ -17,15 +17,14 @@ import pyarrow as pa
 from contrada.errors import InvalidInput
 from contrada.files.geojson_wkb import is_geometry
 from contrada.limits import COLUMNS_MAX, JSON_DEPTH_MAX, LIST_CELLS_MAX
-from contrada.model.event import paths_of
+from contrada.model.event import GEOMETRY, paths_of
 from contrada.model.row_columns import Holds, columns_that_hold
 from contrada.model.unicode import is_unicode
 from contrada.showing import brief_text
 
 # Null in one of these would mean another id, or a subscription to more than was asked for.
 STRICT = columns_that_hold(Holds.ID, Holds.PREDICATE, Holds.NAME)
-PREDICATES = columns_that_hold(Holds.PREDICATE)
-GEOMETRY = "geometry"
+PREDICATE_COLUMNS = columns_that_hold(Holds.PREDICATE)
 _SPARSE = 200  # so many times the cells of a table may outnumber the values that it is made of
 FLOAT_EXACT_MAX = 2**53
 NUMBER_TYPES = (pa.int64(), pa.uint64(), pa.float64())
@@ -249,7 +248,7 @@ class ColumnKind:
             return "list"
         if self.depth or not isinstance(value, dict):
             return "mapping"
-        if self.column in PREDICATES and "op" in value:
+        if self.column in PREDICATE_COLUMNS and "op" in value:
             return "string"  # CQL2 in JSON, whose arguments are of all kinds: it is kept as text
         return GEOMETRY if is_geometry(value) else "mapping"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import IO
 
 from contrada.errors import InvalidInput
-from contrada.files.crs import LONGITUDE_LATITUDE
+from contrada.files.crs import CRS84
 from contrada.files.json_rows import Record, Survey, read_json_rows
 from contrada.files.json_window import describe_fault
 from contrada.files.rows import Rows
@@ -37,7 +37,7 @@ def read_json_lines(
 
 
 def _find_crs(survey: Survey) -> str | None:
-    return LONGITUDE_LATITUDE if survey.has_features else None
+    return CRS84 if survey.has_features else None
 
 
 def _split(file: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:

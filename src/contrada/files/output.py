@@ -20,7 +20,7 @@ from contrada.files.parquet_writer import GeoParquetWriter, PlainParquetWriter
 from contrada.files.regular_files import check_replaceable
 from contrada.files.text_writer import CsvWriter, JsonLinesWriter
 
-SUFFIXES = (".parquet", ".geoparquet", ".csv", ".jsonl", ".ndjson")
+WRITTEN_SUFFIXES = (".parquet", ".geoparquet", ".csv", ".jsonl", ".ndjson")
 
 
 class Writer(Protocol):
@@ -141,8 +141,8 @@ def find_writer(
     """Find the format of a suffix; return the function that makes a writer for a file."""
     geometries = [*([] if primary is None else [primary]), *others]
     suffix = Path(name).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise InvalidInput(f"{name}: unknown suffix; known suffixes: {', '.join(SUFFIXES)}")
+    if suffix not in WRITTEN_SUFFIXES:
+        raise InvalidInput(f"{name}: unknown suffix; known suffixes: {', '.join(WRITTEN_SUFFIXES)}")
     for geometry in geometries:
         if geometry not in schema.names:
             raise InvalidInput(f'{name}: no column "{geometry}" to take geometries from')

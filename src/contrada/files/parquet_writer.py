@@ -12,7 +12,7 @@ import shapely
 
 from contrada.arrays import Geometries
 from contrada.deferred import parquet as pq
-from contrada.files.crs import LONGITUDE_LATITUDE, to_projjson
+from contrada.files.crs import CRS84, to_projjson
 from contrada.files.geometry_text import decode_geometries, to_iso_wkb
 
 ROW_GROUP_ROWS = 131_072
@@ -120,7 +120,7 @@ class GeoParquetWriter(PlainParquetWriter):
             column["bbox"] = [*boxes[:, :2].min(axis=0), *boxes[:, 2:].max(axis=0)]
         if self._crs is None:
             column["crs"] = None
-        elif self._crs != LONGITUDE_LATITUDE:  # which is what no system stands for
+        elif self._crs != CRS84:  # which is what no system stands for
             column["crs"] = to_projjson(self._crs)
         return column
 

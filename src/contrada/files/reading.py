@@ -19,7 +19,7 @@ from contrada.files.vector_formats import (
     list_side_files,
 )
 
-__all__ = ["SUFFIXES", "find_path", "is_part_of", "list_files", "name_layer", "read_rows"]
+__all__ = ["READ_SUFFIXES", "find_path", "is_part_of", "list_files", "name_layer", "read_rows"]
 
 Reader = Callable[..., Rows]
 
@@ -30,7 +30,7 @@ _READERS: dict[str, Reader] = {
     **dict.fromkeys(delimited.SUFFIXES, delimited.read_delimited),
     **dict.fromkeys(snapshot.SUFFIXES, snapshot.read_snapshot),
 }
-SUFFIXES = (*_READERS, *COMMON_SUFFIXES)  # of the files that are read; GDAL may know more
+READ_SUFFIXES = (*_READERS, *COMMON_SUFFIXES)  # of the files that are read; GDAL may know more
 
 
 def read_rows(
@@ -134,12 +134,14 @@ def _find_reader(path: Path, name: str) -> Reader:
         return vector.read_vector
     if find_suffix(Path(name.partition("|")[0])) is not None:  # roads.gpkg|layer=main
         raise InvalidInput(f"{name}: no such file", remedies=[Remedy.LAYER])
-    raise InvalidInput(f"{name}: unknown suffix; known suffixes: {', '.join(SUFFIXES)}{_more()}")
+    raise InvalidInput(
+        f"{name}: unknown suffix; known suffixes: {', '.join(READ_SUFFIXES)}{_more()}"
+    )
 
 
 def _more() -> str:
     """Describe how many more suffixes the installed GDAL reads."""
     with suppress(MissingPackage):
-        more = len(list_drivers().keys() - set(SUFFIXES))
+        more = len(list_drivers().keys() - set(READ_SUFFIXES))
         return f" and {more} more that GDAL reads" if more else ""
     return ""

@@ -46,9 +46,9 @@ from contrada.files.snapshot_header import (
     spell_settings,
 )
 
-__all__ = ["FORMAT", "Sections", "open_sections", "read_format", "write_sections"]
+__all__ = ["SECTIONS_FORMAT", "Sections", "open_sections", "read_format", "write_sections"]
 
-FORMAT = 2
+SECTIONS_FORMAT = 2
 _PLACE = struct.Struct("<Q")
 _NO_ROWS = pa.schema([])
 _PIECE_BYTES = 2**20  # written and digested while they are in the processor's cache
@@ -98,7 +98,7 @@ def open_sections(path: AnyPath, *, verify: bool = True) -> Sections:
     name = spell_path(path)
     with opened(name) as file:
         header = SnapshotHeader.read(file, name)
-        header.expect(FORMAT, name)
+        header.expect(SECTIONS_FORMAT, name)
         whole = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
     header.check_length(len(whole), name)
     if verify:
@@ -150,7 +150,7 @@ class _SectionsWriter:
         place = find_next_place(self._sections)
         self._pad(place)
         self._file.write(self._directory)
-        self._file.write_header(FORMAT, _PLACE.pack(place))
+        self._file.write_header(SECTIONS_FORMAT, _PLACE.pack(place))
 
     def _pad(self, place: int) -> None:
         self._file.write(bytes(place - self._file.length))

@@ -21,7 +21,7 @@ from contrada.kernels.boxtree import Ints
 from contrada.kernels.delimiting import (
     CELLS,
     FAULT,
-    LINE,
+    LINE_NUMBER,
     LISTED,
     MODE,
     NO_FAULT,
@@ -174,7 +174,7 @@ class SheetScan:
         return Suspect(
             int(state[ROW_LINE]),
             int(state[QUOTE_LINE]),
-            int(state[LINE]) - 1,
+            int(state[LINE_NUMBER]) - 1,
             text[len(text) - int(state[ROW_BYTES]) :],
         )
 
@@ -182,7 +182,7 @@ class SheetScan:
         state = self._state
         match int(state[FAULT]):
             case fault if fault == TEXT_AFTER_QUOTE:
-                opens, closes = state[QUOTE_LINE], state[LINE]
+                opens, closes = state[QUOTE_LINE], state[LINE_NUMBER]
                 where = f", which opens in line {opens}" if opens < closes else ""
                 return (
                     f"line {closes}: there is text after the closing quote of a cell{where}: "
@@ -200,7 +200,7 @@ class SheetScan:
         assert state[FAULT] == RAGGED_LINES
         return (
             f"line {state[ROW_LINE]} {describe_ragged(int(state[CELLS]), self.columns)}; "
-            f"its row goes on to line {state[LINE] - 1}: is a quote not closed?"
+            f"its row goes on to line {state[LINE_NUMBER] - 1}: is a quote not closed?"
         )
 
 

@@ -34,7 +34,7 @@ from contrada.files.snapshot_header import (
 from contrada.showing import brief, brief_text
 
 SUFFIXES = (".contrada",)
-FORMAT = 1
+ROWS_FORMAT = 1
 _SETTINGS = b"contrada"
 
 
@@ -79,7 +79,7 @@ def open_snapshot(path: AnyPath) -> Snapshot:
     name = spell_path(path)
     with opened(name) as file:
         header = SnapshotHeader.read(file, name)
-        header.expect(FORMAT, name)
+        header.expect(ROWS_FORMAT, name)
         content = pa.py_buffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     header.check_length(content.size, name)
     header.check_digest(memoryview(content), name)
@@ -131,7 +131,7 @@ class _SnapshotWriter:
     def finish(self) -> None:
         """Write the footer, then the header."""
         self._ipc.close()
-        self._file.write_header(FORMAT)
+        self._file.write_header(ROWS_FORMAT)
 
     def abandon(self) -> None:
         """Close the writer, which may fail where the file is beyond help."""

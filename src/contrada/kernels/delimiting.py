@@ -15,10 +15,10 @@ from contrada.kernels.compiling import kernel
 Bytes = NDArray[np.uint8]
 
 # Places of the array
-MODE, AFTER_CR, LINE, ROWS, CELLS, ROW_BYTES, ROW_LINE, QUOTE_LINE, SUSPECTS = range(9)
+MODE, AFTER_CR, LINE_NUMBER, ROWS, CELLS, ROW_BYTES, ROW_LINE, QUOTE_LINE, SUSPECTS = range(9)
 LINE_BYTES, LINE_DELIMITERS, FULL_LINES, ROW_LINES, LISTED, RAGGED, FAULT = range(9, 16)
 
-START, PLAIN, QUOTED, CLOSING = range(4)  # of a cell
+START, UNQUOTED, QUOTED, CLOSING = range(4)  # of a cell
 NO_FAULT, TEXT_AFTER_QUOTE, ROW_TOO_LONG, RAGGED_LINES, SUSPECT = range(5)
 
 _LF, _CR, _QUOTE = 10, 13, 34
@@ -29,7 +29,7 @@ NO_LIST = np.empty((0, 3), np.int64)
 def start_rows() -> Ints:
     """Return the state before the first block of a text."""
     state = np.zeros(FAULT + 1, np.int64)
-    state[[LINE, ROW_LINE, CELLS]] = 1
+    state[[LINE_NUMBER, ROW_LINE, CELLS]] = 1
     return state
 
 
@@ -76,7 +76,7 @@ def scan_rows(
                 state[FAULT] = TEXT_AFTER_QUOTE
                 break
             if mode == START:
-                mode = PLAIN
+                mode = UNQUOTED
         elif kind == _DELIMITER:
             state[LINE_DELIMITERS] += 1
             if mode != QUOTED:
@@ -84,12 +84,12 @@ def scan_rows(
                 mode = START
         elif kind == _QUOTES:
             if mode == START:
-                state[QUOTE_LINE] = state[LINE]
-            if mode != PLAIN:
+                state[QUOTE_LINE] = state[LINE_NUMBER]
+            if mode != UNQUOTED:
                 mode = CLOSING if mode == QUOTED else QUOTED
         else:
             if not is_second_half(block, at - 1, state[AFTER_CR]):
-                state[LINE] += 1
+                state[LINE_NUMBER] += 1
                 end_line(at - 1 - line_start, cells, state)
                 if mode != QUOTED:
                     state[ROW_BYTES] = at - 1 - row_start
@@ -135,7 +135,7 @@ def end_line(length: int, cells: int, state: Ints) -> None:
 def end_row(at: int, cells: int, bytes_max: int, stops: bool, state: Ints, listed: Ints) -> bool:
     """End a row before the byte `at`; return whether to stop. A blank line is not a row."""
     if state[ROW_BYTES] == 0:
-        state[ROW_LINE] = state[LINE]
+        state[ROW_LINE] = state[LINE_NUMBER]
         return False
     state[ROWS] += 1
     if state[LISTED] < len(listed):
@@ -145,7 +145,7 @@ def end_row(at: int, cells: int, bytes_max: int, stops: bool, state: Ints, liste
         state[LISTED] += 1
     state[MODE] = START
     state[LINE_BYTES] = 0
-    has_lines = state[LINE] - state[ROW_LINE] > 1
+    has_lines = state[LINE_NUMBER] - state[ROW_LINE] > 1
     if state[ROW_BYTES] > bytes_max:
         state[FAULT] = ROW_TOO_LONG
     elif state[CELLS] != cells and has_lines and state[FULL_LINES] > 0:
@@ -167,5 +167,5 @@ def begin_row(state: Ints) -> None:
     state[FAULT] = NO_FAULT
     state[CELLS] = 1
     state[ROW_BYTES] = 0
-    state[ROW_LINE] = state[LINE]
+    state[ROW_LINE] = state[LINE_NUMBER]
     state[FULL_LINES] = state[ROW_LINES] = 0

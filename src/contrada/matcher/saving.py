@@ -23,8 +23,7 @@ from contrada.errors import InvalidInput
 from contrada.files import Rows, read_rows
 from contrada.files.arrow_types import storage_type
 from contrada.files.sections import Sections, open_sections
-from contrada.files.snapshot import FORMAT as ROWS_FORMAT
-from contrada.files.snapshot import SUFFIXES, Snapshot, open_snapshot, write_snapshot
+from contrada.files.snapshot import ROWS_FORMAT, SUFFIXES, Snapshot, open_snapshot, write_snapshot
 from contrada.files.snapshot_header import read_format
 from contrada.language import read_json, to_json
 from contrada.matcher.column_files import load_columns, save_columns

@@ -330,7 +330,9 @@ class EventBatch:
     def row(self, row: int) -> Event:
         """One row as an event."""
         geometries = {name: column.one(row) for name, column in self._geometries.items()}
-        return Event(_Row(self, row), geometries=geometries, place=f"row {row}", is_settled=True)
+        return Event(
+            _RowAttributes(self, row), geometries=geometries, place=f"row {row}", is_settled=True
+        )
 
     def names(self) -> Collection[str]:
         """List the names of the columns."""
@@ -374,7 +376,7 @@ class OneEvent:
         return self._event
 
 
-class _Row(Mapping[str, Any]):
+class _RowAttributes(Mapping[str, Any]):
     """One row of a batch, as attributes."""
 
     __slots__ = ("_batch", "_row")

@@ -19,7 +19,7 @@ from contrada.limits import SIMPLIFIER_PAIRS_MAX, SIMPLIFIER_VERTICES_MAX
 from contrada.matching.value_sets import Bits, ValueSet, value_set, write_bits
 from contrada.model.calculus import (
     AREA,
-    KINDS,
+    DIMENSION_KINDS,
     base_relations,
     compose,
     conceivable,
@@ -211,7 +211,7 @@ def _by_kind(
     first: SignedRelation, second: SignedRelation, base: Relation
 ) -> Iterator[tuple[frozenset[Any], frozenset[Any]]]:
     """For each kind of event: what the second constraint leaves possible, what the first admits."""
-    for kind in KINDS:
+    for kind in DIMENSION_KINDS:
         if kind == AREA and is_decided_by_base(first[0]) and is_decided_by_base(second[0]):
             yield compose(base_relations(*second), base), base_relations(*first)
         else:

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from contrada.arrays import Floats, Mask, Positions
+from contrada.arrays import Box, Floats, Mask, Positions
 from contrada.language import truth
 from contrada.language.expecting import Kinds
 from contrada.matching.anchors import find_anchors
@@ -30,7 +30,6 @@ _UNPLACED_WEIGHT = 16  # one without a box is evaluated on every event
 _PAIRS_MAX = 100  # of events and subscriptions in one batch that are evaluated one by one
 _BOXES_MAX = 100_000  # pairs of boxes in one batch
 
-Box = tuple[float, float, float, float]  # west, south, east, north
 _NOWHERE: Box = (np.inf, np.inf, -np.inf, -np.inf)
 
 

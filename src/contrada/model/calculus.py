@@ -63,7 +63,7 @@ Matrix = int  # nine bits, in the order of the DE-9IM characters
 Matrices = frozenset[Matrix]
 POINT, LINE, AREA = 0, 1, 2
 MIXED = 3  # a collection of areas and others: of dimension 2, and yet no region
-KINDS = (POINT, LINE, AREA, MIXED)
+DIMENSION_KINDS = (POINT, LINE, AREA, MIXED)
 _RELATIONS_MAX = 1024  # what is remembered: the named relations and many patterns
 
 

@@ -30,9 +30,9 @@ _STRUCTURES = {  # the fewest and the most parts of a geometry, rings of a part,
     6: (_SOME, _SOME, (4, _MANY)),
     COLLECTION: (_NONE, _NONE, _NONE),
 }
-KINDS = tuple(_STRUCTURES)
+PACKED_KINDS = tuple(_STRUCTURES)
 IS_AREA = np.isin(np.arange(256), (3, 6))  # by kind
-_IS_KNOWN = np.isin(np.arange(256), KINDS)
+_IS_KNOWN = np.isin(np.arange(256), PACKED_KINDS)
 _COUNTS = {  # by column: the fewest and the most, by kind
     name: np.array([_STRUCTURES.get(kind, (_NONE,) * 3)[level] for kind in range(8)]).T
     for level, name in enumerate(("parts", "rings", "vertices"))

@@ -18,7 +18,7 @@ from contrada.model.geometry import are_areas
 from contrada.model.packed_checks import (
     COLLECTION,
     IS_AREA,
-    KINDS,
+    PACKED_KINDS,
     are_tidy,
     check_columns,
     write_wkbs,
@@ -198,7 +198,7 @@ class PackedGeometries:
 def pack(geometries: Geometries) -> PackedGeometries:
     """Put geometries into columns; all of them are tidied, judged and not empty."""
     kinds = shapely.get_type_id(geometries)
-    assert np.isin(kinds, KINDS).all(), "not tidied"
+    assert np.isin(kinds, PACKED_KINDS).all(), "not tidied"
     assert (shapely.get_coordinate_dimension(geometries) == 2).all(), "not planar"
     is_collection = kinds == COLLECTION
     flat, collections = geometries[~is_collection], geometries[is_collection]

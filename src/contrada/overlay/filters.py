@@ -31,7 +31,7 @@ from contrada.model.relation import SpatialRelation
 from contrada.model.subscription import Constraint, Filter, Subscription
 from contrada.overlay.boxes import Box, everything
 from contrada.overlay.merging import merge
-from contrada.overlay.state import FILTERS_MAX
+from contrada.overlay.state import PEER_FILTERS_MAX
 
 LIMIT = 32  # boxes of one peer, if not told otherwise
 
@@ -72,8 +72,8 @@ def derive_filters(
     They are at most `limit`, none covered by another; none at all if nothing can ever match. The
     time grows with the subscriptions as that of sorting them.
     """
-    if not 1 <= limit <= FILTERS_MAX:
-        raise InvalidInput(f"a peer has from 1 to {FILTERS_MAX} boxes, not {limit}")
+    if not 1 <= limit <= PEER_FILTERS_MAX:
+        raise InvalidInput(f"a peer has from 1 to {PEER_FILTERS_MAX} boxes, not {limit}")
     found: dict[Box, None] = {}
     for subscription in subscriptions:
         for filter_ in subscription.predicate.filters:

@@ -42,7 +42,7 @@ from contrada.overlay.messages import (
 )
 from contrada.overlay.repeating import Kept
 from contrada.overlay.sanitising import sanitise
-from contrada.overlay.state import FILTERS_MAX, Settings, State
+from contrada.overlay.state import PEER_FILTERS_MAX, Settings, State
 from contrada.overlay.wire import check_payload
 
 _NUMBER_MAX = 2**53
@@ -151,8 +151,8 @@ class Peer:
 def _check(filters: Iterable[Box], settings: Settings) -> tuple[Box, ...]:
     checked = tuple(filters)
     dimensions = settings.space.dimensions
-    if len(checked) > FILTERS_MAX:
-        raise InvalidInput(f"a peer has at most {FILTERS_MAX} filters, not {len(checked):,}")
+    if len(checked) > PEER_FILTERS_MAX:
+        raise InvalidInput(f"a peer has at most {PEER_FILTERS_MAX} filters, not {len(checked):,}")
     for box in checked:
         if not is_box(box, dimensions) or any(
             box[i] > box[i + dimensions] for i in range(dimensions)

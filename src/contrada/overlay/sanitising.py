@@ -8,8 +8,8 @@ from contrada.overlay.state import (
     DUE_MAX,
     FORMERS_MAX,
     HEIGHT_MAX,
+    JUDGED_EVENTS_MAX,
     LEAVING_MAX,
-    RECENT_MAX,
     TICKET_MAX,
     Child,
     State,
@@ -36,7 +36,7 @@ def sanitise(state: State, now: float) -> None:
         del state.formers[id_]
     for id_, when in state.formers.items():
         state.formers[id_] = _past(when, now)
-    del state.recent[:-RECENT_MAX]
+    del state.recent[:-JUDGED_EVENTS_MAX]
     if state.promise is not None:
         state.promise.since = _past(state.promise.since, now)
     seeking = state.seeking

@@ -24,9 +24,9 @@ from contrada.overlay.messages import Copy, Entry, PeerId, Wide
 from contrada.overlay.splitting import SPLITS
 
 NEVER = -1e9
-FILTERS_MAX = 256  # of one peer
+PEER_FILTERS_MAX = 256  # of one peer
 TICKET_MAX = 2**53
-RECENT_MAX = 64  # events by which a leader is judged
+JUDGED_EVENTS_MAX = 64  # events by which a leader is judged
 FORMERS_MAX = 64
 LEAVING_MAX = 256
 DUE_MAX = 64  # nodes on their way to a child that are remembered

@@ -9,7 +9,7 @@ that without new ones leaders come to rest.
 
 from contrada.overlay.boxes import Box, meets
 from contrada.overlay.messages import Entry
-from contrada.overlay.state import RECENT_MAX, State
+from contrada.overlay.state import JUDGED_EVENTS_MAX, State
 
 _RECENT_MIN = 16
 _BETTER, _MORE = 1.25, 8  # times as many of the remembered events, and so many more
@@ -19,7 +19,7 @@ def remember(state: State, box: Box) -> None:
     """Note an event that this peer handles."""
     if state.settings.swapping:
         state.recent.append(box)
-        del state.recent[:-RECENT_MAX]
+        del state.recent[:-JUDGED_EVENTS_MAX]
 
 
 def choose(state: State, level: int, entries: list[Entry]) -> Entry | None:

@@ -28,8 +28,8 @@ _OPENING_MIN = 1 / 20_000
 _OPENING_OF_A_POINT = 1 / 200
 
 # One letter per path: a point, a line, the ring of an area.
-POINT, LINE, AREA = "p", "l", "a"
-_KIND_OF_TYPE = np.array([POINT, LINE, LINE, AREA])
+POINT_PATH, LINE_PATH, AREA_PATH = "p", "l", "a"
+_KIND_OF_TYPE = np.array([POINT_PATH, LINE_PATH, LINE_PATH, AREA_PATH])
 _POLYGON_TYPE = 3
 
 # Near the poles one degree of longitude is next to nothing; a map stretched further is a stripe.
@@ -91,7 +91,10 @@ class Outlines:
 
     def chief_kind(self) -> str:
         """Return the kind of most paths; what has none counts as areas."""
-        counts = {kind: int((self.path_kinds == kind).sum()) for kind in (AREA, LINE, POINT)}
+        counts = {
+            kind: int((self.path_kinds == kind).sum())
+            for kind in (AREA_PATH, LINE_PATH, POINT_PATH)
+        }
         return max(counts, key=lambda kind: counts[kind])
 
 
@@ -170,12 +173,12 @@ class DrawnPaths:
 
     def count_bends(self) -> NDArray[np.int64]:
         """Count the vertices of each path that could be simplified away; points have none."""
-        return np.where(self.kinds == POINT, 0, shapely.get_num_coordinates(self.lines))
+        return np.where(self.kinds == POINT_PATH, 0, shapely.get_num_coordinates(self.lines))
 
     def simplified(self, tolerances: NDArray[np.float64]) -> DrawnPaths:
         """Simplify each path to the tolerance of its shape; zero leaves it as it is."""
         tolerance = tolerances[self.owners]
-        chosen = np.flatnonzero((tolerance > 0) & (self.kinds != POINT))
+        chosen = np.flatnonzero((tolerance > 0) & (self.kinds != POINT_PATH))
         lines = self.lines.copy()
         lines[chosen] = shapely.simplify(lines[chosen], tolerance[chosen], preserve_topology=False)
         return DrawnPaths(lines, self.kinds, self.owners, self.shape_count)
@@ -202,7 +205,7 @@ def paths_of(geometries: NDArray[np.object_]) -> DrawnPaths:
     is_area = types == _POLYGON_TYPE
     areas = shapely.orient_polygons(parts[is_area])
     rings, area_of = shapely.get_rings(areas, return_index=True)
-    kinds = np.concatenate([_KIND_OF_TYPE[types[~is_area]], np.full(len(rings), AREA)])
+    kinds = np.concatenate([_KIND_OF_TYPE[types[~is_area]], np.full(len(rings), AREA_PATH)])
     paths = np.concatenate([parts[~is_area], rings])
     path_owners = np.concatenate([owners[~is_area], owners[is_area][area_of]])
     order = np.argsort(path_owners, kind="stable")
@@ -232,6 +235,6 @@ def _is_needed(
     starts[1:] = path_of[1:] != path_of[:-1]
     repeats = np.zeros(count, dtype=np.bool_)
     repeats[1:] = np.all(coordinates[1:] == coordinates[:-1], axis=1)
-    closes = np.roll(starts, -1) & (kinds[path_of] == AREA)
+    closes = np.roll(starts, -1) & (kinds[path_of] == AREA_PATH)
     needed: NDArray[np.bool_] = starts | ~(repeats | closes)
     return needed

@@ -9,7 +9,7 @@ from contrada.errors import InvalidInput
 if TYPE_CHECKING:
     from contrada.simulation.recording import Story
 
-SUFFIXES = (".html", ".png")
+DRAWN_SUFFIXES = (".html", ".png")
 
 
 def render_story(story: Story, suffix: str) -> bytes:
@@ -22,4 +22,4 @@ def render_story(story: Story, suffix: str) -> bytes:
         from contrada.pictures.overlay_plate import render_plate
 
         return render_plate(story)
-    raise InvalidInput(f"{suffix}: a run is drawn as {' or '.join(SUFFIXES)}")
+    raise InvalidInput(f"{suffix}: a run is drawn as {' or '.join(DRAWN_SUFFIXES)}")

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from contrada.pictures.overlay_palette import DARK, LIGHT, OverlayPalette
+from contrada.pictures.overlay_palette import OVERLAY_DARK, OVERLAY_LIGHT, OverlayPalette
 from contrada.pictures.overlay_scenes import describe, describe_faults, thin
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from contrada.simulation.publishing import Published
     from contrada.simulation.recording import RoundFrame, Story
 
-BYTES_MAX = 4_500_000
+PAGE_BYTES_MAX = 4_500_000
 FRAMES_MIN, FRAMES_MAX = 8, 240
 UNITS = 2_000  # places are whole numbers of so many to the side of the universe
 
@@ -34,11 +34,11 @@ def render_page(story: Story) -> bytes:
     while len(frames) > FRAMES_MAX:
         frames = thin(frames)
     data = _write(story, frames)
-    while len(data) > BYTES_MAX and len(frames) > FRAMES_MIN:
+    while len(data) > PAGE_BYTES_MAX and len(frames) > FRAMES_MIN:
         frames = thin(frames)
         data = _write(story, frames)
     title, note = (html.escape(words) for words in describe(story))
-    light, dark = _write_colours(LIGHT), _write_colours(DARK)
+    light, dark = _write_colours(OVERLAY_LIGHT), _write_colours(OVERLAY_DARK)
     blanks = {"title": title, "note": note, "data": data, "light": light, "dark": dark}
     page = re.sub(r"\{\{(\w+)\}\}", lambda blank: blanks[blank[1]], template)
     return page.encode()

@@ -30,7 +30,7 @@ class OverlayPalette:
     visited: str
 
 
-LIGHT = OverlayPalette(
+OVERLAY_LIGHT = OverlayPalette(
     ground=palette.LIGHT.ground,
     paper="#ffffff",
     ink=palette.LIGHT.ink,
@@ -47,7 +47,7 @@ LIGHT = OverlayPalette(
     visited="#e0912f",
 )
 
-DARK = OverlayPalette(
+OVERLAY_DARK = OverlayPalette(
     ground=palette.DARK.ground,
     paper="#182029",
     ink=palette.DARK.ink,

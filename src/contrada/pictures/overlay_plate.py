@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-from contrada.pictures.overlay_palette import LIGHT
+from contrada.pictures.overlay_palette import OVERLAY_LIGHT
 from contrada.pictures.overlay_scenes import (
     choose_moments,
     describe,
@@ -36,17 +36,17 @@ def render_plate(story: Story) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(_WIDTH_IN, _HEIGHT_IN), dpi=_DPI, facecolor=LIGHT.paper)
+    figure = Figure(figsize=(_WIDTH_IN, _HEIGHT_IN), dpi=_DPI, facecolor=OVERLAY_LIGHT.paper)
     figure.set_layout_engine("none")
     canvas = FigureCanvasAgg(figure)
     title, note = describe(story)
-    figure.text(0.025, 0.945, title, fontsize=17, fontweight="bold", color=LIGHT.ink)
-    figure.text(0.025, 0.905, note, fontsize=11.5, color=LIGHT.quiet)
+    figure.text(0.025, 0.945, title, fontsize=17, fontweight="bold", color=OVERLAY_LIGHT.ink)
+    figure.text(0.025, 0.905, note, fontsize=11.5, color=OVERLAY_LIGHT.quiet)
     moments = choose_moments(story)
     for column, (caption, frame) in enumerate(moments):
         axes = figure.add_axes((0.025 + column * 0.2425, 0.36, 0.2225, 0.468))
         _draw_moment(axes, story, frame)
-        axes.set_title(caption, fontsize=11.5, color=LIGHT.ink, loc="left", pad=7)
+        axes.set_title(caption, fontsize=11.5, color=OVERLAY_LIGHT.ink, loc="left", pad=7)
     _add_key(figure, moments)
     _draw_rounds(figure.add_axes((0.055, 0.085, 0.92, 0.165)), story)
     file = io.BytesIO()
@@ -56,14 +56,14 @@ def render_plate(story: Story) -> bytes:
 
 def _draw_moment(axes: Axes, story: Story, frame: RoundFrame) -> None:
     """Draw filters faint, boxes by level, links between peers, and who is at fault."""
-    axes.set_facecolor(LIGHT.ground)
+    axes.set_facecolor(OVERLAY_LIGHT.ground)
     axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=[], yticks=[], aspect="equal")
     for spine in axes.spines.values():
-        spine.set(color=LIGHT.line, linewidth=0.8)
+        spine.set(color=OVERLAY_LIGHT.line, linewidth=0.8)
     middles = {id_: _middle(story.filters[id_]) for id_ in frame.peers}
     if len(frame.peers) <= _LEAVES_MAX:
         leaves = [story.filters[id_] for id_ in frame.peers]
-        face, edge = f"{LIGHT.leaf}1c", f"{LIGHT.leaf}66"
+        face, edge = f"{OVERLAY_LIGHT.leaf}1c", f"{OVERLAY_LIGHT.leaf}66"
         _add_boxes(axes, leaves, facecolor=face, edgecolor=edge, linewidth=0.4)
     for level in range(1, 1 + max(len(peer.levels) - 1 for peer in frame.peers.values())):
         boxes = [
@@ -87,7 +87,7 @@ def _middle(box: Box) -> tuple[float, float]:
 
 
 def _colour(level: int) -> str:
-    return LIGHT.levels[min(level, len(LIGHT.levels)) - 1]
+    return OVERLAY_LIGHT.levels[min(level, len(OVERLAY_LIGHT.levels)) - 1]
 
 
 def _add_boxes(axes: Axes, boxes: list[Box], **style: Any) -> None:
@@ -108,7 +108,7 @@ def _add_links(axes: Axes, frame: RoundFrame, middles: dict[PeerId, tuple[float,
             is_shown = above != id_ and above in middles and (top > 0 or is_full or is_at_fault)
             if is_shown and (id_ in frame.at_fault) == is_at_fault:
                 lines.append([middles[id_], middles[above]])
-                colour = LIGHT.fault if is_at_fault else _colour(top + 1)
+                colour = OVERLAY_LIGHT.fault if is_at_fault else _colour(top + 1)
                 colours.append(f"{colour}{'d0' if top else '80'}")
                 widths.append((0.5 + 0.4 * top) * _boldness(frame))
         links = LineCollection(lines, colors=colours, linewidths=widths)
@@ -117,8 +117,8 @@ def _add_links(axes: Axes, frame: RoundFrame, middles: dict[PeerId, tuple[float,
 
 def _add_dots(axes: Axes, frame: RoundFrame, middles: dict[PeerId, tuple[float, float]]) -> None:
     kinds = (
-        ([id_ for id_ in frame.peers if id_ not in frame.at_fault], LIGHT.ink, 5.0),
-        (sorted(frame.at_fault & frame.peers.keys()), LIGHT.fault, 16.0),
+        ([id_ for id_ in frame.peers if id_ not in frame.at_fault], OVERLAY_LIGHT.ink, 5.0),
+        (sorted(frame.at_fault & frame.peers.keys()), OVERLAY_LIGHT.fault, 16.0),
     )
     for ids, colour, area in kinds:
         if ids:
@@ -128,7 +128,7 @@ def _add_dots(axes: Axes, frame: RoundFrame, middles: dict[PeerId, tuple[float, 
     if roots:
         size = 70 if len(roots) <= 12 else 22
         x, y = zip(*roots, strict=True)
-        axes.scatter(x, y, s=size, facecolors="none", edgecolors=LIGHT.root, linewidths=1.3)
+        axes.scatter(x, y, s=size, facecolors="none", edgecolors=OVERLAY_LIGHT.root, linewidths=1.3)
 
 
 def _add_key(figure: Figure, moments: list[tuple[str, RoundFrame]]) -> None:
@@ -137,16 +137,22 @@ def _add_key(figure: Figure, moments: list[tuple[str, RoundFrame]]) -> None:
 
     height = max(len(peer.levels) - 1 for _, frame in moments for peer in frame.peers.values())
     keys: list[tuple[str, dict[str, Any]]] = [
-        ("a peer", {"marker": "o", "color": LIGHT.ink, "ls": "", "ms": 4}),
-        ("at fault", {"marker": "o", "color": LIGHT.fault, "ls": "", "ms": 6}),
-        ("a root", {"marker": "o", "mfc": "none", "mec": LIGHT.root, "ls": "", "ms": 9}),
+        ("a peer", {"marker": "o", "color": OVERLAY_LIGHT.ink, "ls": "", "ms": 4}),
+        ("at fault", {"marker": "o", "color": OVERLAY_LIGHT.fault, "ls": "", "ms": 6}),
+        ("a root", {"marker": "o", "mfc": "none", "mec": OVERLAY_LIGHT.root, "ls": "", "ms": 9}),
     ]
     if any(len(frame.peers) <= _LEAVES_MAX for _, frame in moments):
-        square = {"marker": "s", "mfc": f"{LIGHT.leaf}1c", "mec": LIGHT.leaf, "ls": "", "ms": 10}
+        square = {
+            "marker": "s",
+            "mfc": f"{OVERLAY_LIGHT.leaf}1c",
+            "mec": OVERLAY_LIGHT.leaf,
+            "ls": "",
+            "ms": 10,
+        }
         keys.append(("a filter", square))
     keys += [
         (f"level {level}", {"color": _colour(level), "lw": 1 + 0.6 * level})
-        for level in range(1, min(height, len(LIGHT.levels)) + 1)
+        for level in range(1, min(height, len(OVERLAY_LIGHT.levels)) + 1)
     ]
     handles = [Line2D([], [], label=name, **style) for name, style in keys]
     figure.legend(
@@ -156,7 +162,7 @@ def _add_key(figure: Figure, moments: list[tuple[str, RoundFrame]]) -> None:
         ncols=len(keys),
         frameon=False,
         fontsize=10.5,
-        labelcolor=LIGHT.quiet,
+        labelcolor=OVERLAY_LIGHT.quiet,
         handletextpad=0.5,
         columnspacing=1.8,
     )
@@ -166,20 +172,24 @@ def _draw_rounds(axes: Axes, story: Story) -> None:
     frames = story.frames
     most = max(max(frame.faults, frame.roots) for frame in frames)
     x = [frame.round for frame in frames]
-    axes.fill_between(x, [frame.faults for frame in frames], color=LIGHT.fault, alpha=0.16, lw=0)
-    axes.plot(x, [frame.faults for frame in frames], color=LIGHT.fault, lw=1.8, label="faults")
-    axes.plot(x, [frame.roots for frame in frames], color=LIGHT.root, lw=1.4, label="roots")
+    axes.fill_between(
+        x, [frame.faults for frame in frames], color=OVERLAY_LIGHT.fault, alpha=0.16, lw=0
+    )
+    axes.plot(
+        x, [frame.faults for frame in frames], color=OVERLAY_LIGHT.fault, lw=1.8, label="faults"
+    )
+    axes.plot(x, [frame.roots for frame in frames], color=OVERLAY_LIGHT.root, lw=1.4, label="roots")
     axes.set_yscale("symlog", linthresh=1, linscale=0.5)
     ticks = [tick for tick in _TICKS if tick <= most] or [0]
     axes.set_yticks(ticks, [f"{tick:,}" for tick in ticks][: len(ticks)])
     axes.set_yticks([], minor=True)
     axes.set_ylim(0, max(3, most * 1.6))
     axes.set_xlim(0, max(x))
-    axes.tick_params(colors=LIGHT.quiet, labelsize=9.5, length=3)
+    axes.tick_params(colors=OVERLAY_LIGHT.quiet, labelsize=9.5, length=3)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color=LIGHT.line, lw=0.7)
+    axes.grid(axis="y", color=OVERLAY_LIGHT.line, lw=0.7)
     axes.set_axisbelow(True)
-    axes.set_xlabel("rounds", fontsize=10.5, color=LIGHT.quiet)
+    axes.set_xlabel("rounds", fontsize=10.5, color=OVERLAY_LIGHT.quiet)
     _mark_faults(axes, story)
     axes.legend(
         loc="lower right",
@@ -187,7 +197,7 @@ def _draw_rounds(axes: Axes, story: Story) -> None:
         ncols=2,
         frameon=False,
         fontsize=10.5,
-        labelcolor=LIGHT.quiet,
+        labelcolor=OVERLAY_LIGHT.quiet,
     )
 
 
@@ -196,7 +206,7 @@ def _mark_faults(axes: Axes, story: Story) -> None:
     if fault is None:
         return
     at, last = story.frames[fault].round, story.frames[-1].round
-    axes.axvline(at, color=LIGHT.ink, lw=1, ls=(0, (3, 2)))
+    axes.axvline(at, color=OVERLAY_LIGHT.ink, lw=1, ls=(0, (3, 2)))
     is_left = at > last * 0.6
     axes.annotate(
         describe_faults(story),
@@ -207,5 +217,5 @@ def _mark_faults(axes: Axes, story: Story) -> None:
         ha="right" if is_left else "left",
         va="bottom",
         fontsize=10.5,
-        color=LIGHT.ink,
+        color=OVERLAY_LIGHT.ink,
     )

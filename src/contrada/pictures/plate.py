@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from contrada.errors import MissingPackage
 from contrada.pictures.graticule import choose_step, line_places, write_place
-from contrada.pictures.outlines import AREA, LINE, POINT
+from contrada.pictures.outlines import AREA_PATH, LINE_PATH, POINT_PATH
 from contrada.pictures.palette import LIGHT
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _legend_note(figure: Figure, y: float, text: str) -> float:
 def _legend_line(figure: Figure, y: float, drawn: DrawnLayer, color: str, text: str) -> float:
     from matplotlib.lines import Line2D
 
-    marker = {AREA: "s", LINE: "_", POINT: "o"}[drawn.outlines.chief_kind()]
+    marker = {AREA_PATH: "s", LINE_PATH: "_", POINT_PATH: "o"}[drawn.outlines.chief_kind()]
     swatch = Line2D(
         [(LEGEND_LEFT_PX - 4) / WIDTH_PX],
         [(y + 8) / HEIGHT_PX],

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.path import Path
 
-from contrada.pictures.outlines import AREA, LINE, POINT, starts_of
+from contrada.pictures.outlines import AREA_PATH, LINE_PATH, POINT_PATH, starts_of
 from contrada.pictures.palette import LIGHT
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def stroke_layers(axes: Axes, picture: Picture, units_per_px: float) -> None:
 
     def place_in_order(drawn: DrawnLayer) -> tuple[int, float, bool]:
         outlines = drawn.outlines
-        kind = (AREA, LINE, POINT).index(outlines.chief_kind())
+        kind = (AREA_PATH, LINE_PATH, POINT_PATH).index(outlines.chief_kind())
         return kind, -outlines.typical_size(stretch), drawn.layer.role == "event"
 
     full = [drawn for drawn in picture.layers if len(drawn.outlines)]
@@ -123,11 +123,11 @@ class _Paths:
 
     def have_extent(self, shape_count: int) -> NDArray[np.bool_]:
         """Which shapes have a line or an area."""
-        return np.bincount(self.owners[self.kinds != POINT], minlength=shape_count) > 0
+        return np.bincount(self.owners[self.kinds != POINT_PATH], minlength=shape_count) > 0
 
     def points_of(self, shapes: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return the points among the chosen shapes' paths."""
-        chosen: NDArray[np.bool_] = shapes[self.owners] & (self.kinds == POINT)
+        chosen: NDArray[np.bool_] = shapes[self.owners] & (self.kinds == POINT_PATH)
         return self.places[self.firsts[chosen]]
 
     def of_kind(
@@ -143,7 +143,7 @@ def _add_areas(
     axes: Axes, paths: _Paths, shapes: NDArray[np.bool_], pen: Pen, edge_px: float
 ) -> None:
     rings: dict[int, list[Path]] = {}
-    for owner, places in paths.of_kind(shapes, AREA):
+    for owner, places in paths.of_kind(shapes, AREA_PATH):
         rings.setdefault(owner, []).append(_ring(places))
     collection = PathCollection(
         [Path.make_compound_path(*parts) for parts in rings.values()],
@@ -163,7 +163,7 @@ def _ring(places: NDArray[np.float64]) -> Path:
 
 def _add_lines(axes: Axes, paths: _Paths, shapes: NDArray[np.bool_], pen: Pen) -> None:
     """Draw lines; the more there are, the thinner and fainter, or they would be one blot."""
-    lines = [places for _, places in paths.of_kind(shapes, LINE)]
+    lines = [places for _, places in paths.of_kind(shapes, LINE_PATH)]
     crowd = np.sqrt(len(lines) + 1)
     collection = LineCollection(
         lines,

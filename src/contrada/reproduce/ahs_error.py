@@ -31,7 +31,7 @@ from contrada.matching.grid import Grid
 from contrada.model.geometry import as_array
 from contrada.model.relation import RELATIONS
 
-KINDS = ("point", "multipoint", "line", "multiline", "polygon", "multipolygon")
+GEOMETRY_KINDS = ("point", "multipoint", "line", "multiline", "polygon", "multipolygon")
 WAYS = ("free", "joined", "inner", "same")
 WIDTH_MIN, WIDTH_MAX = 2.0**-12, 2.0**-7
 _UNIVERSE = (0.0, 0.0, 1.0, 1.0)
@@ -60,7 +60,7 @@ def measure_errors(seed: int, levels: Sequence[int], count: int) -> list[ErrorRo
     """Compare the grid with the exact relation, on `count` pairs for each two kinds."""
     rng = np.random.default_rng(seed)
     rows: list[ErrorRow] = []
-    for event, subscription in product(KINDS, KINDS):
+    for event, subscription in product(GEOMETRY_KINDS, GEOMETRY_KINDS):
         events, shapes = make_pairs(rng, event, subscription, count)
         exact = dict(_exact_answers(events, shapes))
         for level in levels:

@@ -9,7 +9,7 @@ from shapely import Polygon
 from contrada.model.geometry import as_array
 
 Regions = NDArray[np.object_]
-KINDS = ("A", "B", "C")
+EVENT_KINDS = ("A", "B", "C")
 KINDS_NOTE = "Events of type A: nearly square, 6 to 10 vertices; B: 30 to 50; C: long, 4 or 5."
 _VERTICES = {"A": (6, 11), "B": (30, 51), "C": (4, 6)}
 

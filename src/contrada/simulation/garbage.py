@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from contrada.overlay.peer import Peer
     from contrada.simulation.simulator import Simulator
 
-KINDS: tuple[type, ...] = get_args(Message)
-LINKS = tuple(kind for kind in KINDS if kind is not Event)
+MESSAGE_KINDS: tuple[type, ...] = get_args(Message)
+LINKS = tuple(kind for kind in MESSAGE_KINDS if kind is not Event)
 FOREVER = {"id", "filter", "filters", "is_wide", "settings"}  # what no corruption touches
 NOBODY = PeerId(10**9)
 WILD_WHOLES = [-1, -(2**62), 47, 10**6, 2**63 - 1]
@@ -85,7 +85,7 @@ class Maker:
             ((NOBODY, number), reach) for (_, number), reach in peer._seen.reaches.items()
         )
 
-    def make_message(self, kinds: Sequence[type] = KINDS) -> Message:
+    def make_message(self, kinds: Sequence[type] = MESSAGE_KINDS) -> Message:
         """Make a message of some kinds that comes through the wire."""
         while True:
             message: Message = self.make(kinds[int(self._rng.integers(len(kinds)))])

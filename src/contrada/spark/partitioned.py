@@ -32,7 +32,7 @@ from contrada.spark.subscription_tasks import Subscribed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-LEVEL = 10  # of the cells by which the universe is divided
+PARTITION_LEVEL = 10  # of the cells by which the universe is divided
 _ROW = "partition int, place string, subscriptions binary"
 
 
@@ -97,7 +97,9 @@ def _divide(
     evaluator = subscribed.staged.evaluator
     own = evaluator.grid
     universe = choose_universe(subscribed.bounds) if own is None else own.universe
-    level = LEVEL if evaluator.grid is None else min(LEVEL, evaluator.grid.level)
+    level = (
+        PARTITION_LEVEL if evaluator.grid is None else min(PARTITION_LEVEL, evaluator.grid.level)
+    )
     counting = CellCountTask(subscribed.staged.uri, level, universe, evaluator)
     cells = _histogram(_parts(spark, subscribed.staged).mapInArrow(counting, "code long, n long"))
     fallen = {}

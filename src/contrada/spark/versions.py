@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import contrada
 from contrada.errors import Unavailable
-from contrada.files.sections import FORMAT
+from contrada.files.sections import SECTIONS_FORMAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Versions:
     def here(cls) -> "Versions":
         """Return the versions that this process runs."""
         python = ".".join(platform.python_version_tuple()[:2])
-        return cls(contrada.__version__, python, FORMAT)
+        return cls(contrada.__version__, python, SECTIONS_FORMAT)
 
     def check(self) -> None:
         """Refuse to work for a driver that runs something else."""

@@ -72,7 +72,7 @@ class AreaIndex:
         self._reader = reader
         self._exact = SpaceIndex(ExactEvaluator())
         self._rows: dict[str, list[tuple[int, Constraint]]] = {}
-        self._sheets: dict[str, _Sheet] = {}
+        self._sheets: dict[str, _AttributeCells] = {}
         self._lone: dict[int, CellShape] = {}
 
     def take(self, number: int, constraint: Constraint) -> bool:
@@ -91,7 +91,9 @@ class AreaIndex:
     def freeze(self) -> None:
         """Aggregate the cells of each attribute's geometries."""
         self._exact.freeze()
-        self._sheets = {name: _Sheet(rows, self._reader.grid) for name, rows in self._rows.items()}
+        self._sheets = {
+            name: _AttributeCells(rows, self._reader.grid) for name, rows in self._rows.items()
+        }
 
     def survey(self, event: Event) -> tuple[list[Positions], Positions]:
         """Find the constraints that an event satisfies; only the CR-tree's are yet to look at."""
@@ -147,7 +149,7 @@ class AreaIndex:
         return counts
 
 
-class _Sheet:
+class _AttributeCells:
     """The cells of one attribute's constraints, which are items by position."""
 
     def __init__(self, rows: list[tuple[int, Constraint]], grid: Grid) -> None:
@@ -208,7 +210,7 @@ class _Sheet:
         """Which constraints can be asked of the event: Egenhofer's take regions only."""
         return ~self._is_egenhofer[items] | event.is_region
 
-    def without(self, numbers: Collection[int]) -> "_Sheet":
+    def without(self, numbers: Collection[int]) -> "_AttributeCells":
         twin = copy(self)
         twin._is_alive = self._is_alive & ~np.isin(self._numbers, list(numbers))
         twin._set_apart(self._apart[twin._is_alive[self._apart]])

@@ -117,7 +117,7 @@ class AreaShare:
             for place, anchor in enumerate(find_area_anchors(subscription) or ()):
                 members.setdefault(anchor.attribute, []).append((position, place, anchor))
         self._sheets = {
-            name: _Sheet(rows, self._grid, lambda lists: self._cut(lists, is_here))
+            name: _AttributeAnchors(rows, self._grid, lambda lists: self._cut(lists, is_here))
             for name, rows in members.items()
         }
 
@@ -134,7 +134,12 @@ class AreaShare:
         )
 
     def _match(
-        self, events: EventBatch, name: str, sheet: "_Sheet", good: Positions, is_mine: IsMine
+        self,
+        events: EventBatch,
+        name: str,
+        sheet: "_AttributeAnchors",
+        good: Positions,
+        is_mine: IsMine,
     ) -> PartialMatrices:
         column = events.geometry(name)
         rows = good[column.is_known[good]]
@@ -163,7 +168,7 @@ class _Shapes:
         return _Shapes(np.column_stack([dimensions, lists.areas()]), is_region)
 
 
-class _Sheet:
+class _AttributeAnchors:
     """The anchors of one attribute."""
 
     def __init__(

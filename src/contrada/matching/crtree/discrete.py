@@ -17,7 +17,7 @@ from contrada.errors import InvalidInput
 from contrada.kernels.discretising import find_relations
 from contrada.limits import BOUNDARY_POINTS_MAX, DENSITY_MAX
 from contrada.matching.grid import LONGITUDE_LATITUDE
-from contrada.matching.indexes.by_tree import BASES, ExactEvaluator, ShapeSet
+from contrada.matching.indexes.by_tree import TABLE_1_BASES, ExactEvaluator, ShapeSet
 from contrada.matching.universe import read_real, read_universe
 from contrada.model.calculus import base_relations
 from contrada.model.geometry import Fault, are_areas, as_array, is_area
@@ -85,7 +85,9 @@ class DiscreteEvaluator:
             holds[~regions], known[~regions] = self._exact.related(relation, event, shapes, rest)
         found = self.bases(event, shapes, items[regions])
         wanted = [
-            code for code, base in enumerate(BASES) if base in base_relations(relation, False)
+            code
+            for code, base in enumerate(TABLE_1_BASES)
+            if base in base_relations(relation, False)
         ]
         holds[regions] = np.isin(found, wanted)
         return holds, known

@@ -8,7 +8,7 @@ from contrada.matching.crtree.discrete import DiscreteEvaluator
 from contrada.matching.engine import Engine, EngineKind, Index, check_choice
 from contrada.matching.forwarding import ForwardingIndex, describe_counted, effort_of
 from contrada.matching.indexes.by_tree import ExactEvaluator, RelationEvaluator, SpaceIndex
-from contrada.matching.indexes.cr_tree import SPLITS
+from contrada.matching.indexes.cr_tree import SPLIT_WEIGHTS
 from contrada.matching.spatial_tests import list_spatial_tests
 from contrada.matching.subscription_columns import SubscriptionColumns
 from contrada.model.subscription import Filter, Subscription
@@ -30,7 +30,7 @@ def _make(
 ) -> Engine:
     """Choose who decides relations, and how nodes of trees are split."""
     check_choice("evaluator", evaluator, _EVALUATORS)
-    check_choice("split", split, SPLITS)
+    check_choice("split", split, SPLIT_WEIGHTS)
     own = {"density": density, "universe": universe, "halo": halo}
     given = {name: value for name, value in own.items() if value is not _NOT_GIVEN}
     if evaluator != "discrete":

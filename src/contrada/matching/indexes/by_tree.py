@@ -34,7 +34,7 @@ from contrada.threads import once
 
 TestKind = tuple[SpatialRelation | None, bool]  # None stands for `dwithin`
 
-BASES = (  # in the order of the columns of the CR-tree paper's Table 1
+TABLE_1_BASES = (  # in the order of the columns of the CR-tree paper's Table 1
     Relation.DISJOINT,
     Relation.MEETS,
     Relation.OVERLAPS,
@@ -45,7 +45,7 @@ BASES = (  # in the order of the columns of the CR-tree paper's Table 1
     Relation.COVERED_BY,
 )
 # None is found, as the regions are too entangled: all that is known is whether they meet.
-SOME_BASE, NO_CONTACT = len(BASES), len(BASES) + 1
+SOME_BASE, NO_CONTACT = len(TABLE_1_BASES), len(TABLE_1_BASES) + 1
 
 
 class RelationEvaluator(Protocol):
@@ -68,7 +68,7 @@ class RelationEvaluator(Protocol):
         """Whether the event satisfies the relation to each item, and whether that is known."""
 
     def bases(self, event: BaseGeometry, shapes: "ShapeSet", items: Positions) -> Integers:
-        """Find the Egenhofer relation of a region to items that are regions, by `BASES`."""
+        """Find the Egenhofer relation of a region to items that are regions, by `TABLE_1_BASES`."""
 
 
 class ShapeSet:
@@ -116,14 +116,14 @@ class ExactEvaluator:
     def bases(self, event: BaseGeometry, shapes: ShapeSet, items: Positions) -> Integers:
         """Compute matrices only where the regions meet at all, which is far cheaper to see."""
         regions = shapes.shapes.geometries[items]
-        found = np.full(len(items), BASES.index(Relation.DISJOINT), np.int64)
+        found = np.full(len(items), TABLE_1_BASES.index(Relation.DISJOINT), np.int64)
         entangled = are_entangled(np.full(len(items), event, object), regions)
         meets = np.asarray(shapely.intersects(event, regions), bool)
         found[entangled] = np.where(meets[entangled], SOME_BASE, NO_CONTACT)
         meeting = np.flatnonzero(meets & ~entangled)
         matrices = np.asarray(shapely.relate(event, regions[meeting]), object)
         for matrix in set(matrices.tolist()):
-            found[meeting[matrices == matrix]] = BASES.index(egenhofer(matrix))
+            found[meeting[matrices == matrix]] = TABLE_1_BASES.index(egenhofer(matrix))
         return found
 
 
@@ -357,16 +357,16 @@ def _holds(kind: TestKind, holds: Callable[[SpatialRelation], bool]) -> bool:
 
 
 def _base_row(kind: TestKind) -> list[bool]:
-    """Whether each of `BASES`, and mere contact or its lack, satisfies an Egenhofer constraint."""
+    """Whether each of `TABLE_1_BASES`, mere contact and its lack satisfy a constraint."""
     relation, is_negated = kind
     if relation is None or not _is_regional(kind):
-        return [False] * (len(BASES) + 2)
+        return [False] * (len(TABLE_1_BASES) + 2)
     admitted = base_relations(relation, is_negated)
     contact = [
         relation.meeting is not None and (relation.meeting == meets) != is_negated
         for meets in (True, False)
     ]
-    return [*(base in admitted for base in BASES), *contact]
+    return [*(base in admitted for base in TABLE_1_BASES), *contact]
 
 
 def _is_regional(kind: TestKind) -> bool:

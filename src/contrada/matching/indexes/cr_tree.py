@@ -16,7 +16,7 @@ from contrada.model.relation import Family, SpatialRelation
 
 NODE_MAX, NODE_MIN = 16, 6
 _SPARE_NODES = 1024
-SPLITS = {"quadratic": 0.0, "constraint": 0.5}
+SPLIT_WEIGHTS = {"quadratic": 0.0, "constraint": 0.5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class CRTree:
     ) -> None:
         """Make an empty tree for items that are numbered by the rows of the arrays."""
         self._boxes, self._needs, self._apart = boxes, needs, apart
-        self._weight = SPLITS[split]
+        self._weight = SPLIT_WEIGHTS[split]
         self._tree = _make_arrays(_SPARE_NODES)
         self._state = np.array([0, 1, -1], np.int64)
         self._lists: tuple[Ints, Ints, Ints] | None = None

@@ -41,8 +41,8 @@ class PatternIndex:
 
     def __init__(self) -> None:
         """Start empty."""
-        self._rows: dict[Expression, _Patterns] = {}
-        self._operands = Operands[_Patterns]({})
+        self._rows: dict[Expression, _OperandPatterns] = {}
+        self._operands = Operands[_OperandPatterns]({})
 
     def take(self, number: int, constraint: Constraint) -> bool:
         """Take `LIKE` with a literal pattern of a known shape."""
@@ -52,7 +52,7 @@ class PatternIndex:
         shape = read_shape(test.pattern.value) if isinstance(test.pattern.value, str) else None
         if shape is None or not is_operand(test.value):
             return False
-        patterns = self._rows.setdefault(test.value, _Patterns())
+        patterns = self._rows.setdefault(test.value, _OperandPatterns())
         patterns.add(*shape, number, constraint.is_negated)
         return True
 
@@ -72,7 +72,7 @@ class PatternIndex:
         ]
 
 
-class _Patterns:
+class _OperandPatterns:
     """The patterns of one operand."""
 
     def __init__(self) -> None:

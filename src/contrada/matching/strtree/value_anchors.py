@@ -158,7 +158,7 @@ class _EqualTexts:
         return rows, wanted[rows]
 
 
-class _Patterns:
+class _TextAnchors:
     """Texts that a value must begin with, end with or contain."""
 
     def __init__(self, name: str, heads: list[Head], pools: OperandPools) -> None:
@@ -215,6 +215,6 @@ def _nothing() -> tuple[Positions, Positions]:
 
 _MAKERS: dict[int, Callable[[str, list[Head], OperandPools], ValueAnchors]] = {
     _EQUAL: _EqualTexts,
-    _PATTERN: _Patterns,
+    _PATTERN: _TextAnchors,
     _RANGE: _RangeAnchors,
 }

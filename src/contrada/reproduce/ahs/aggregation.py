@@ -12,7 +12,7 @@ from contrada.matching.ahs.cell_index import index_cells
 from contrada.matching.grid import Grid
 from contrada.model.geometry import as_array
 from contrada.pictures.plots import Panel, Series
-from contrada.reproduce.ahs.paper import LEVEL
+from contrada.reproduce.ahs.paper import PAPER_LEVEL
 from contrada.reproduce.ahs.plan import AhsRun
 from contrada.reproduce.ahs.shapes import CENTRE, make_city
 from contrada.reproduce.reporting import Column, Table, say_title
@@ -60,7 +60,7 @@ def aggregate(run: AhsRun) -> list[Saving]:
     with run.reporter.watch("aggregation", len(sizes) * len(_WORKLOADS)) as step:
         for name, make in _WORKLOADS.items():
             for count in sizes:
-                saving = count_cells(Grid(LEVEL), name, make(run.generator(10), count))
+                saving = count_cells(Grid(PAPER_LEVEL), name, make(run.generator(10), count))
                 savings.append(saving)
                 step()
                 if count == sizes[-1]:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 from contrada.model.relation import RELATIONS, Family
 from contrada.pictures.plots import COLOURS, Panel, Series
-from contrada.reproduce.ahs.paper import LEVEL
+from contrada.reproduce.ahs.paper import PAPER_LEVEL
 from contrada.reproduce.ahs.plan import AhsRun
-from contrada.reproduce.ahs_error import KINDS, ErrorRow, measure_errors, sum_errors
+from contrada.reproduce.ahs_error import GEOMETRY_KINDS, ErrorRow, measure_errors, sum_errors
 from contrada.reproduce.reporting import Column, Table, say_prose, say_title
 
 _SINGLE = ("point", "line", "polygon")
@@ -51,7 +51,7 @@ def _print_levels(run: AhsRun, rows: Sequence[ErrorRow]) -> None:
 
 
 def _print_kinds(run: AhsRun, rows: Sequence[ErrorRow]) -> None:
-    level = LEVEL if LEVEL in run.plan.error_levels else run.plan.error_levels[-1]
+    level = PAPER_LEVEL if PAPER_LEVEL in run.plan.error_levels else run.plan.error_levels[-1]
     shown = [row for row in rows if row.level == level]
     run.reporter.say("")
     title = f"event, level {level}"
@@ -59,12 +59,12 @@ def _print_kinds(run: AhsRun, rows: Sequence[ErrorRow]) -> None:
         run.reporter,
         [
             Column(title, is_text=True, width_min=12),
-            *(Column(kind, "subscription", ".2f") for kind in KINDS),
+            *(Column(kind, "subscription", ".2f") for kind in GEOMETRY_KINDS),
         ],
     )
     shares = sum_errors(shown, lambda row: f"{row.event} {row.subscription}")
-    for event in KINDS:
-        table.add(event, *(shares[f"{event} {kind}"][1][0] for kind in KINDS))
+    for event in GEOMETRY_KINDS:
+        table.add(event, *(shares[f"{event} {kind}"][1][0] for kind in GEOMETRY_KINDS))
 
 
 def _draw_relations(run: AhsRun, rows: Sequence[ErrorRow]) -> None:
@@ -83,7 +83,7 @@ def _draw_kinds(run: AhsRun, rows: Sequence[ErrorRow]) -> None:
     panels = [
         _make_panel(
             [row for row in rows if row.event == event],
-            list(KINDS),
+            list(GEOMETRY_KINDS),
             lambda row: row.subscription,
             f"{event} as event",
         )

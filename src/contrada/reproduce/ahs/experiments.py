@@ -7,11 +7,11 @@ from pathlib import Path
 
 from contrada.reproduce.ahs.aggregation import aggregate
 from contrada.reproduce.ahs.error_rates import measure_error
-from contrada.reproduce.ahs.figure_4 import GEOS, OURS, PLAIN, figure_4
+from contrada.reproduce.ahs.figure_4 import GEOS, OURS, PLAIN_MODEL, figure_4
 from contrada.reproduce.ahs.figures_5_6 import figures_5_6
 from contrada.reproduce.ahs.figures_7_9 import Query, figures_7_9
 from contrada.reproduce.ahs.load import measure_load
-from contrada.reproduce.ahs.paper import LEVEL, TITLE
+from contrada.reproduce.ahs.paper import PAPER_LEVEL, TITLE
 from contrada.reproduce.ahs.plan import AhsPlan, AhsRun
 from contrada.reproduce.ahs.spark_overhead import measure_spark
 from contrada.reproduce.ahs.workers import Subject
@@ -25,7 +25,8 @@ from contrada.reproduce.reporting import (
 
 _TERMS = {
     "subscription": "a geometry and a relation; an event (the paper: publication) may satisfy it",
-    "cell": f"a rectangle of the quadtree over longitude and latitude, here of {LEVEL} levels",
+    "cell": "a rectangle of the quadtree over longitude and latitude, "
+    f"here of {PAPER_LEVEL} levels",
     "area unit": "a cell of the finest level, 2.4 km by 1.2 km at the equator",
     "index": "list the cells of a geometry",
     "match": "find the subscriptions that have cells in common with an event",
@@ -97,7 +98,7 @@ def _explain(
 def _explain_copies(slopes: dict[str, float]) -> str:
     return (
         "Figure 4. The plain model touches one cell, and then one entry for each subscription: "
-        f"{slopes[PLAIN]:,.0f} ns each, where GEOS tests a point against a polygon in "
+        f"{slopes[PLAIN_MODEL]:,.0f} ns each, where GEOS tests a point against a polygon in "
         f"{slopes[GEOS]:,.0f} ns. Prepared, it is faster while the polygons are few: each copy has "
         "an index of its own, and thousands of them leave the processor's cache. PostGIS also "
         "reads each row. Stored once, equal geometries have one matrix together, and what still "

@@ -19,14 +19,14 @@ from contrada.matching.grid import Grid
 from contrada.model.geometry import as_array
 from contrada.model.relation import RELATIONS
 from contrada.pictures.plots import Line, Panel, Series
-from contrada.reproduce.ahs.paper import GROWTH_OF_POSTGIS, LEVEL
+from contrada.reproduce.ahs.paper import GROWTH_OF_POSTGIS, PAPER_LEVEL
 from contrada.reproduce.ahs.plan import AhsRun
 from contrada.reproduce.ahs.postgis import find_postgis, time_postgis
 from contrada.reproduce.ahs.shapes import CENTRE, CITY_VERTICES, make_city
 from contrada.reproduce.ahs.timing import median_us, write_us
 from contrada.reproduce.reporting import Column, Table, compare, say_prose, say_title, write_times
 
-OURS, PLAIN, PREPARED, GEOS, POSTGIS = (
+OURS, PLAIN_MODEL, PREPARED, GEOS, POSTGIS = (
     "AHS, equal geometries once",
     "AHS, as in the paper",
     "GEOS, prepared",
@@ -44,7 +44,7 @@ def figure_4(run: AhsRun) -> dict[str, float]:
     city, point = make_city(run.generator(4)), Point(CENTRE)
     postgis = find_postgis()
     theirs = _time_postgis(run, postgis, city, point)
-    names = [OURS, PLAIN, PREPARED, GEOS] + ([POSTGIS] if theirs else [])
+    names = [OURS, PLAIN_MODEL, PREPARED, GEOS] + ([POSTGIS] if theirs else [])
     table = Table(
         run.reporter,
         [Column("copies", format=",", width_min=7), *(Column(name, width_min=7) for name in names)],
@@ -52,7 +52,7 @@ def figure_4(run: AhsRun) -> dict[str, float]:
     curves: Curves = {name: [] for name in names}
     with run.reporter.watch("Figure 4", len(run.plan.copies)) as step:
         for row, count in enumerate(run.plan.copies):
-            queries = _make_queries(Grid(LEVEL), as_array([city] * count), point)
+            queries = _make_queries(Grid(PAPER_LEVEL), as_array([city] * count), point)
             times = [_time(query, count, run.plan.query_repeats) for query in queries]
             times += theirs[row : row + 1]
             for name, us in zip(names, times, strict=True):
@@ -149,9 +149,9 @@ def _say_postgis(run: AhsRun, postgis: str | None) -> None:
 def _compare(run: AhsRun, slopes: dict[str, float]) -> None:
     peer = POSTGIS if POSTGIS in slopes else GEOS
     claims = [
-        (f"the plain model grows more slowly than {peer}", slopes[peer] / slopes[PLAIN]),
+        (f"the plain model grows more slowly than {peer}", slopes[peer] / slopes[PLAIN_MODEL]),
         (f"with equal geometries once, more slowly than {peer}", slopes[peer] / slopes[OURS]),
-        ("with equal geometries once, more slowly than plain", slopes[PLAIN] / slopes[OURS]),
+        ("with equal geometries once, more slowly than plain", slopes[PLAIN_MODEL] / slopes[OURS]),
     ]
     stated = (f"{GROWTH_OF_POSTGIS} (PostGIS)", None, None)
     compare(
@@ -171,8 +171,8 @@ def _round_names(sizes: Sequence[int]) -> dict[float, str]:
 
 
 def _draw(run: AhsRun, curves: Curves) -> None:
-    lines: dict[str, Line] = {PLAIN: "dashed", PREPARED: "dotted"}
-    colours = {OURS: 0, PLAIN: 0, PREPARED: 1, GEOS: 1, POSTGIS: 2}
+    lines: dict[str, Line] = {PLAIN_MODEL: "dashed", PREPARED: "dotted"}
+    colours = {OURS: 0, PLAIN_MODEL: 0, PREPARED: 1, GEOS: 1, POSTGIS: 2}
     series = [
         Series(name, run.plan.copies, us, colours[name], lines.get(name, "solid"))
         for name, us in curves.items()

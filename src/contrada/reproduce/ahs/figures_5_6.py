@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from statistics import mean, median
 
 from contrada.pictures.plots import Panel, Series
-from contrada.reproduce.ahs.paper import GAIN_OF_INDEXING, GAIN_OF_MATCHING, LEVEL
+from contrada.reproduce.ahs.paper import GAIN_OF_INDEXING, GAIN_OF_MATCHING, PAPER_LEVEL
 from contrada.reproduce.ahs.plan import AhsRun
+from contrada.reproduce.ahs.shapes import SHAPE_KINDS
 from contrada.reproduce.ahs.timing import write_us
-from contrada.reproduce.ahs.workers import KINDS, WORKER_COUNTS, Subject, measure_workers
+from contrada.reproduce.ahs.workers import WORKER_COUNTS, Subject, measure_workers
 from contrada.reproduce.reporting import (
     Column,
     Table,
@@ -26,8 +27,8 @@ def figures_5_6(run: AhsRun) -> list[Subject]:
     """Measure simulated workers, and show indexing and matching."""
     say_title(
         run.reporter,
-        f"Figures 5 and 6: 1 to {WORKER_COUNTS[-1]} workers one after another, level {LEVEL}; "
-        "µs of the slowest",
+        f"Figures 5 and 6: 1 to {WORKER_COUNTS[-1]} workers one after another, "
+        f"level {PAPER_LEVEL}; µs of the slowest",
     )
     subjects = measure_workers(run)
     for number, step, verb in ((5, "index", "indexing"), (6, "match", "matching")):
@@ -58,7 +59,7 @@ def _print(run: AhsRun, subjects: Sequence[Subject], step: str, title: str) -> N
     means = [mean(times) for times in zip(*(p.times(step) for p in points), strict=True)]
     cells = (f"points, mean of {len(points)}", 1, 1, *map(write_us, means))
     table.add(*cells, write_times(means[0] / means[-1]))
-    for kind in KINDS[1:]:
+    for kind in SHAPE_KINDS[1:]:
         shown = _of(subjects, kind)
         for subject in shown[:: max(1, len(shown) // 8)] + shown[-1:]:
             times = map(write_us, subject.times(step))
@@ -84,14 +85,14 @@ def _compare(run: AhsRun, subjects: Sequence[Subject]) -> None:
         ("index", "indexing", GAIN_OF_INDEXING),
         ("match", "matching", GAIN_OF_MATCHING),
     ):
-        for kind in KINDS[1:]:
+        for kind in SHAPE_KINDS[1:]:
             gains = write_spread(subject.gain(step) for subject in _large(subjects, kind))
             rows.append((f"256 workers are faster at {verb}: the largest {kind}s", paper, gains))
-        kinds = [median(_one(subjects, kind, step)) for kind in KINDS]
+        kinds = [median(_one(subjects, kind, step)) for kind in SHAPE_KINDS]
         is_so = "yes" if kinds[0] < kinds[1] < kinds[2] else "no"
         medians = ", ".join(write_us(us) for us in kinds)
         rows.append((f"{verb}: point < line < polygon", "yes", f"{is_so} (medians {medians} µs)"))
-    for kind in KINDS[1:]:
+    for kind in SHAPE_KINDS[1:]:
         spreads = write_spread(subject.spread for subject in _large(subjects, kind))
         rows.append(
             (f"all cells to those of the fullest worker: the largest {kind}s", None, spreads)
@@ -129,7 +130,7 @@ def _draw(run: AhsRun, subjects: Sequence[Subject], step: str, number: int, verb
             x_label="workers",
         )
     ]
-    for kind in KINDS[1:]:
+    for kind in SHAPE_KINDS[1:]:
         shown = _of(subjects, kind)
         panels.append(
             Panel(
@@ -149,7 +150,7 @@ def _draw(run: AhsRun, subjects: Sequence[Subject], step: str, number: int, verb
     run.draw(
         f"figure-{number}.png",
         panels,
-        title=f"Figure {number}: {verb} one geometry with 1 to 256 workers, level {LEVEL}",
+        title=f"Figure {number}: {verb} one geometry with 1 to 256 workers, level {PAPER_LEVEL}",
         note="The slowest of the workers, which run one after another.",
         x_label="size in area units (cells of level 14)",
         y_label="µs of the slowest worker",

@@ -7,16 +7,17 @@ from statistics import mean
 from contrada.matching.grid import Grid
 from contrada.model.relation import RELATIONS
 from contrada.pictures.plots import Bars
-from contrada.reproduce.ahs.pairs import KINDS, make_events, make_subscriptions
+from contrada.reproduce.ahs.pairs import make_events, make_subscriptions
 from contrada.reproduce.ahs.paper import (
-    LEVEL,
     OVERHEAD,
+    PAPER_LEVEL,
     REPEATS,
     SHARE_OF_INDEX_AND_OVERHEAD,
     UNDER_50_MS,
     UNDER_100_MS,
 )
 from contrada.reproduce.ahs.plan import AhsRun
+from contrada.reproduce.ahs.shapes import SHAPE_KINDS
 from contrada.reproduce.ahs.timing import write_us
 from contrada.reproduce.ahs.two_workers import Cluster, Stages
 from contrada.reproduce.reporting import Column, Table, compare, say_title
@@ -39,21 +40,21 @@ def figures_7_9(run: AhsRun) -> list[Query]:
     """Measure all queries, print them and draw a figure for each kind of subscription."""
     say_title(
         run.reporter,
-        f"Figures 7 to 9: end to end with two workers, level {LEVEL}; µs, mean of {REPEATS}",
+        f"Figures 7 to 9: end to end with two workers, level {PAPER_LEVEL}; µs, mean of {REPEATS}",
     )
     with run.reporter.watch("Figures 7 to 9", 1) as step:
         queries = list(_measure(run))
         step()
     _print(run, queries)
     _compare(run, queries)
-    for kind in KINDS:
+    for kind in SHAPE_KINDS:
         _draw(run, [query for query in queries if query.subscription == kind], kind)
     return queries
 
 
 def _measure(run: AhsRun) -> Iterator[Query]:
     for kind, subscription in make_subscriptions(run.generator(7)).items():
-        cluster = Cluster(Grid(LEVEL), subscription)
+        cluster = Cluster(Grid(PAPER_LEVEL), subscription)
         for other, events in make_events(subscription).items():
             for name, event in events.items():
                 answers = [cluster.ask(event, RELATIONS[name]) for _ in range(REPEATS + 1)][
@@ -115,7 +116,7 @@ def _count_under(totals: Sequence[float], limit_us: float) -> str:
 
 def _draw(run: AhsRun, queries: Sequence[Query], kind: str) -> None:
     panels = []
-    for other in KINDS:
+    for other in SHAPE_KINDS:
         shown = [query for query in queries if query.event == other]
         parts = {
             stage: [float(getattr(query.stages, stage)) for query in shown] for stage in STAGES
@@ -124,7 +125,7 @@ def _draw(run: AhsRun, queries: Sequence[Query], kind: str) -> None:
     run.draw(
         f"figure-{_FIGURES[kind]}.png",
         panels,
-        title=f"Figure {_FIGURES[kind]}: end to end, {kind} as subscription, level {LEVEL}",
+        title=f"Figure {_FIGURES[kind]}: end to end, {kind} as subscription, level {PAPER_LEVEL}",
         note="Two workers in one process, without a network; mean of ten.",
         y_label="µs per query",
     )

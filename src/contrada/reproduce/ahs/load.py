@@ -22,7 +22,7 @@ from contrada.reproduce.reporting import Column, Table, say_prose, say_title
 
 PARTITIONS = 16
 THETAS = (4.0, 2.0, 1.0, 0.5, 0.25, 0.125, 0.0625)  # in fair shares of a partition
-LEVEL = 12  # at which a prefix is not split any further
+PREFIX_LEVEL_MAX = 12  # at which a prefix is not split any further
 _CITIES = 50
 
 
@@ -102,8 +102,8 @@ def load_of(shapes: Geometries, weights: Weights, theta: float) -> Load:
 
 def _weigh(shapes: Geometries) -> Weights:
     """Count how many cells of the table's level the subscriptions have where."""
-    starts = Grid(LEVEL).decompose(shapes).starts
-    return weigh(LEVEL, Counter(starts.tolist()), {})
+    starts = Grid(PREFIX_LEVEL_MAX).decompose(shapes).starts
+    return weigh(PREFIX_LEVEL_MAX, Counter(starts.tolist()), {})
 
 
 def _draw(run: AhsRun, found: list[Load]) -> None:

@@ -17,8 +17,6 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.reproduce.ahs.shapes import CENTRE, make_city
 
-KINDS = ("point", "line", "polygon")
-
 ByRelation = Mapping[str, BaseGeometry]
 
 _HIGHWAY = ((-0.5, -0.05), (-0.3, -0.05), (-0.1, 0), (0.1, 0), (0.3, 0.06), (0.5, 0.06))

@@ -4,7 +4,7 @@ TITLE = (
     "Huang, Liang: AHS Model: Efficient Topological Operators for a Sensor Web Publish/Subscribe "
     "System (2017), sections 5.1 to 5.4"
 )
-LEVEL = 14  # of the quadtree, sections 5.2 and 5.3
+PAPER_LEVEL = 14  # of the quadtree, sections 5.2 and 5.3
 STEP = 500  # subscriptions between two measurements, section 5.1
 
 # "the query latency of the AHS model increases 2.5 times slower than that of PostGIS"

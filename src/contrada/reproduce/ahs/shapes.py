@@ -8,6 +8,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from shapely import LineString, Point, Polygon
 
+SHAPE_KINDS = ("point", "line", "polygon")
 CENTRE = np.array([-114.07, 51.05])  # the authors' city
 CITY_SIZE = np.array([0.30, 0.16])  # half of it: some 40 km across, 27 by 29 cells of level 14
 CITY_VERTICES = 200

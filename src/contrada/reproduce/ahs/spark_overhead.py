@@ -20,7 +20,7 @@ from contrada.reproduce.ahs.plan import AhsRun
 from contrada.reproduce.reporting import Column, Table, say_prose, say_title, write_ms
 
 SUBSCRIPTIONS = 1_000
-EVENTS = (1, 1_000)
+_EVENT_COUNTS = (1, 1_000)
 _JOBS = 5
 
 
@@ -45,8 +45,8 @@ def measure_spark(run: AhsRun, master: str | None, simulated_us: float) -> None:
     )
     rng = run.generator(12)
     shapes = make_skewed(rng, SUBSCRIPTIONS)
-    with run.reporter.watch(f"Spark on {master}", len(EVENTS)) as step:
-        for count in EVENTS:
+    with run.reporter.watch(f"Spark on {master}", len(_EVENT_COUNTS)) as step:
+        for count in _EVENT_COUNTS:
             points = _make_points(rng, shapes, count)
             table.add(count, *_time_both(master, shapes, points))
             step()

@@ -17,8 +17,8 @@ from contrada.matching.ahs.cell_index import index_cells
 from contrada.matching.grid import Grid, Prefix
 from contrada.model.geometry import as_array
 from contrada.reproduce.ahs.paper import (
-    LEVEL,
     LINE_LENGTH_MAX_KM,
+    PAPER_LEVEL,
     POLYGON_SHARE_MAX,
     WORKER_LEVELS,
 )
@@ -26,7 +26,6 @@ from contrada.reproduce.ahs.plan import AhsRun
 from contrada.reproduce.ahs.shapes import random_line, random_point, random_polygon
 from contrada.reproduce.ahs.timing import least_us
 
-KINDS = ("point", "line", "polygon")
 WORKER_COUNTS = tuple(4**level for level in WORKER_LEVELS)
 _LINE_LENGTH_MIN_KM, _POLYGON_SHARE_MIN = 10, 1e-6
 
@@ -70,7 +69,7 @@ class Subject:
 def measure_workers(run: AhsRun) -> list[Subject]:
     """Index and match points, lines and polygons of many sizes."""
     geometries = list(_make_geometries(run))
-    grid = Grid(LEVEL)
+    grid = Grid(PAPER_LEVEL)
     _measure(grid, *geometries[-1], 1)  # compiles
     subjects = []
     with run.reporter.watch("Figures 5 and 6", len(geometries)) as step:

@@ -6,7 +6,7 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from contrada.matching.indexes.by_tree import BASES
+from contrada.matching.indexes.by_tree import TABLE_1_BASES
 from contrada.model.relation import egenhofer
 from contrada.pictures.plots import Panel, Series
 from contrada.reproduce.crtree.measuring import Subjects, mean_ms
@@ -71,7 +71,10 @@ def measure_error(run: CrtreeRun) -> None:
 
 def _exact_relations(regions: Regions, events: Subjects) -> NDArray[np.int64]:
     return np.array(
-        [[BASES.index(egenhofer(str(m))) for m in shapely.relate(e, regions)] for e in events]
+        [
+            [TABLE_1_BASES.index(egenhofer(str(m))) for m in shapely.relate(e, regions)]
+            for e in events
+        ]
     )
 
 

@@ -25,7 +25,7 @@ from contrada.reproduce.reporting import (
     write_spread,
     write_times,
 )
-from contrada.reproduce.scenarios import KINDS, Regions, scattered_regions
+from contrada.reproduce.scenarios import EVENT_KINDS, Regions, scattered_regions
 
 _VERTICES_MANY = 1_000
 
@@ -152,7 +152,7 @@ def _explain(
 def _explain_exact(worst: dict[str, float], rows: Sequence[Table3Row]) -> str:
     by_kind = ", ".join(
         f"{kind} {write_spread(row.exact_ms / row.tree.ms for row in rows if row.kind == kind)}"
-        for kind in KINDS
+        for kind in EVENT_KINDS
     )
     return (
         "Exact or Algorithm 1. As a scan over large regions (Figure 4a) the exact relation takes "

@@ -10,7 +10,7 @@ from contrada.reproduce.crtree.paper import GAIN_EXAMPLE_DENSITY, GAIN_EXAMPLE_P
 from contrada.reproduce.crtree.plan import CrtreeRun
 from contrada.reproduce.crtree.rings import RingSet
 from contrada.reproduce.reporting import Column, Table, compare, say_title
-from contrada.reproduce.scenarios import KINDS, KINDS_NOTE, Regions, event_region
+from contrada.reproduce.scenarios import EVENT_KINDS, KINDS_NOTE, Regions, event_region
 
 _STEP = 10_000
 DENSITIES = (0, 10_000, 20_000, 30_000)
@@ -37,12 +37,12 @@ def figure_5(run: CrtreeRun, layers: Mapping[str, Regions]) -> None:
     )
     rng = run.generator(5)
     gains: Gains = {}
-    steps = len(layers) * len(KINDS) * count * (len(DENSITIES) + 1)
+    steps = len(layers) * len(EVENT_KINDS) * count * (len(DENSITIES) + 1)
     with run.reporter.watch("Figure 5", steps) as step:
         for label, regions in layers.items():
             rings = RingSet(regions)
             wanted = rng.integers(0, 8, len(regions))
-            for kind in KINDS:
+            for kind in EVENT_KINDS:
                 changed = np.zeros(len(DENSITIES))
                 for _ in range(count):
                     matched = []
@@ -102,7 +102,7 @@ def _draw(run: CrtreeRun, labels: list[str], gains: Gains, smallest: list[float]
             [
                 *(
                     Series(f"type {kind}", DENSITIES, gains[label, kind], colour, marker=marker)
-                    for colour, (kind, marker) in enumerate(zip(KINDS, "os^", strict=True))
+                    for colour, (kind, marker) in enumerate(zip(EVENT_KINDS, "os^", strict=True))
                 ),
                 example,
             ],

@@ -32,7 +32,7 @@ from contrada.reproduce.reporting import (
     write_ms,
     write_percent,
 )
-from contrada.reproduce.scenarios import KINDS, KINDS_NOTE, Regions, event_region
+from contrada.reproduce.scenarios import EVENT_KINDS, KINDS_NOTE, Regions, event_region
 
 _PREDICATE_COUNT = 25
 _OFFSETS = {"A": -0.24, "B": 0.0, "C": 0.24}
@@ -76,13 +76,13 @@ def table_3(run: CrtreeRun, layers: Mapping[str, Regions]) -> list[Table3Row]:
     rows: list[Table3Row] = []
     rng = run.generator(6)
     steps = sum(min(_PREDICATE_COUNT, len(regions) // 2) + 2 for regions in layers.values())
-    with run.reporter.watch("Table 3", steps * len(KINDS)) as step:
+    with run.reporter.watch("Table 3", steps * len(EVENT_KINDS)) as step:
         for data_set in DATA_SETS:
             regions = layers[data_set.label]
             tree = index_alone(rng, regions, CountingEvaluator(TABLE_3_DENSITY))
             exact = index_alone(rng, regions, ExactEvaluator())
             rings = RingSet(regions)
-            for kind in KINDS:
+            for kind in EVENT_KINDS:
                 events = [event_region(rng, kind) for _ in range(run.plan.event_count)]
                 scan_ms = rings.mean_ms(events, TABLE_3_DENSITY)
                 step()

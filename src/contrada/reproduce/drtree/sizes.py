@@ -17,9 +17,9 @@ from contrada.reproduce.drtree.tracing import trace_event, trace_join
 from contrada.reproduce.reporting import Column, Table, compare, say_prose, say_title
 from contrada.simulation.workloads import UNIT
 
-PLAIN, OURS = "paper's", "ours"
-VARIANTS: Mapping[str, Settings] = {PLAIN: plain(), OURS: Settings(UNIT, moving=False)}
-SETTINGS = VARIANTS[PLAIN]
+_PLAIN, _OURS = "paper's", "ours"
+VARIANTS: Mapping[str, Settings] = {_PLAIN: plain(), _OURS: Settings(UNIT, moving=False)}
+SETTINGS = VARIANTS[_PLAIN]
 _REST_ROUNDS = 5
 _MEMORIES_MAX = 1_000
 
@@ -51,8 +51,8 @@ def measure_sizes(run: DrtreeRun) -> list[SizeRow]:
         f"Lemmas 3.1 and 3.2: growth with N; m = {SETTINGS.m}, M = {SETTINGS.M}, uniform filters",
     )
     wanted = [
-        *((PLAIN, count) for count in run.plan.sizes),
-        *((OURS, count) for count in run.plan.sizes_ours),
+        *((_PLAIN, count) for count in run.plan.sizes),
+        *((_OURS, count) for count in run.plan.sizes_ours),
     ]
     table = _start_table(run)
     sizes = []
@@ -61,9 +61,9 @@ def measure_sizes(run: DrtreeRun) -> list[SizeRow]:
             sizes.append(_measure(run, variant, count))
             _add_row(table, sizes[-1])
             step()
-    _compare(run, [size for size in sizes if size.variant == PLAIN])
+    _compare(run, [size for size in sizes if size.variant == _PLAIN])
     _explain_memory(run, sizes)
-    _draw_steps(run, [size for size in sizes if size.variant == PLAIN])
+    _draw_steps(run, [size for size in sizes if size.variant == _PLAIN])
     _draw_state(run, sizes)
     return sizes
 
@@ -280,7 +280,7 @@ def _draw_state(run: DrtreeRun, sizes: Sequence[SizeRow]) -> None:
             series.append(Series(f"{variant}, mean", counts, means, colour, "dotted"))
         at_rest = [size.messages_at_rest for size in rows]
         messages.append(Series(f"{variant}, mean", counts, at_rest, colour, "dotted"))
-    counts = [size.count for size in sizes if size.variant == PLAIN]
+    counts = [size.count for size in sizes if size.variant == _PLAIN]
     bound = [bound_entries(count, SETTINGS.m, SETTINGS.M) for count in counts]
     entries.append(Series("M log_m N", counts, bound, 5, "dashed", marker=""))
     run.draw(
