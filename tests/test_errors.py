@@ -20,10 +20,14 @@ from contrada.errors import (
     ContradaError,
     InvalidInput,
     MissingPackage,
+    PeerError,
     Remedy,
+    RowsLost,
     Unavailable,
     UnknownSubscription,
     blame,
+    read_line,
+    write_line,
 )
 from contrada.files import read_rows
 from contrada.machine import write_whole
@@ -123,11 +127,36 @@ def test_each_remedy_has_its_own_words_in_python_and_some_on_the_command_line() 
         assert words is None or ("=" not in words and words.startswith("--"))
 
 
-def test_an_error_is_read_back_from_its_text() -> None:
-    for remedies in ([], [Remedy.REPAIR], [Remedy.EVENT_ID, Remedy.RETURN_BAD_EVENTS]):
-        error = InvalidInput("row 1: a; b", remedies=remedies)
-        again = InvalidInput.read(str(error))
-        assert (again.message, again.remedies) == ("row 1: a; b", tuple(remedies))
+@pytest.mark.parametrize("remedies", [[], [Remedy.REPAIR], [Remedy.EVENT_ID, Remedy.REPLACE]])
+@pytest.mark.parametrize("place", ["", "column 'site: area; b'", "a\nb, row 3: 'ü'"])
+def test_an_error_is_read_back_from_its_line_with_every_field(
+    remedies: list[Remedy], place: str
+) -> None:
+    error = InvalidInput("a: b; c", remedies=remedies, place=place, code="invalid", row=7)
+    text = f"Traceback:\n{write_line(InvalidInput('before'))}\n{error}\n{write_line(error)}\n at x"
+    again = read_line(text)
+    assert isinstance(again, InvalidInput)
+    assert vars(again) == vars(error)
+    assert (again.what, str(again)) == ("a: b; c", str(error))
+
+
+@pytest.mark.parametrize("kind", [Unavailable, MissingPackage, RowsLost, PeerError])
+def test_an_error_of_another_kind_stays_of_that_kind(kind: type[ContradaError]) -> None:
+    again = read_line(write_line(kind("staging: full")))
+    assert (type(again), str(again)) == (kind, "staging: full")
+
+
+def test_a_text_without_the_line_of_an_error_has_none() -> None:
+    assert read_line("contrada.errors.InvalidInput: row 3 is odd") is None
+
+
+def test_places_go_from_the_outside_in_and_replace_the_row() -> None:
+    error = InvalidInput("odd", place="column 'a: b'", row=3)
+    assert error.message == "row 3, column 'a: b': odd"
+    assert error.within("x.csv, line 5").message == "x.csv, line 5, column 'a: b': odd"
+    assert error.within("x").within("y").place == "y, x, column 'a: b'"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert len(InvalidInput("odd", place="x" * 10_000).message) <= 4_000
 
 
 def test_bad_rows_stay_as_they_are_through_pickle() -> None:

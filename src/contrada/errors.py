@@ -4,12 +4,14 @@ Only what a caller can act on is an error here; a broken invariant of our own is
 """
 
 import errno
+import json
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
-from typing import Any, Self
+from typing import Any
 
 _LENGTH_MAX, _TAIL = 4_000, 1_000  # characters of a message, and those after the gap
 _GAP = " … "
+_LINE = "contrada.errors: "  # begins the line of JSON that an error is
 BAD_ROWS_SHOWN_MAX = 20
 _WRONG_PATHS = {
     errno.ENOENT,
@@ -82,31 +84,43 @@ class InvalidInput(ContradaError, ValueError):
     contrada.errors.InvalidInput: subscription 'gale': the predicate ends too early, at character 6
     """
 
-    def __init__(self, *args: Any, remedies: Sequence[Remedy] = ()) -> None:
-        """Take the message first."""
+    def __init__(
+        self,
+        *args: Any,
+        remedies: Sequence[Remedy] = (),
+        place: str = "",
+        code: str = "",
+        row: int | None = None,
+    ) -> None:
+        """Take what is wrong first, and where it is not in its words: the place, a code, a row."""
         super().__init__(*args)
         self.remedies = tuple(dict.fromkeys(remedies))
+        self.place, self.code, self.row = place, code, row
+
+    @property
+    def what(self) -> str:
+        """What is wrong, without the place and the remedies."""
+        return str(self.args[0]) if self.args else ""
 
     @property
     def message(self) -> str:
-        """What is wrong, without the remedies."""
-        return str(self.args[0]) if self.args else ""
+        """The place and what is wrong there, without the remedies."""
+        places = [*([] if self.row is None else [f"row {self.row}"]), self.place]
+        place = ", ".join(filter(None, places))
+        return _tame(f"{place}: {self.what}") if place else self.what
 
     def __str__(self) -> str:
         return "; ".join([self.message, *(IN_PYTHON[remedy] for remedy in self.remedies)])
 
-    def within(self, place: str) -> "InvalidInput":
-        """Return the same error with a place before its message."""
-        return InvalidInput(f"{place}: {self.message}", remedies=self.remedies)
+    def with_remedies(self, *remedies: Remedy) -> "InvalidInput":
+        """Return the same error with other remedies."""
+        place, code, row = self.place, self.code, self.row
+        return InvalidInput(self.what, remedies=remedies, place=place, code=code, row=row)
 
-    @classmethod
-    def read(cls, text: str) -> Self:
-        """Read an error back from its text, which is all that crosses from another process."""
-        remedies: list[Remedy] = []
-        while found := [r for r, words in IN_PYTHON.items() if text.endswith(f"; {words}")]:
-            remedies[:0] = found
-            text = text.removesuffix(f"; {IN_PYTHON[found[0]]}")
-        return cls(text, remedies=remedies)
+    def within(self, place: str) -> "InvalidInput":
+        """Return the same error at a place inside of another, which says where its row is."""
+        inner = f"{place}, {self.place}" if self.place else place
+        return InvalidInput(self.what, remedies=self.remedies, place=inner, code=self.code)
 
 
 class BadRows(InvalidInput):
@@ -167,6 +181,30 @@ class RowsLost(ContradaError):
 
 class PeerError(ContradaError):
     """What a peer has sent, or would have to send, is not a message: drop it, or the link."""
+
+
+def write_line(error: ContradaError) -> str:
+    """Write an error as a line of JSON: where only text comes through, `read_line` finds it."""
+    fields: dict[str, Any] = {"kind": type(error).__name__, "message": str(error)}
+    if isinstance(error, InvalidInput):
+        fields["message"] = error.what
+        fields |= {"place": error.place, "code": error.code, "row": error.row}
+        fields["remedies"] = [remedy.name for remedy in error.remedies]
+    return f"{_LINE}{json.dumps(fields)}"
+
+
+def read_line(text: str) -> ContradaError | None:
+    """Read back the last error that a text has a line of, among whatever else; None without one."""
+    lines = [line for line in text.splitlines() if line.startswith(_LINE)]
+    if not lines:
+        return None
+    fields = json.loads(lines[-1].removeprefix(_LINE))
+    kind, message = fields.pop("kind"), fields.pop("message")
+    for other in (Unavailable, MissingPackage, RowsLost, PeerError):
+        if kind == other.__name__:
+            return other(message)
+    remedies = [Remedy[name] for name in fields.pop("remedies")]
+    return InvalidInput(message, remedies=remedies, **fields)
 
 
 def blame(fault: BaseException, message: str) -> InvalidInput | Unavailable:

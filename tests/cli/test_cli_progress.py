@@ -11,7 +11,7 @@ from contrada import Matcher
 from contrada.cli import progress
 from contrada.cli.spark_start import our_errors
 from contrada.cli.terminal import unbroken_stderr
-from contrada.errors import InvalidInput, MissingPackage, RowsLost, Unavailable
+from contrada.errors import InvalidInput, MissingPackage, RowsLost, Unavailable, write_line
 from contrada.files import read_rows
 from contrada.matcher.inside import plan_run
 from unread import unread_streams
@@ -50,13 +50,13 @@ def test_the_first_bad_row_is_named_whichever_task_fails_first(tmp_path: Path) -
     shapes = [BOW_TIE if row in (3, 8) else "POINT(1 1)" for row in range(10)]
     run = plan_run(matcher, read_rows(pa.table({"geometry": shapes}), batch_rows=2))
     for named, expected in ((8, 3), (3, 3), (1, 1)):
-        message = f"contrada.errors.InvalidInput: events, row {named}, column 'geometry': odd"
+        error = InvalidInput("odd", place="column 'geometry'", row=named)
         words = f"^table, row {expected}, column 'geometry': "
         with pytest.raises(InvalidInput, match=words), our_errors(run):
-            raise RuntimeError(f"Traceback:\n{message}\n")
+            raise RuntimeError(f"Traceback:\ncontrada: {error}\n{write_line(error)}\n")
 
 
 def test_what_a_worker_lacks_is_not_taken_for_invalid_input() -> None:
     for kind in (Unavailable, MissingPackage, RowsLost):
         with pytest.raises(kind, match=r"^staging: full$"), our_errors():
-            raise RuntimeError(f"Traceback:\ncontrada.errors.{kind.__name__}: staging: full\n")
+            raise RuntimeError(f"Traceback:\n{write_line(kind('staging: full'))}\n")

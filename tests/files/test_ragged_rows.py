@@ -32,7 +32,7 @@ def read_all(path: Path) -> tuple[list[dict[str, Any]], dict[int, str]]:
     rows: list[dict[str, Any]] = []
     faults: dict[int, str] = {}
     for batch, told in read_rows(path, batch_rows=3).judged():
-        faults |= {len(rows) + row: reason for row, reason in told.items()}
+        faults |= {len(rows) + row: fault.message for row, fault in told.items()}
         rows += batch.to_pylist()
     return rows, faults
 
@@ -40,10 +40,10 @@ def read_all(path: Path) -> tuple[list[dict[str, Any]], dict[int, str]]:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\n1,2\n3\n", r"x\.csv, line 3 \(row 1\), has 1 cell; the header has 2"),
-        ("a,b\n1,2\n\n3,4,5\n", r"line 4 \(row 1\), has 3 cells; the header has 2"),
-        ('a,b\n"x\ny",2\n3', r"line 4 \(row 1\), has 1 cell; the header has 2"),
-        ("a\n1\n2,3\n", r"line 3 \(row 1\), has 2 cells; the header has 1"),
+        ("a,b\n1,2\n3\n", r"x\.csv, line 3 \(row 1\): the row has 1 cell; the header has 2"),
+        ("a,b\n1,2\n\n3,4,5\n", r"line 4 \(row 1\): the row has 3 cells; the header has 2"),
+        ('a,b\n"x\ny",2\n3', r"line 4 \(row 1\): the row has 1 cell; the header has 2"),
+        ("a\n1\n2,3\n", r"line 3 \(row 1\): the row has 2 cells; the header has 1"),
     ],
 )
 def test_a_ragged_row_is_refused_with_its_line_and_the_option_that_helps(
@@ -77,9 +77,9 @@ def test_ragged_events_are_set_aside_and_the_others_matched(
     assert isinstance(found, pa.Table)
     assert found.column("event").to_pylist() == [1, 3, 6]
     assert told == [
-        (1, None, "has 2 cells; the header has 3"),
-        (3, None, "has 4 cells; the header has 3"),
-        (4, None, "has 1 cell; the header has 3"),
+        (1, None, "the row has 2 cells; the header has 3"),
+        (3, None, "the row has 4 cells; the header has 3"),
+        (4, None, "the row has 1 cell; the header has 3"),
     ]
     assert [read_rows(path).place(row)[-14:] for row in (1, 4)] == [
         "line 3 (row 1)",
@@ -95,8 +95,8 @@ def test_ragged_subscriptions_are_refused_all_at_once_or_set_aside(tmp_path: Pat
     with pytest.raises(InvalidInput) as refusal:
         matcher.add_many(path)
     assert str(refusal.value).splitlines()[1:] == [
-        "  line 3 (row 1), has 1 cell; the header has 2",
-        "  line 4 (row 2), has 3 cells; the header has 2",
+        "  line 3 (row 1): the row has 1 cell; the header has 2",
+        "  line 4 (row 2): the row has 3 cells; the header has 2",
         "quarantine=True leaves bad subscriptions out",
     ]
     told: list[tuple[Any, ...]] = []
@@ -126,7 +126,7 @@ def test_a_ragged_row_over_several_lines_is_set_aside(tmp_path: Path) -> None:
     path = save(tmp_path, 'id,note,n,m\n1,"a\nb",2,3\n2,"a\nb",2\n3,c,2,3\n')
     rows, faults = read_all(path)
     assert [row["id"] for row in rows] == [1, None, 3]
-    assert faults == {1: "has 3 cells; the header has 4"}
+    assert faults == {1: "the row has 3 cells; the header has 4"}
 
 
 def test_the_bytes_of_a_ragged_row_may_be_any(tmp_path: Path) -> None:

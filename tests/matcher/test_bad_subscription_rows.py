@@ -186,7 +186,6 @@ def test_ids_that_repeat_in_the_column_asked_for_are_better_left_out() -> None:
         "table, row 1, id 'x': the id 'x' is already taken; replace=True replaces; "
         "without id=… the rows are numbered"
     )
-    assert InvalidInput.read(str(caught.value)).remedies == caught.value.remedies
     assert Matcher().add_many(table) == 2
 
 

@@ -35,7 +35,7 @@ from contrada.overlay.messages import Message, PeerId
 from contrada.overlay.peer import Peer
 from contrada.overlay.sanitising import sanitise
 from contrada.overlay.state import Child, Promise, Seeking, Settings, State
-from contrada.simulation.checker import find_faults
+from contrada.simulation.checker import OverlayFault, find_faults
 from contrada.simulation.garbage import FOREVER, Maker
 from contrada.simulation.simulator import look
 from overlay.test_hostile import start, start_again, wants
@@ -315,7 +315,7 @@ def post(sender: PeerId, effects: Iterable[Effect]) -> list[Mail]:
     return [(sender, e.to, e.message) for e in effects if isinstance(e, Send)]
 
 
-def find_faults_of(peers: Iterable[Peer], settings: Settings) -> list[str]:
+def find_faults_of(peers: Iterable[Peer], settings: Settings) -> list[OverlayFault]:
     views = {peer.state.id: look(peer) for peer in peers}
     return find_faults(views, settings.m, settings.M, UNIT.universe)
 

@@ -7,15 +7,20 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from contrada.errors import InvalidInput
+from contrada.overlay.boxes import Space
 from contrada.overlay.messages import PeerId
+from contrada.overlay.state import Settings
+from contrada.simulation.checker import OverlayFault
 from contrada.simulation.outcome import BUILDING, EVENTS, FAULTS, HEALING, TROUBLE, Round
 from contrada.simulation.planning import SimulationPlan
 from contrada.simulation.publishing import Published, score
-from contrada.simulation.recording import Recorder, find_peers_at_fault
+from contrada.simulation.recording import Recorder
 from contrada.simulation.run import RootOracle, simulate
+from contrada.simulation.simulator import Simulator
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -160,9 +165,24 @@ def test_a_recorder_keeps_every_round_and_the_moment_of_the_faults() -> None:
     assert last.peers == outcome.states
 
 
-def test_peers_at_fault_are_read_from_what_the_checker_says() -> None:
-    said = ["2 roots: [1, 5]", "7: a leaf has children", "9 at level 2: 1 children"]
-    assert find_peers_at_fault([*said, "3 peers are not in the tree"]) == {7, 9}
+def test_peers_at_fault_are_those_that_the_checker_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    faults = [
+        OverlayFault("2 roots: [1, 5]"),
+        OverlayFault("a leaf has children", PeerId(7)),
+        OverlayFault("1 children", PeerId(9), 2),
+        OverlayFault("3 peers are not in the tree"),
+    ]
+    recorder, simulator = (
+        Recorder(),
+        Simulator(Settings(Space((0.0, 0.0, 1.0, 1.0))), np.random.default_rng(1)),
+    )
+    monkeypatch.setattr(simulator, "find_faults", lambda: faults)
+    recorder.record(Round(HEALING, 0, None, simulator))
+    assert recorder.frames[0].at_fault == {7, 9}
+    assert [str(fault) for fault in faults[1:3]] == [
+        "7: a leaf has children",
+        "9 at level 2: 1 children",
+    ]
 
 
 @pytest.mark.parametrize(

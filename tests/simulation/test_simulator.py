@@ -11,7 +11,7 @@ from contrada.overlay.boxes import Space
 from contrada.overlay.cell_windows import cover
 from contrada.overlay.messages import Entry, Event, Join, PeerId
 from contrada.overlay.state import Settings
-from contrada.simulation.checker import bound
+from contrada.simulation.checker import OverlayFault, bound
 from contrada.simulation.gaps import Link, find_gaps
 from contrada.simulation.simulator import Network, Simulator
 
@@ -104,7 +104,7 @@ def test_a_peer_that_has_another_filter_than_it_was_given_is_at_fault() -> None:
     simulator = build(3)
     id_ = next(id_ for id_, peer in simulator.peers.items() if peer.state.top == 0)
     simulator.peers[id_].set_filters([SMALL])
-    assert f"{id_}: the box of the leaf is not the filter" in simulator.find_faults()
+    assert OverlayFault("the box of the leaf is not the filter", id_) in simulator.find_faults()
 
 
 def test_filters_are_bounded_by_those_that_are_not_wide() -> None:
@@ -120,8 +120,9 @@ def test_a_child_of_which_too_few_cells_are_remembered_is_found() -> None:
     child.cells = cover((0.0, 0.0, 0.001, 0.001), UNIT)
     faults = simulator.find_faults()
     assert faults
-    assert all(fault.startswith(f"{above.id}: knows ") for fault in faults)
-    assert any(f" below {id_}, " in fault for fault in faults)
+    assert {fault.peer for fault in faults} == {above.id}
+    assert all(str(fault).startswith(f"{above.id}: knows ") for fault in faults)
+    assert any(f" below {id_}, " in fault.message for fault in faults)
     child.wide = None
     assert simulator.find_faults() == []
 
@@ -140,8 +141,8 @@ def test_a_wide_peer_that_is_not_named_on_some_link_above_is_found(id_: PeerId) 
     while not (state := simulator.peers[at].state).is_root:
         child = simulator.peers[state.parent].state.levels[state.top + 1][at]
         before, child.wide = child.wide, ((id_, LARGE),)
-        fault = f"{state.parent}: knows {id_} below {at}, but not its filter {EVERYWHERE}"
-        assert simulator.find_faults()[0] == fault
+        words = f"knows {id_} below {at}, but not its filter {EVERYWHERE}"
+        assert simulator.find_faults()[0] == OverlayFault(words, state.parent)
         child.wide = before
         at = state.parent
     assert simulator.find_faults() == []

@@ -7,6 +7,7 @@ from contrada.errors import InvalidInput
 from contrada.files import Rows
 from contrada.matching.subscribing import PredicateReader, find_miscased
 from contrada.model.relation import find_relation
+from contrada.model.row_columns import BESIDE_GEOMETRY, Holds
 
 
 def fill_rows(options: argparse.Namespace, rows: Rows) -> Rows:
@@ -25,14 +26,15 @@ def fill_rows(options: argparse.Namespace, rows: Rows) -> Rows:
 
 def _read_defaults(options: argparse.Namespace) -> dict[str, str]:
     """Return the options' values by the column that they fill; refuse what cannot be read."""
-    defaults = {}
-    for name, read in (("where", PredicateReader().parse), ("relation", find_relation)):
-        value = getattr(options, name)
+    defaults: dict[str, str] = {}
+    readers = {Holds.PREDICATE: PredicateReader().parse, Holds.RELATION: find_relation}
+    for column in BESIDE_GEOMETRY:
+        value = getattr(options, column.name) if column.holds in readers else None
         if value is None:
             continue
         try:
-            read(value)
+            readers[column.holds](value)
         except InvalidInput as error:
-            raise error.within(f"--{name}") from None
-        defaults[name] = value
+            raise error.within(f"--{column.name}") from None
+        defaults[column.name] = value
     return defaults

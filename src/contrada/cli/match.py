@@ -12,7 +12,7 @@ from contrada.cli.drawn_events import EventReader
 from contrada.cli.filling import fill_rows
 from contrada.cli.inputs import name_layers, read_file
 from contrada.cli.keep_option import Keeping, check_keep, read_wanted
-from contrada.cli.match_options import add_match_parser
+from contrada.cli.match_options import NEED_SPARK, add_match_parser
 from contrada.cli.notes import note_outcome, note_unknown, note_unstated, refuse_mismatches
 from contrada.cli.outputs import (
     STDOUT,
@@ -32,7 +32,7 @@ from contrada.cli.terminal import show
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows
 from contrada.matcher import Matcher
-from contrada.matcher.inside import freeze, plan_run
+from contrada.matcher.inside import add_rows, freeze, plan_run
 from contrada.matcher.match_run import MatchedBatch, choose_id_column
 from contrada.model.event import paths_of
 
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> None:
 def _check_together(options: argparse.Namespace) -> None:
     """Refuse options that mean nothing together with the others."""
     if options.spark is None:
-        for name in ("plan", "evaluator", "counts", "explain", "conf"):
+        for name in getattr(options, NEED_SPARK):
             if getattr(options, name):
                 raise InvalidInput(f"--{name} needs --spark")
     elif options.threads is not None:
@@ -157,9 +157,10 @@ def load(options: argparse.Namespace, subscriptions: SubscriptionFile) -> tuple[
         )
     check_keep(options, rows)
     with saying(f"reading subscriptions from {options.subscriptions}"):
-        matcher.add_many(
+        add_rows(
+            matcher,
             subscriptions.rows,
-            id=options.id,
+            options.id,
             repair=options.repair,
             quarantine=options.quarantine_subscriptions is not None,
             on_bad=hear_bad(subscriptions.bad),

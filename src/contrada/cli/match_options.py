@@ -2,6 +2,7 @@
 
 import argparse
 import textwrap
+from collections.abc import Iterator
 from typing import Any
 
 from contrada.files.output import WRITTEN_SUFFIXES
@@ -40,6 +41,12 @@ examples:
     contrada match zones.parquet storms.parquet -o pairs.parquet \\
         --spark 'local[*]' --explain
 """
+SPARK_CHOICES = {  # of CHOICES, those that are options here, and what they mean
+    "plan": "subscriptions to every worker (broadcast), or to their part of the map "
+    "(partitioned); auto decides by their size",
+    "evaluator": "area: the AHS paper's approximate answer",
+}
+NEED_SPARK = "need_spark"  # the names of the options that need --spark, among those that are parsed
 
 
 def add_match_parser(commands: Any) -> argparse.ArgumentParser:
@@ -65,7 +72,8 @@ def add_match_parser(commands: Any) -> argparse.ArgumentParser:
         metavar="MASTER",
         help="run on Spark, e.g. 'local[*]' (default: in this process)",
     )
-    _add_spark_options(parser.add_argument_group("with --spark"))
+    actions = _add_spark_options(parser.add_argument_group("with --spark"))
+    parser.set_defaults(**{NEED_SPARK: tuple(action.dest for action in actions)})
     return parser
 
 
@@ -168,35 +176,30 @@ def describe_engines() -> str:
     return "\n".join(f"  {kind.name:<8} {kind.line}" for kind in ENGINES.values())
 
 
-def _add_spark_options(group: Any) -> None:
-    group.add_argument(
-        "--plan",
-        choices=CHOICES["plan"],
-        help="subscriptions to every worker (broadcast), or to their part of the map "
-        "(partitioned); auto decides by their size (default: auto)",
-    )
-    group.add_argument(
-        "--evaluator",
-        choices=CHOICES["evaluator"],
-        help="area: the AHS paper's approximate answer (default: exact)",
-    )
-    group.add_argument(
+def _add_spark_options(group: Any) -> Iterator[argparse.Action]:
+    for name, words in SPARK_CHOICES.items():
+        choices = CHOICES[name]
+        yield group.add_argument(
+            f"--{name}", choices=choices, help=f"{words} (default: {choices[0]})"
+        )
+    yield group.add_argument(
         "--counts",
         action="store_true",
         help="write each event with its number of matches, n (default: write pairs)",
     )
-    group.add_argument(
-        "--explain", action="store_true", help="show which plan is taken and why (default: do not)"
+    yield group.add_argument(
+        "--explain", action="store_true", help="show which plan is taken and why (default: off)"
     )
-    add_conf(group)
+    yield add_conf(group)
 
 
-def add_conf(parser: Any) -> None:
+def add_conf(parser: Any) -> argparse.Action:
     """Let the user change settings of Spark."""
-    parser.add_argument(
+    action: argparse.Action = parser.add_argument(
         "--conf",
         action="append",
         metavar="KEY=VALUE",
         help="a Spark setting, e.g. spark.contrada.staging=file:///shared; may be given "
         "several times (default: none)",
     )
+    return action

@@ -16,7 +16,7 @@ from contrada.cli.remedies import naming
 from contrada.cli.terminal import stdout_bytes, writing_stdout
 from contrada.files import Output, Rows, open_output
 from contrada.files.text_writer import CsvWriter
-from contrada.matching.subscribing import OnBad
+from contrada.matching.subscribing import HearBad
 from contrada.model.event import GEOMETRY
 from contrada.model.subscription import Id
 
@@ -122,11 +122,11 @@ def open_bad_rows(stack: ExitStack, path: str | None, rows: Rows) -> Callable[[l
     return write
 
 
-def hear_bad(bad: list[BadRow]) -> OnBad:
+def hear_bad(bad: list[BadRow]) -> HearBad:
     """Return the function that records the rows that are left out, not those that are mended."""
 
-    def hear(row: int, id_: Id | None, reason: str) -> None:
-        if not reason.startswith("mended: "):
+    def hear(row: int, id_: Id | None, reason: str, is_mended: bool) -> None:
+        if not is_mended:
             bad.append((row, None if id_ is None else str(id_), reason))
 
     return hear

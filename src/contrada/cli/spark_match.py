@@ -17,6 +17,7 @@ import pyarrow as pa
 from contrada.cli.drawing import MapSketch
 from contrada.cli.keep_option import Keeping, read_wanted
 from contrada.cli.match import draw, fill, load, open_subscriptions
+from contrada.cli.match_options import SPARK_CHOICES
 from contrada.cli.notes import note_outcome
 from contrada.cli.outputs import (
     BadRow,
@@ -129,7 +130,7 @@ def _run(
         source.frame(spark, folder / "events.parquet"),
         rows.frame(spark, folder / "subscriptions.parquet"),
     )
-    stated = {name: getattr(options, name) for name in ("plan", "evaluator")}
+    stated = {name: getattr(options, name) for name in SPARK_CHOICES}
     wanted = SparkOptions(
         **{name: value for name, value in stated.items() if value is not None},
         quarantine=options.repair or options.quarantine is not None,

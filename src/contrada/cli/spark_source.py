@@ -22,6 +22,7 @@ from contrada.files.parquet import SUFFIXES as PARQUET_SUFFIXES
 from contrada.matcher.match_run import choose_id_column
 from contrada.matching.ids import read_id_column
 from contrada.model.event import GEOMETRY
+from contrada.model.geometry import Fault
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -150,18 +151,17 @@ class Source:
                 first_row += batch.num_rows
                 progress.update(batch.num_rows)
 
-    def _judge(self, told: Mapping[int, str], columns: Mapping[str, pa.Array]) -> list[int]:
+    def _judge(self, told: Mapping[int, Fault], columns: Mapping[str, pa.Array]) -> list[int]:
         """Refuse bad rows, or return their numbers, known to whoever left some out."""
         ids, rows = columns[self.id_column], columns[ROW].to_pylist()
         bad = [(row, rows[row]) for row in told if rows[row] not in self._without]
         for place, row in bad:
             if not self._quarantine:
                 self._refuse_before(row)
-                raise InvalidInput(
-                    f"{self.rows.place(row)}, {told[place]}", remedies=[Remedy.QUARANTINE_EVENTS]
-                )
+                error = told[place].as_error([Remedy.QUARANTINE_EVENTS])
+                raise error.within(self.rows.place(row))
             id_ = ids[place].as_py()
-            self.bad.append((row, None if id_ is None else str(id_), told[place]))
+            self.bad.append((row, None if id_ is None else str(id_), str(told[place])))
         return [row for _, row in bad]
 
     def _copy_schema(self) -> pa.Schema:

@@ -8,17 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from contrada import errors
 from contrada.cli.progress import waiting
 from contrada.cli.terminal import VisibleFormatter
-from contrada.errors import ContradaError, InvalidInput, blame
+from contrada.errors import ContradaError, InvalidInput, blame, read_line
 from contrada.matcher.match_run import MatchRun
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_OUR_ERROR = re.compile(r"^contrada\.errors\.(\w+): (.*)", re.MULTILINE)
-_ROW_PLACE = re.compile(r"events, row (\d+), ")  # as `contrada.spark.worker.row_place` writes it
 _MASTER = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
 
 
@@ -82,20 +79,17 @@ def our_errors(run: MatchRun | None = None) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        found = _OUR_ERROR.findall(str(error))
-        if not found or isinstance(error, ContradaError):
+        found = None if isinstance(error, ContradaError) else read_line(str(error))
+        if found is None:
             raise
-        kind, message = getattr(errors, found[-1][0], InvalidInput), _place(found[-1][1], run)
-        is_input = issubclass(kind, InvalidInput)
-        raise InvalidInput.read(message) if is_input else kind(message) from None
+        raise _place(found, run) from None
 
 
-def _place(message: str, run: MatchRun | None) -> str:
-    row = _ROW_PLACE.match(message)
-    if row is None or run is None:
-        return message
-    run.refuse_bad_before(int(row[1]))
-    return f"{run.rows.place(int(row[1]))}, {message[row.end() :]}"
+def _place(error: ContradaError, run: MatchRun | None) -> ContradaError:
+    if run is None or not isinstance(error, InvalidInput) or error.row is None:
+        return error
+    run.refuse_bad_before(error.row)
+    return error.within(run.rows.place(error.row))
 
 
 @contextmanager

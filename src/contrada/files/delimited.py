@@ -23,7 +23,7 @@ from contrada.files.rows import Rows, keep_columns, with_faults
 from contrada.files.sheet import RowTooLong, Sheet, open_sheet
 from contrada.files.sheet_scan import describe_ragged
 from contrada.files.text_types import ColumnTypes, convert, to_coordinates, to_numbers
-from contrada.model.geometry import tell_fault
+from contrada.model.geometry import BAD_CELL, Fault, tell_fault
 from contrada.showing import brief, brief_text
 
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -72,14 +72,14 @@ class SheetPlan:
         change = to_numbers if source in self.mixed else convert
         return change(cells.column(source), self.types[source])
 
-    def find_misfits(self, cells: pa.RecordBatch, read: Collection[str]) -> dict[int, str]:
+    def find_misfits(self, cells: pa.RecordBatch, read: Collection[str]) -> dict[int, Fault]:
         """Find the cells that are not numbers in those columns of numbers that are read."""
-        found: dict[int, str] = {}
+        found: dict[int, Fault] = {}
         for column in sorted(self.mixed.intersection(read)):
             texts = cells.column(column)
             for row in np.flatnonzero(_are_others(texts, self.column(column, cells))).tolist():
                 reason = explain_misfit(texts[row].as_py(), self.types[column])
-                found.setdefault(row, f"column {column!r}: {reason}")
+                found.setdefault(row, Fault(BAD_CELL, reason, f"column {column!r}"))
         return found
 
 
@@ -106,8 +106,7 @@ def _make_rows(
             for cells, widths in sheet.read_rows():
                 arrays = [plan.column(column, cells) for column in schema.names]
                 batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
-                ragged = {row: describe_ragged(n, len(sheet.header)) for row, n in widths.items()}
-                faults = plan.find_misfits(cells, read) | ragged
+                faults = plan.find_misfits(cells, read) | _find_ragged(widths, len(sheet.header))
                 yield with_faults(batch, faults) if is_judged else batch
                 count += cells.num_rows
         except RowTooLong as fault:
@@ -134,6 +133,11 @@ def _make_rows(
         blank=plan.blank,
         _explain_text=lambda column: _explain_text(sheet, column),
     )
+
+
+def _find_ragged(widths: Mapping[int, int], columns: int) -> dict[int, Fault]:
+    what = {row: describe_ragged(cells, columns) for row, cells in widths.items()}
+    return {row: Fault(BAD_CELL, f"the row {words}") for row, words in what.items()}
 
 
 def _survey(sheet: Sheet) -> tuple[Sheet, dict[str, ColumnTypes]]:

@@ -23,7 +23,7 @@ from contrada.model.unicode import is_unicode
 from contrada.showing import brief_text
 
 # Null in one of these would mean another id, or a subscription to more than was asked for.
-STRICT = columns_that_hold(Holds.ID, Holds.PREDICATE, Holds.NAME)
+STRICT = columns_that_hold(Holds.ID, Holds.PREDICATE, Holds.RELATION, Holds.NAME)
 PREDICATE_COLUMNS = columns_that_hold(Holds.PREDICATE)
 _SPARSE = 200  # so many times the cells of a table may outnumber the values that it is made of
 FLOAT_EXACT_MAX = 2**53
@@ -65,6 +65,15 @@ class ColumnCount:
                 f"{self.source}: more than {COLUMNS_MAX:,} columns, those inside others included "
                 f'(COLUMNS_MAX), with "{brief_text(column)}" in row {row}'
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Values of a column that its type does not hold: which, and how many."""
+
+    column: str
+    what: str
+    count: int
 
 
 @dataclass(slots=True)
@@ -134,18 +143,18 @@ class ColumnKind:
                 return pa.binary()
         return pa.null()
 
-    def misfits(self) -> Iterator[str]:
-        """Describe the values that the type does not hold, in the column and inside its values."""
+    def misfits(self) -> Iterator["Misfit"]:
+        """Find the values that the type does not hold, in the column and inside its values."""
         name = self.name
         others = {other: row for other, row in self.rows.items() if other != name}
         if others and not (self.column == GEOMETRY == name):
             shown = ", ".join(f"a {other} in row {row}" for other, row in others.items())
             count = sum(self.counts[other] for other in others)
-            yield self._say(f"a {name} in row {self.rows[name]} but {shown}", count)
+            yield Misfit(self.column, f"a {name} in row {self.rows[name]} but {shown}", count)
         if name == "number" and (lost := self.numbers.losses[self.numbers.best]):
             value, row = self.numbers.first_lost[self.numbers.best]
             shown = f"{brief_text(value)} in row {row}, which {self.arrow_type()} does not keep"
-            yield self._say(shown, lost)
+            yield Misfit(self.column, shown, lost)
         if name == "mapping":
             for kind in self.members.values():
                 yield from kind.misfits()
@@ -155,9 +164,13 @@ class ColumnKind:
     def check(self) -> None:
         """Warn of values that the type does not hold, or refuse them where null would be wrong."""
         for misfit in self.misfits():
+            what = f'{self.source}: column "{misfit.column}" holds {misfit.what}'
             if self.column in STRICT:
-                raise InvalidInput(f"{misfit.rpartition(';')[0]}; give it one kind")
-            warnings.warn(misfit, stacklevel=2)
+                raise InvalidInput(f"{what}; give it one kind")
+            values = (
+                "value of another kind is" if misfit.count == 1 else "values of another kind are"
+            )
+            warnings.warn(f"{what}; {misfit.count} {values} read as null", stacklevel=2)
 
     def narrowed(self, attributes: Set[str]) -> "ColumnKind":
         """Return the kind with only those members that some attribute names."""
@@ -232,10 +245,6 @@ class ColumnKind:
                 f"much in their names: more than {LIST_CELLS_MAX:,} cells as a table "
                 f"(LIST_CELLS_MAX), for {self.values:,} values"
             )
-
-    def _say(self, what: str, count: int) -> str:
-        values = "value of another kind is" if count == 1 else "values of another kind are"
-        return f'{self.source}: column "{self.column}" holds {what}; {count} {values} read as null'
 
     def _name_kind(self, value: object) -> str:
         if isinstance(value, bool):

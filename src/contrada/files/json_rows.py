@@ -16,7 +16,6 @@ import pyarrow as pa
 from contrada.errors import InvalidInput
 from contrada.files.geojson_wkb import encode_geojson, is_geometry
 from contrada.files.json_kinds import (
-    GEOMETRY,
     ColumnCount,
     ColumnKind,
     is_sparse,
@@ -24,7 +23,7 @@ from contrada.files.json_kinds import (
 )
 from contrada.files.rows import Rows, keep_columns
 from contrada.limits import TABLE_CELLS_MAX
-from contrada.model.event import is_feature
+from contrada.model.event import GEOMETRY, is_feature
 from contrada.showing import brief_text
 
 BATCH_CHARACTERS = 32 * 2**20

@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import islice
 
 import numpy as np
@@ -16,7 +16,10 @@ import pyarrow as pa
 from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput, blame
 from contrada.files.arrow_types import decoded_type, is_text
+from contrada.model.geometry import Fault
 from contrada.showing import listed
+
+_FAULT = pa.struct([(part.name, pa.string()) for part in fields(Fault)])
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,9 @@ class Rows:
         """
         return self._refuse_faults(self.judged(self.schema.names))
 
-    def judged(self, read: Collection[str] = ()) -> Iterator[tuple[pa.RecordBatch, dict[int, str]]]:
+    def judged(
+        self, read: Collection[str] = ()
+    ) -> Iterator[tuple[pa.RecordBatch, dict[int, Fault]]]:
         """Iterate over the rows as `batches` does, with the faults of some by place in the batch.
 
         A row that is not whole is all null. A bad cell is null, and a fault of its row where its
@@ -149,12 +154,12 @@ class Rows:
         return f"{self.name}, {place_of(row, self.line_finder()(row))}"
 
     def _refuse_faults(
-        self, judged: Iterator[tuple[pa.RecordBatch, dict[int, str]]]
+        self, judged: Iterator[tuple[pa.RecordBatch, dict[int, Fault]]]
     ) -> Iterator[pa.RecordBatch]:
         first_row = 0
         for batch, faults in judged:
-            for row, reason in faults.items():
-                raise InvalidInput(f"{self.place(first_row + row)}, {reason}")
+            for row, fault in faults.items():
+                raise fault.as_error().within(self.place(first_row + row))
             yield batch
             first_row += batch.num_rows
 
@@ -187,22 +192,21 @@ def keep_columns(schema: pa.Schema, columns: Sequence[str] | None, name: str) ->
     return list(dict.fromkeys(columns))
 
 
-def with_faults(batch: pa.RecordBatch, faults: Mapping[int, str]) -> pa.RecordBatch:
+def with_faults(batch: pa.RecordBatch, faults: Mapping[int, Fault]) -> pa.RecordBatch:
     """Add a column that says of some rows what is wrong with them, for `Rows` to take off."""
-    reasons = np.full(batch.num_rows, None, object)
-    reasons[list(faults)] = list(faults.values())
-    fields = [*batch.schema, pa.field("", pa.string())]
-    return pa.RecordBatch.from_arrays(
-        [*batch.columns, pa.array(reasons, pa.string())], schema=pa.schema(fields)
-    )
+    column = np.full(batch.num_rows, None, object)
+    for row, fault in faults.items():
+        column[row] = asdict(fault)
+    schema = batch.schema.append(pa.field("", _FAULT))
+    return pa.RecordBatch.from_arrays([*batch.columns, pa.array(column, _FAULT)], schema=schema)
 
 
-def _split_faults(batch: pa.RecordBatch, columns: int) -> tuple[pa.RecordBatch, dict[int, str]]:
+def _split_faults(batch: pa.RecordBatch, columns: int) -> tuple[pa.RecordBatch, dict[int, Fault]]:
     if batch.num_columns == columns:
         return batch, {}
-    reasons = batch.column(columns)
-    rows = np.flatnonzero(reasons.is_valid().to_numpy(zero_copy_only=False)).tolist()
-    faults = {row: reasons[row].as_py() for row in rows}
+    column = batch.column(columns)
+    rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False)).tolist()
+    faults = {row: Fault(**column[row].as_py()) for row in rows}
     return batch.select(list(range(columns))), faults
 
 

@@ -83,7 +83,7 @@ def write_sections(
         sections = place_columns(columns)
         directory = write_directory(sections, stated)
     except InvalidInput as fault:
-        raise fault.within(f"{name}: cannot be written") from None
+        raise InvalidInput(f"{name}: cannot be written: {fault.message}") from None
     target = Path(os.path.realpath(name))
     with Output(target, _NO_ROWS, lambda file: _SectionsWriter(file, columns, sections, directory)):
         pass  # there are no rows: all is written at the end
@@ -108,7 +108,7 @@ def open_sections(path: AnyPath, *, verify: bool = True) -> Sections:
         sections, settings = read_directory(whole[place:].data, place)
         columns = {section.name: _view(whole, section) for section in sections}
     except InvalidInput as fault:
-        raise fault.within(f"{name}: is not a snapshot inside") from None
+        raise InvalidInput(f"{name}: is not a snapshot inside: {fault.message}") from None
     return Sections(name, header.digest.hex(), settings, MappingProxyType(columns), len(whole))
 
 

@@ -123,5 +123,5 @@ _CONVERSIONS: dict[pa.DataType, tuple[str, Convert]] = {
 }
 _FIXED: dict[str, tuple[pa.DataType, ...]] = {
     **dict.fromkeys(columns_that_hold(Holds.ID), (INTEGERS,)),
-    **dict.fromkeys(columns_that_hold(Holds.PREDICATE, Holds.NAME), ()),
+    **dict.fromkeys(columns_that_hold(Holds.PREDICATE, Holds.RELATION, Holds.NAME), ()),
 }

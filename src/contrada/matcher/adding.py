@@ -1,4 +1,7 @@
-"""The rows of `add_many`: read, and those that cannot be added refused or left out."""
+"""What `add` and `add_many` make subscriptions of; what cannot be one is refused or left out."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from contrada.errors import InvalidInput
 from contrada.files import Rows
@@ -6,13 +9,48 @@ from contrada.matcher.holding import Faults
 from contrada.matcher.refusing import RefusedRows
 from contrada.matching.subscribing import (
     SUBSCRIPTION_COLUMNS,
-    OnBad,
+    HearBad,
     PredicateReader,
     SubscriptionRows,
     read_subscriptions,
 )
-from contrada.model.event import GEOMETRY
-from contrada.showing import listed
+from contrada.model.attribute_names import read_attribute
+from contrada.model.event import GEOMETRY, Event
+from contrada.model.relation import Relation, find_relation
+from contrada.model.row_columns import BESIDE_GEOMETRY, NEEDED_COLUMNS, can_subscribe
+from contrada.model.subscription import Predicate
+from contrada.showing import brief, listed
+
+
+def combine_arguments(
+    reader: PredicateReader,
+    filter: str | Mapping[str, Any] | bool | None,
+    geometry: Any,
+    relation: str | Relation,
+    where: str | Mapping[str, Any] | None,
+    attribute: str,
+    repair: bool,
+) -> Predicate:
+    """Make the predicate of `add` from a filter, or from a geometry and what goes with it."""
+    if filter is None and geometry is None:
+        raise InvalidInput("there is neither a filter nor a geometry")
+    if filter is not None:
+        if geometry is not None:
+            raise InvalidInput("give either a filter or a geometry with `where`, not both")
+        beside = {"relation": relation, "where": where, "attribute": attribute}
+        for column in BESIDE_GEOMETRY:
+            value = beside[column.name]
+            is_default = isinstance(value, str) and value == column.default
+            if value is not None and not is_default:
+                raise InvalidInput(
+                    f"`{column.name}` ({brief(value)}) needs a geometry, not a filter"
+                )
+        return reader.parse(filter)
+    shape = Event({GEOMETRY: geometry}, repair=repair, place="").geometry(GEOMETRY)
+    if shape is None:
+        raise InvalidInput(f"{brief(geometry)} is empty or not a geometry")
+    name = read_attribute(attribute, "")
+    return reader.combine(shape, find_relation(relation), name, where)
 
 
 class IncomingRows:
@@ -24,12 +62,12 @@ class IncomingRows:
         id_column: str | None,
         id_wanted: str | None,
         quarantine: bool,
-        on_bad: OnBad | None,
+        on_bad: HearBad | None,
     ) -> None:
         """Refuse a table in which no row can be a subscription."""
-        if not ({"filter", GEOMETRY, *rows.geometry_columns[:1]} & set(rows.schema.names)):
+        if not rows.geometry_columns and not can_subscribe(rows.schema.names):
             raise InvalidInput(
-                f"{rows.name}: a subscription needs a column 'filter' or 'geometry'; "
+                f"{rows.name}: a subscription needs a column {NEEDED_COLUMNS}; "
                 f"it has {listed(rows.schema.names)}"
             )
         self._rows, self._id_column = rows, id_column
@@ -82,4 +120,4 @@ class IncomingRows:
     def _refuse(self, faults: Faults) -> None:
         for position, error in faults:
             id_ = self._found.columns.ids.one(position)
-            self._refused.add(int(self._found.rows[position]), id_, error, ": ")
+            self._refused.add(int(self._found.rows[position]), id_, error)

@@ -79,7 +79,7 @@ def _list_expressions(
             if ids is None:
                 raise
             first = ids.one(int(expressions.numbers_of(number)[0]))
-            raise error.within(f"subscription {first!r} cannot be saved") from None
+            raise InvalidInput(f"subscription {first!r} cannot be saved: {error.message}") from None
     return {
         **text_columns(f"{name}.skeletons", pa.array(skeletons, pa.large_string())),
         f"{name}.which": expressions.which,

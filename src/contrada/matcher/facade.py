@@ -1,36 +1,31 @@
 """The façade: a set of subscriptions that events are matched against, in one process."""
 
 import os
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import pyarrow as pa
 
 from contrada.errors import InvalidInput, Remedy, UnknownSubscription
 from contrada.files import read_rows
-from contrada.files.crs import spell_crs, spell_given_crs
+from contrada.files.crs import spell_given_crs
 from contrada.limits import FILTERS_MAX
-from contrada.matcher.adding import IncomingRows
+from contrada.matcher.adding import combine_arguments
 from contrada.matcher.explanations import Why, explain_why
 from contrada.matcher.geoframe import find_in_list, find_in_rows, require_geopandas
 from contrada.matcher.holding import Holding
-from contrada.matcher.inside import plan_run
-from contrada.matcher.keeping import AttributeKeeping, EventKeeping, check_kept, read_kept
+from contrada.matcher.inside import add_rows, make_matcher, match_list, plan_run, restore
+from contrada.matcher.keeping import EventKeeping, check_kept, read_kept
 from contrada.matcher.match_run import (
     Counts,
     choose_id_column,
     count_threads,
     judged,
-    match_list,
-    read_column_name,
 )
 from contrada.matcher.saving import (
     MatcherSettings,
-    is_column_file,
     load_any,
     open_any,
-    read_subscription_rows,
     save_subscriptions,
 )
 from contrada.matcher.shown import ShownSubscription, Stats
@@ -40,21 +35,16 @@ from contrada.matching.segments import SubscriptionSet
 from contrada.matching.subscribing import (
     OnBad,
     PredicateReader,
-    find_miscased,
+    hear_with,
 )
-from contrada.matching.subscription_columns import SubscriptionColumns, pack_subscriptions
-from contrada.model.attribute_names import read_attribute
-from contrada.model.event import GEOMETRY, Event, read_event
-from contrada.model.relation import Relation, find_relation
-from contrada.model.subscription import Id, Predicate, Subscription
+from contrada.model.event import GEOMETRY, read_event
+from contrada.model.relation import Relation
+from contrada.model.row_columns import DEFAULT_RELATION
+from contrada.model.subscription import Id, Subscription
 from contrada.showing import brief
 
 if TYPE_CHECKING:
     import geopandas
-
-_DEFAULTS = {"relation": "intersects", "attribute": GEOMETRY}  # of `add`, beside a geometry
-
-_Kind = TypeVar("_Kind", bound="Matcher")
 
 
 class Matcher:
@@ -136,7 +126,7 @@ class Matcher:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle or copy the subscriptions and how the matcher was made; indexes are built anew."""
         held = self._held
-        return _restore, (type(self), self._settings(), held.subscriptions.living(), held.stated_by)
+        return restore, (type(self), self._settings(), held.subscriptions.living(), held.stated_by)
 
     def _settings(self) -> MatcherSettings:
         return MatcherSettings(
@@ -149,7 +139,7 @@ class Matcher:
         filter: str | Mapping[str, Any] | bool | None = None,
         *,
         geometry: Any = None,
-        relation: str | Relation = "intersects",
+        relation: str | Relation = DEFAULT_RELATION,
         where: str | Mapping[str, Any] | None = None,
         attribute: str = GEOMETRY,
         subscriber: Id | None = None,
@@ -177,39 +167,13 @@ class Matcher:
         key = read_id(id, "add")
         place = f"subscription {key!r}"
         try:
-            predicate = self._predicate(place, filter, geometry, relation, where, attribute, repair)
+            predicate = combine_arguments(
+                self._reader, filter, geometry, relation, where, attribute, repair
+            )
         except InvalidInput as error:
-            raise error if error.message.startswith(place) else error.within(place) from None
+            raise error.within(place) from None
         who = None if subscriber is None else read_id(subscriber, f"{place}, subscriber")
         self._held.add(Subscription(key, predicate, who), replace, place)
-
-    def _predicate(
-        self,
-        place: str,
-        filter: str | Mapping[str, Any] | bool | None,
-        geometry: Any,
-        relation: str | Relation,
-        where: str | Mapping[str, Any] | None,
-        attribute: str,
-        repair: bool,
-    ) -> Predicate:
-        """Make the predicate of `add` from a filter, or from a geometry and what goes with it."""
-        if filter is None and geometry is None:
-            raise InvalidInput("there is neither a filter nor a geometry")
-        if filter is not None:
-            if geometry is not None:
-                raise InvalidInput("give either a filter or a geometry with `where`, not both")
-            for name, value in (("where", where), ("relation", relation), ("attribute", attribute)):
-                is_default = isinstance(value, str) and value == _DEFAULTS.get(name)
-                if value is not None and not is_default:
-                    raise InvalidInput(f"`{name}` ({brief(value)}) needs a geometry, not a filter")
-            return self._reader.parse(filter)
-        event = Event({GEOMETRY: geometry}, repair=repair, place=place)
-        shape = event.geometry(GEOMETRY)
-        if shape is None:
-            raise InvalidInput(f"{brief(geometry)} is empty or not a geometry")
-        name = read_attribute(attribute, place)
-        return self._reader.combine(shape, find_relation(relation), name, where)
 
     def add_many(
         self,
@@ -241,46 +205,15 @@ class Matcher:
         >>> matcher.match({"wind": 20})
         ['gale']
         """
-        if is_column_file(source) and id is None and not (quarantine or on_bad):
-            added = self._add_file(source, replace)
-            if added is not None:
-                return added
-        rows = read_subscription_rows(source)
-        self._held.check_crs(rows.crs, rows.name)
-        id_column = choose_id_column(rows, id, Remedy.SUBSCRIPTION_ID)
-        miscased = find_miscased(rows.schema.names)
-        if miscased is not None:
-            warnings.warn(f"{rows.name}: {miscased}", stacklevel=2)
-        incoming = IncomingRows(rows, id_column, id, quarantine, on_bad)
-        found = incoming.read(self._reader, repair)
-        self._held.change(found.columns, replace, rows.crs, rows.name, incoming.settle)
-        self._counts.add(
-            subscriptions_mended=found.mended, subscriptions_left_out=incoming.tell_left_out()
+        return add_rows(
+            self,
+            source,
+            id,
+            replace=replace,
+            repair=repair,
+            quarantine=quarantine,
+            on_bad=hear_with(on_bad),
         )
-        return incoming.added
-
-    def _add_file(self, path: str | os.PathLike[str], replace: bool) -> int | None:
-        """Add the subscriptions of a snapshot of format 2, as they lie if they were made alike.
-
-        Where one of them cannot be added, none is, and there is no number: whoever reads them as
-        rows says which those are.
-        """
-        file = open_any(path)
-        settings = MatcherSettings.of(file)
-        crs = spell_crs(settings.crs, file.name)
-        self._held.check_crs(crs, file.name)
-        columns = load_any(file, self._reader)
-        try:
-            if not settings.makes_filters_for(self._settings()):
-                columns = pack_subscriptions([self._remade(s) for s in columns])
-            self._held.change(columns, replace, crs, file.name)
-        except InvalidInput:
-            return None
-        return len(columns)
-
-    def _remade(self, subscription: Subscription) -> Subscription:
-        predicate = self._reader.remake(subscription.predicate)
-        return Subscription(subscription.id, predicate, subscription.subscriber)
 
     def remove(self, id: Id) -> None:
         """Remove the subscription that has this id.
@@ -420,43 +353,19 @@ class Matcher:
         """
         count_threads(threads)  # refuses what is not a number of threads
         if isinstance(events, list | tuple):
-            table = self._match_list(events, id, repair, quarantine, on_bad, read_kept(keep))
+            table, _ = match_list(
+                self, events, id, repair, quarantine, hear_with(on_bad), read_kept(keep)
+            )
             return iter(table.to_batches()) if batches else table
         rows = read_rows(events)
         kept = check_kept(keep, rows)
-        run = plan_run(self, rows, id, repair, quarantine, on_bad, kept)
+        run = plan_run(self, rows, id, repair, quarantine, hear_with(on_bad), kept)
         schema, found = run.schema, run.batches(threads)
         if kept:
             keeping = EventKeeping({name: name for name in kept}, run)
             schema = pa.schema([*schema, *keeping.fields])
             found = keeping.batches(threads, schema)
         return found if batches else pa.Table.from_batches(found, schema)
-
-    def _match_list(
-        self,
-        events: Sequence[Any],
-        id: str | None,
-        repair: bool,
-        quarantine: bool,
-        on_bad: OnBad | None,
-        kept: Sequence[str] = (),
-        rows: list[int] | None = None,
-    ) -> pa.Table:
-        read_column_name(id)
-        subscriptions = self._subscriptions
-        keeping = AttributeKeeping(kept, subscriptions.geometry_attributes, repair)
-        table = match_list(
-            subscriptions,
-            events,
-            id_attribute=id,
-            repair=repair,
-            quarantine=quarantine or repair,
-            on_bad=on_bad,
-            counts=self._counts,
-            on_matched=keeping.take,
-            rows=rows,
-        )
-        return keeping.beside(table)
 
     def match_frame(
         self,
@@ -490,12 +399,11 @@ class Matcher:
         count_threads(threads)
         read_as_geometry = self._subscriptions.geometry_attributes
         if isinstance(events, list | tuple):
-            rows_found: list[int] = []
-            pairs = self._match_list(events, id, repair, quarantine, on_bad, rows=rows_found)
-            found = find_in_list(pairs, rows_found, events, id, read_as_geometry, repair=repair)
+            pairs, of = match_list(self, events, id, repair, quarantine, hear_with(on_bad))
+            found = find_in_list(pairs, of, events, id, read_as_geometry, repair=repair)
             return found.as_frame(self.crs)
         rows = read_rows(events).whole()
-        run = plan_run(self, rows, id, repair, quarantine, on_bad)
+        run = plan_run(self, rows, id, repair, quarantine, hear_with(on_bad))
         id_column = choose_id_column(rows, id, Remedy.EVENT_ID)
         found = find_in_rows(run, rows, id_column, read_as_geometry, threads)
         return found.as_frame(rows.crs or self.crs)
@@ -534,7 +442,7 @@ class Matcher:
         snapshot = open_any(path)
         settings = MatcherSettings.of(snapshot)
         try:
-            matcher = _make(cls, settings)
+            matcher = make_matcher(cls, settings)
         except (InvalidInput, TypeError) as error:  # the latter: an option of another name's
             raise InvalidInput(f"{snapshot.name}: {error}") from error
         found = load_any(snapshot, matcher._reader)
@@ -579,26 +487,6 @@ class Matcher:
         """
         counts = self._counts.as_dict()
         return Stats({"engine": self.engine, **self._subscriptions.stats(), **counts})
-
-
-def _make(kind: type[_Kind], settings: MatcherSettings) -> _Kind:
-    return kind(
-        settings.engine,
-        simplify=settings.simplify,
-        crs=settings.crs,
-        filters_max=settings.filters_max,
-        **settings.options,
-    )
-
-
-def _restore(
-    kind: type[_Kind], settings: MatcherSettings, columns: SubscriptionColumns, stated_by: str
-) -> _Kind:
-    """Make a matcher again of what was pickled."""
-    matcher = _make(kind, settings)
-    matcher._held = Holding(matcher._engine, matcher.crs, stated_by)
-    matcher._held.change(columns, replace=False, is_lazy=True)
-    return matcher
 
 
 def _unknown(id: Id) -> UnknownSubscription:

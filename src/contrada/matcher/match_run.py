@@ -3,10 +3,9 @@
 import math
 import os
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +14,12 @@ from contrada.arrays import Positions
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows
 from contrada.matching.engine import find_no_faults
-from contrada.matching.ids import id_type, read_id, read_id_column
+from contrada.matching.ids import read_id_column
 from contrada.matching.receiving import ReceivedEvents, find_remedies, receive
 from contrada.matching.segments import SubscriptionSet
-from contrada.matching.subscribing import OnBad
-from contrada.model.event import GEOMETRY, Event, paths_of, read_event
-from contrada.model.geometry import as_array
-from contrada.model.subscription import Id
+from contrada.matching.subscribing import HearBad
+from contrada.model.event import GEOMETRY, Event, paths_of
+from contrada.model.geometry import Fault, as_array
 from contrada.showing import brief, listed
 from contrada.threads import ProcessLock
 
@@ -56,8 +54,6 @@ class Counts:
 _PAIRS_MAX, _ROWS_MIN = 4_000_000, 64
 _PIECE_BYTES_MIN = 128 * 1024  # what is less is matched before another thread has begun
 
-OnMatched = Callable[[Event, bool, int], object]
-
 
 @dataclass(frozen=True, slots=True)
 class MatchedBatch:
@@ -82,7 +78,7 @@ class MatchRun:
         id_column: str | None,
         repair: bool,
         quarantine: bool,
-        on_bad: OnBad | None,
+        on_bad: HearBad | None,
         counts: Counts,
         on_done: Callable[[], object],
     ) -> None:
@@ -95,7 +91,7 @@ class MatchRun:
         self._on_done = on_done
         self._read = list_read(subscriptions, id_column)
         self._ids = subscriptions.ids
-        self.schema = _answer_schema(self._event_type(), self._ids.type)
+        self.schema = answer_schema(self._event_type(), self._ids.type)
 
     def batches(self, threads: int | None) -> Iterator[pa.RecordBatch]:
         """Match batch by batch, in the order of the rows: pairs of event and subscription."""
@@ -125,7 +121,7 @@ class MatchRun:
                 for future in pending:
                     future.cancel()
 
-    def _receive_all(self, workers: int) -> Iterator[tuple[pa.RecordBatch, int, dict[int, str]]]:
+    def _receive_all(self, workers: int) -> Iterator[tuple[pa.RecordBatch, int, dict[int, Fault]]]:
         """Cut batches so small that the answer is bounded even for events that match everything.
 
         The last batch, which may be the only one, is cut into a piece for each thread as well. With
@@ -150,7 +146,7 @@ class MatchRun:
         try:
             return read_id_column(pa.nulls(0, field.type), place).type
         except InvalidInput as error:
-            raise InvalidInput(error.message, remedies=[Remedy.EVENT_ID]) from None
+            raise error.with_remedies(Remedy.EVENT_ID) from None
 
     def as_pairs(self, matched: MatchedBatch) -> pa.RecordBatch:
         """Write the pairs of a batch as ids of events and subscriptions."""
@@ -169,7 +165,7 @@ class MatchRun:
                 self._refuse(events)
 
     def _receive(
-        self, batch: pa.RecordBatch, first_row: int, told: dict[int, str]
+        self, batch: pa.RecordBatch, first_row: int, told: dict[int, Fault]
     ) -> ReceivedEvents:
         return receive(
             batch,
@@ -183,7 +179,7 @@ class MatchRun:
             told=told,
         )
 
-    def _match(self, batch: pa.RecordBatch, first_row: int, told: dict[int, str]) -> MatchedBatch:
+    def _match(self, batch: pa.RecordBatch, first_row: int, told: dict[int, Fault]) -> MatchedBatch:
         matched = match_received(self._receive(batch, first_row, told), self.subscriptions)
         if matched.events.bad and not self._quarantine:
             self._refuse(matched.events)
@@ -193,7 +189,7 @@ class MatchRun:
         """Refuse the first bad row of a batch."""
         row = min(events.bad)
         fault, place = events.bad[row], self.rows.place(events.first_row + row)
-        raise InvalidInput(f"{place}, {fault}", remedies=find_remedies(fault))
+        raise fault.as_error(find_remedies(fault)).within(place)
 
     def _finish(self, matched: MatchedBatch) -> MatchedBatch:
         """Count a batch and report its bad rows, in the order of the rows."""
@@ -206,10 +202,10 @@ class MatchRun:
             events_without_geometry=events.count_without_geometry(),
         )
         if self._on_bad is not None:
-            reasons = {row: f"mended: {fault.message}" for row, fault in mended.items()}
-            reasons |= {row: str(fault) for row, fault in events.bad.items()}
+            reasons = {row: (fault.message, True) for row, fault in mended.items()}
+            reasons |= {row: (str(fault), False) for row, fault in events.bad.items()}
             for row in sorted(reasons):
-                self._on_bad(events.first_row + row, events.ids[row].as_py(), reasons[row])
+                self._on_bad(events.first_row + row, events.ids[row].as_py(), *reasons[row])
         return matched
 
 
@@ -251,121 +247,18 @@ def judged(event: Event, subscriptions: SubscriptionSet) -> Event:
             continue
         fault = subscriptions.find_event_faults(as_array([geometry])).get(0)
         if fault is not None:
-            raise InvalidInput(f"{event.place}, attribute {name!r}: {fault.message}")
+            raise replace(fault, place=f"{event.place}, attribute {name!r}").as_error()
     return event
 
 
-def match_list(
-    subscriptions: SubscriptionSet,
-    events: Sequence[Any],
-    *,
-    id_attribute: str | None,
-    repair: bool,
-    quarantine: bool,
-    on_bad: OnBad | None,
-    counts: Counts,
-    on_matched: OnMatched | None = None,
-    rows: list[int] | None = None,
-) -> pa.Table:
-    """Match events that come as a list of what `match` takes.
-
-    `on_matched` is called with each event, whether it was mended, and the number of its matches.
-    The row of each pair's event is appended to `rows`, if that is given.
-    """
-    ids: list[Id] = []
-    found: list[Id] = []
-    mended = left_out = without_geometry = 0
-    kind: pa.DataType | None = None
-    are_numbered = id_attribute is None and not any(map(_states_id, events))
-    for row, item in enumerate(events):
-        place, id_, reason = f"row {row}", None, None
-        try:
-            event = read_event(item, place=place)
-            id_ = row if are_numbered else _find_id(event, id_attribute)
-            key = _read_event_id(id_, place)
-            event, reason = _judge(event, item, subscriptions, repair)
-            matched = subscriptions.match(event)
-        except InvalidInput as error:
-            if not quarantine:
-                remedies = [*error.remedies, Remedy.QUARANTINE_EVENTS]
-                raise InvalidInput(error.message, remedies=remedies) from None
-            left_out += 1
-            if on_bad is not None:
-                on_bad(row, id_, error.message)
-            continue
-        mended += reason is not None
-        without_geometry += _lacks_geometry(event, subscriptions)
-        if reason is not None and on_bad is not None:
-            on_bad(row, key, f"mended: {reason}")
-        if kind not in (None, id_type([key])):
-            raise InvalidInput(
-                f"{place}: the ids of events are all strings or all integers: {brief(key)}"
-            )
-        kind = id_type([key])
-        if on_matched is not None:
-            on_matched(event, reason is not None, len(matched))
-        ids += [key] * len(matched)
-        found += matched
-        if rows is not None:
-            rows += [row] * len(matched)
-    counts.add(
-        events=len(events),
-        events_mended=mended,
-        events_left_out=left_out,
-        events_without_geometry=without_geometry,
-    )
-    schema = _answer_schema(kind or pa.int64(), subscriptions.ids.type)
-    return pa.table({"event": ids, "subscription": found}, schema=schema)
-
-
-def _lacks_geometry(event: Event, subscriptions: SubscriptionSet) -> bool:
-    """Whether an event has none of the geometries that subscriptions read."""
-    names = subscriptions.geometry_attributes
-    return bool(names) and all(event.geometry(name) is None for name in names)
-
-
-def _judge(
-    event: Event, item: Any, subscriptions: SubscriptionSet, repair: bool
-) -> tuple[Event, str | None]:
-    """Return an event whose geometries are judged, and what was mended about it."""
-    try:
-        return judged(event, subscriptions), None
-    except InvalidInput as error:
-        if not repair:
-            raise
-        mended = read_event(item, repair=True, place=event.place)
-        return judged(mended, subscriptions), error.message
-
-
-def _answer_schema(event_type: pa.DataType, subscription_type: pa.DataType) -> pa.Schema:
+def answer_schema(event_type: pa.DataType, subscription_type: pa.DataType) -> pa.Schema:
+    """Return the columns of pairs, given the types of ids."""
     return pa.schema(
         [
             pa.field("event", event_type, nullable=False),
             pa.field("subscription", pa.dictionary(pa.int32(), subscription_type), nullable=False),
         ]
     )
-
-
-def _states_id(item: Any) -> bool:
-    """Whether an event of a list has an id, be it null: the rows of a table would have a column."""
-    try:
-        event = read_event(item)
-    except InvalidInput:  # which is refused in its turn
-        return False
-    return event.id is not None or "id" in event.attributes
-
-
-def _find_id(event: Event, attribute: str | None) -> Any:
-    if attribute is not None:
-        return event.value(attribute)
-    return event.value("id") if event.id is None else event.id
-
-
-def _read_event_id(id_: Any, place: str) -> Id:
-    place = f"{place}, the event's id"
-    if id_ is None:
-        raise InvalidInput(f"{place}: the id is missing", remedies=[Remedy.EVENT_ID])
-    return read_id(id_, place)
 
 
 def choose_id_column(rows: Rows, wanted: str | None, remedy: Remedy) -> str | None:

@@ -5,7 +5,7 @@ from heapq import heappush, heappushpop
 from contrada.errors import BAD_ROWS_SHOWN_MAX, BadRows, InvalidInput, Remedy
 from contrada.files import Rows
 from contrada.files.rows import place_of
-from contrada.matching.subscribing import OnBad
+from contrada.matching.subscribing import HearBad
 from contrada.model.subscription import Id
 from contrada.showing import brief
 
@@ -19,7 +19,7 @@ class RefusedRows:
         id_column: str | None,
         id_wanted: str | None,
         quarantine: bool,
-        on_bad: OnBad | None,
+        on_bad: HearBad | None,
     ) -> None:
         """Leave bad rows out and report them to `on_bad`, or keep them for a refusal.
 
@@ -32,16 +32,17 @@ class RefusedRows:
         self._remedies: dict[Remedy, None] = {}
         self.count = self._repeated = 0
 
-    def add(self, row: int, id_: Id | None, error: InvalidInput, joint: str = ", ") -> None:
-        """Take in a bad row; the joint stands between its place and what is wrong with it."""
+    def add(self, row: int, id_: Id | None, error: InvalidInput) -> None:
+        """Take in a bad row."""
         self.count += 1
         if self._quarantine:
             if self._on_bad is not None:
-                self._on_bad(row, id_, error.message)
+                self._on_bad(row, id_, error.message, False)
             return
         self._remedies |= dict.fromkeys(error.remedies)
         self._repeated += Remedy.REPLACE in error.remedies
         shown = f", id {brief(id_)}" if self._has_ids and id_ is not None else ""
+        joint = ", " if error.place else ": "
         fault = (-row, f"{shown}{joint}{error.message}")
         if len(self._first) < BAD_ROWS_SHOWN_MAX:
             heappush(self._first, fault)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,6 @@ from contrada.files.snapshot_header import read_format
 from contrada.language import read_json, to_json
 from contrada.matcher.column_files import load_columns, save_columns
 from contrada.matching.engines import make_engine
-from contrada.matching.ids import id_type
 from contrada.matching.subscribing import PredicateReader
 from contrada.matching.subscription_columns import SubscriptionColumns, pack_subscriptions
 from contrada.model.encodings import read_wkbs
@@ -36,18 +35,14 @@ from contrada.model.event import GEOMETRY
 from contrada.model.expression import And, Attribute, Expression, Literal, Spatial
 from contrada.model.geometry import as_array
 from contrada.model.relation import find_relation
+from contrada.model.row_columns import IDS_OF_BOTH_KINDS, ROW_COLUMNS, Holds
 from contrada.model.subscription import Id, Predicate, Subscription
 from contrada.showing import brief
 
 _ROWS_MAX = 65_536
 _BYTES_MAX = 16 * 2**20
 _TEXTS_MAX = 10_000
-_MIXED = pa.dense_union([pa.field("integer", pa.int64()), pa.field("text", pa.string())])
-_KINDS = {  # the types of columns that are not text
-    "id": (pa.int64(), pa.string()),
-    GEOMETRY: (pa.binary(),),
-    "subscriber": (pa.int64(), pa.string(), _MIXED),
-}
+_NAMES = [column.name for column in ROW_COLUMNS]
 _LONG_NUMBER = re.compile(r"\d{309}")  # it may lie beyond all doubles
 
 
@@ -101,19 +96,8 @@ _SETTINGS = {
 }
 
 
-class _Row(NamedTuple):
-    """One subscription; the names are those of the columns."""
-
-    id: Id
-    filter: str | None
-    geometry: BaseGeometry | None
-    relation: str | None
-    attribute: str | None
-    where: str | None
-    subscriber: Id | None
-
-
 AnySnapshot = Snapshot | Sections
+_Row = dict[str, Any]  # what a subscription has in some of the columns
 
 
 def save_subscriptions(
@@ -172,17 +156,16 @@ def save_rows(
 
 def load_subscriptions(snapshot: Snapshot, reader: PredicateReader) -> list[Subscription]:
     """Read the subscriptions of a snapshot."""
-    if snapshot.schema.names != list(_Row._fields):
+    if snapshot.schema.names != _NAMES:
         raise InvalidInput(
             f"{snapshot.name}: is not a snapshot of a matcher: it has the columns "
-            f"{', '.join(snapshot.schema.names)}, not {', '.join(_Row._fields)}"
+            f"{', '.join(snapshot.schema.names)}, not {', '.join(_NAMES)}"
         )
-    for column in snapshot.schema:
-        kinds = _KINDS.get(column.name, (pa.string(),))
-        if storage_type(column.type) not in kinds:
+    for column, known in zip(snapshot.schema, ROW_COLUMNS, strict=True):
+        if storage_type(column.type) not in known.types:
             raise InvalidInput(
                 f"{snapshot.name}: is not a snapshot of a matcher: its column {column.name!r} is "
-                f"of type {column.type}, not {' or '.join(map(str, kinds))}"
+                f"of type {column.type}, not {' or '.join(map(str, known.types))}"
             )
     found: list[Subscription] = []
     for batch in snapshot.batches():
@@ -195,19 +178,26 @@ def load_subscriptions(snapshot: Snapshot, reader: PredicateReader) -> list[Subs
 
 def _make_schema(subscriptions: Sequence[Subscription], crs: str | None) -> pa.Schema:
     """Return the columns with their types; the geometry describes itself as GeoArrow."""
-    kinds = {type(s.subscriber) for s in subscriptions} - {type(None)}
-    subscriber = _MIXED if len(kinds) > 1 else pa.int64() if int in kinds else pa.string()
     extension = {
         "ARROW:extension:name": "geoarrow.wkb",
         "ARROW:extension:metadata": json.dumps({} if crs is None else {"crs": crs}),
     }
-    types = {
-        "id": id_type([s.id for s in subscriptions[:1]]),
-        GEOMETRY: pa.binary(),
-        "subscriber": subscriber,
-    }
-    columns = [pa.field(name, types.get(name, pa.string())) for name in _Row._fields]
-    return pa.schema([c.with_metadata(extension) if c.name == GEOMETRY else c for c in columns])
+    fields = []
+    for column in ROW_COLUMNS:
+        if column.holds is Holds.ID:
+            type_ = _choose_type({type(getattr(s, column.name)) for s in subscriptions})
+        else:
+            (type_,) = column.types
+        field = pa.field(column.name, type_)
+        fields.append(field.with_metadata(extension) if column.holds is Holds.SHAPE else field)
+    return pa.schema(fields)
+
+
+def _choose_type(kinds: set[type]) -> pa.DataType:
+    """Return the type of a column with ids of some kinds, and perhaps null."""
+    if {int, str} <= kinds:
+        return IDS_OF_BOTH_KINDS
+    return pa.int64() if int in kinds else pa.string()
 
 
 def _batches(subscriptions: Iterable[Subscription], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -218,7 +208,8 @@ def _batches(subscriptions: Iterable[Subscription], schema: pa.Schema) -> Iterat
     for subscription in subscriptions:
         row = _make_row(subscription, texts)
         rows.append(row)
-        bytes_held += len(row.filter or "") + 16 * int(shapely.get_num_coordinates(row.geometry))
+        vertices = int(shapely.get_num_coordinates(row.get(GEOMETRY)))
+        bytes_held += len(row.get("filter", "")) + 16 * vertices
         if len(rows) == _ROWS_MAX or bytes_held >= _BYTES_MAX:
             yield _make_batch(rows, schema)
             rows, bytes_held = [], 0
@@ -227,17 +218,16 @@ def _batches(subscriptions: Iterable[Subscription], schema: pa.Schema) -> Iterat
 
 
 def _make_row(subscription: Subscription, texts: "_Texts") -> _Row:
-    id_, subscriber = subscription.id, subscription.subscriber
+    row: _Row = {"id": subscription.id, "subscriber": subscription.subscriber}
     test, rest = _split(subscription.predicate.expression)
     try:
         match test:
             case Spatial(relation, Attribute(name), Literal(BaseGeometry() as shape)):
-                where = None if rest is None else texts.of(rest)
-                return _Row(id_, None, shape, relation.name, name, where, subscriber)
-        filter_ = texts.write(subscription.predicate.expression)
+                row |= {GEOMETRY: shape, "relation": relation.name, "attribute": name}
+                return row if rest is None else row | {"where": texts.of(rest)}
+        return row | {"filter": texts.write(subscription.predicate.expression)}
     except ValueError as fault:
-        raise InvalidInput(f"subscription {id_!r} cannot be saved: {fault}") from fault
-    return _Row(id_, filter_, None, None, None, None, subscriber)
+        raise InvalidInput(f"subscription {subscription.id!r} cannot be saved: {fault}") from fault
 
 
 def _split(expression: Expression) -> tuple[Expression, Expression | None]:
@@ -278,10 +268,10 @@ class _Texts:
 
 
 def _make_batch(rows: Sequence[_Row], schema: pa.Schema) -> pa.RecordBatch:
-    columns: dict[str, Any] = dict(zip(_Row._fields, zip(*rows, strict=True), strict=True))
+    columns: dict[str, Any] = {name: [row.get(name) for row in rows] for name in _NAMES}
     columns[GEOMETRY] = shapely.to_wkb(as_array(columns[GEOMETRY]), byte_order=1)
     arrays = [
-        _mix(columns[c.name]) if c.type == _MIXED else pa.array(columns[c.name], c.type)
+        _mix(columns[c.name]) if c.type == IDS_OF_BOTH_KINDS else pa.array(columns[c.name], c.type)
         for c in schema
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -299,7 +289,7 @@ def _mix(values: Sequence[Id | None]) -> pa.Array:
         pa.array(is_text, pa.int8()),
         pa.array(offsets, pa.int32()),
         members,
-        [member.name for member in _MIXED],
+        [member.name for member in IDS_OF_BOTH_KINDS],
     )
 
 
@@ -313,24 +303,26 @@ def _read_batch(
         _decode(batch.column(column), name)
         if column == GEOMETRY
         else batch.column(column).to_pylist()
-        for column in _Row._fields
+        for column in _NAMES
     ]
-    for number, row in enumerate(map(_Row._make, zip(*columns, strict=True)), first_row):
+    for number, cells in enumerate(zip(*columns, strict=True), first_row):
+        row = dict(zip(_NAMES, cells, strict=True))
         try:
-            if row.id is None:
+            if row["id"] is None:
                 raise InvalidInput("the id is null")
-            yield Subscription(row.id, _read_predicate(row, reader), row.subscriber)
+            yield Subscription(row["id"], _read_predicate(row, reader), row["subscriber"])
         except InvalidInput as error:
-            column = "relation" if row.filter is None else "filter"
+            column = "relation" if row["filter"] is None else "filter"
             raise InvalidInput(f"{name}, row {number}, column {column!r}: {error}") from None
 
 
 def _read_predicate(row: _Row, reader: PredicateReader) -> Predicate:
-    if row.filter is not None:
-        return reader.parse(row.filter)
-    if row.geometry is None or row.relation is None or row.attribute is None:
+    if row["filter"] is not None:
+        return reader.parse(row["filter"])
+    geometry, relation, attribute = row[GEOMETRY], row["relation"], row["attribute"]
+    if geometry is None or relation is None or attribute is None:
         raise InvalidInput("there is neither a filter nor a geometry, relation and attribute")
-    return reader.combine(row.geometry, find_relation(row.relation), row.attribute, row.where)
+    return reader.combine(geometry, find_relation(relation), attribute, row["where"])
 
 
 def _decode(array: pa.Array, name: str) -> Geometries:

@@ -19,15 +19,17 @@ def read_id(value: Any, place: str) -> Id:
         value = int(value)
     if isinstance(value, str):
         if not is_unicode(value):
-            raise InvalidInput(f"{place}: the id {value!r} is not valid Unicode text")
+            raise InvalidInput(f"the id {value!r} is not valid Unicode text", place=place)
         return value
     if value is None:
-        raise InvalidInput(f"{place}: the id is missing")
+        raise InvalidInput("the id is missing", place=place)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidInput(f"{place}: an id is a string or a 64-bit integer, not {brief(value)}")
+        raise InvalidInput(
+            f"an id is a string or a 64-bit integer, not {brief(value)}", place=place
+        )
     if not -_INT_MAX <= value < _INT_MAX:
         shown = f"{value}" if value.bit_length() < 512 else f"of {value.bit_length()} bits"
-        raise InvalidInput(f"{place}: the id {shown} does not fit 64 bits")
+        raise InvalidInput(f"the id {shown} does not fit in 64 bits", place=place)
     return value
 
 
@@ -54,10 +56,10 @@ def read_id_column(array: pa.Array, place: str) -> pa.Array:
         try:
             return array.cast(pa.int64())
         except pa.ArrowInvalid as error:
-            raise InvalidInput(f"{place}: an id does not fit 64 bits: {error}") from None
+            raise InvalidInput(f"an id does not fit in 64 bits: {error}", place=place) from None
     if pa.types.is_null(array.type):
         return array.cast(pa.string())
-    raise InvalidInput(f"{place}: an id is a string or a 64-bit integer, not {array.type}")
+    raise InvalidInput(f"an id is a string or a 64-bit integer, not {array.type}", place=place)
 
 
 def id_type(ids: list[Id]) -> pa.DataType:

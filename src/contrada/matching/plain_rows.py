@@ -26,11 +26,11 @@ from contrada.matching.operand_pools import OperandPools
 from contrada.matching.row_forms import make_marks, pack_form, study
 from contrada.matching.subscription_columns import SubscriptionColumns
 from contrada.model.attribute_names import is_attribute
-from contrada.model.event import GEOMETRY
 from contrada.model.expression_parts import Operand, OperandType
 from contrada.model.geometry import are_areas, as_array
 from contrada.model.packed_geometries import PackedGeometries, concatenate, pack
 from contrada.model.relation import Family, SpatialRelation, find_relation
+from contrada.model.row_columns import BESIDE_GEOMETRY, DEFAULTS, Holds, columns_that_hold
 from contrada.model.subscription import Predicate
 
 _SHARED_MIN = 8  # rows: a text that so many have is worth a form of its own
@@ -135,27 +135,36 @@ def pack_plain(
     """Pack the plain rows of a table; tell which they are. Rows may be left out beforehand."""
     length = len(ids)
     nobody = np.zeros(length, bool)
-    filter_ = _Codes.of(columns.get("filter"), length)
-    where = _Codes.of(columns.get("where"), length)
-    relation = _Codes.of(columns.get("relation"), length)
-    attribute = _Codes.of(columns.get("attribute"), length)
+    texts = _read_texts(columns, length)
     subscribers = read_subscribers(columns.get("subscriber"), length)
-    if filter_ is None or where is None or relation is None or attribute is None:
-        return nobody, []
-    if subscribers is None:
+    if texts is None or subscribers is None:
         return nobody, []
     chosen = np.asarray(ids.is_valid())
     chosen[list(left_out)] = False
     rows = _PlainRows(ids, subscribers, geometries, reader)
-    parts = rows.pack_geometries(chosen & (filter_.codes < 0), relation, attribute, where)
-    is_bare = (where.codes < 0) & (relation.codes < 0) & (attribute.codes < 0)
+    filters = texts["filter"]
+    parts = rows.pack_geometries(
+        chosen & (filters.codes < 0), texts["relation"], texts["attribute"], texts["where"]
+    )
+    is_bare = np.all([texts[column.name].codes < 0 for column in BESIDE_GEOMETRY], axis=0)
     if geometries is not None:
         is_bare &= geometries.are_absent()
-    parts += rows.pack_texts(chosen & (filter_.codes >= 0) & is_bare, filter_)
+    parts += rows.pack_texts(chosen & (filters.codes >= 0) & is_bare, filters)
     packed = nobody.copy()
     for _, own in parts:
         packed[own] = True
     return packed, parts
+
+
+def _read_texts(columns: Mapping[str, pa.Array], length: int) -> dict[str, _Codes] | None:
+    """Read the columns of texts; None where one of them holds something else."""
+    found = {}
+    for name in columns_that_hold(Holds.PREDICATE, Holds.RELATION, Holds.NAME):
+        codes = _Codes.of(columns.get(name), length)
+        if codes is None:
+            return None
+        found[name] = codes
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +254,7 @@ class _PlainRows:
         parts = []
         for number, (relation, attribute, group) in enumerate(forms):
             found = known[relation - 1]
-            name = GEOMETRY if attribute == 0 else attributes.texts[attribute - 1]
+            name = attributes.texts[attribute - 1] if attribute else DEFAULTS["attribute"]
             if found is None or not is_attribute(name):
                 continue
             own = rows[which == number]
@@ -339,7 +348,7 @@ def _find_relations(names: list[str]) -> list[SpatialRelation | None]:
             found.append(find_relation(name))
         except InvalidInput:
             found.append(None)
-    return [*found, find_relation("intersects")]
+    return [*found, find_relation(DEFAULTS["relation"])]
 
 
 def read_plain_ids(array: pa.Array | None, rows: Positions) -> pa.Array | None:

@@ -20,7 +20,7 @@ from contrada.matching.engine import FindFaults, find_no_faults
 from contrada.matching.ids import read_id_column
 from contrada.matching.subscribing import NOTHING_TOLD, place_fault
 from contrada.model.event import GEOMETRY
-from contrada.model.geometry import BAD_CELL, Fault
+from contrada.model.geometry import Fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def receive(
     name: str,
     repair: bool,
     find_more_faults: FindFaults = find_no_faults,
-    told: Mapping[int, str] = NOTHING_TOLD,
+    told: Mapping[int, Fault] = NOTHING_TOLD,
 ) -> ReceivedEvents:
     """Decode a batch and find its bad rows: what they match must not count.
 
@@ -64,7 +64,7 @@ def receive(
         columns[GEOMETRY] = columns[geometry_columns[0]]  # the primary one, whatever its name
     meant = {GEOMETRY, *geometry_columns[:1]}
     geometries: dict[str, GeometryColumn] = {}
-    bad = {row: Fault(BAD_CELL, reason) for row, reason in told.items()}
+    bad = dict(told)
     mended: dict[int, Fault] = {}
     for attribute in sorted(geometry_attributes):
         found = _read_geometries(columns, attribute, repair, attribute in meant)

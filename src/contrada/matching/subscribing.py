@@ -33,20 +33,29 @@ from contrada.model.event import GEOMETRY
 from contrada.model.expression import And, Attribute, Expression, Literal, Spatial
 from contrada.model.geometry import BAD_CELL, Fault, is_area, is_blank
 from contrada.model.relation import Family, SpatialRelation, find_relation
-from contrada.model.row_columns import ROW_COLUMNS
+from contrada.model.row_columns import BESIDE_GEOMETRY, DEFAULTS, ROW_COLUMNS
 from contrada.model.subscription import Constraint, Filter, Id, Predicate, Subscription
 from contrada.showing import brief
 from contrada.threads import once
 
 _PARSED_MAX = 10_000
 
-OnBad = Callable[[int, Id | None, str], object]
+OnBad = Callable[[int, Id | None, str], object]  # with the row, its id and the reason
+HearBad = Callable[[int, Id | None, str, bool], object]  # and whether the row was mended
 OnRefused = Callable[[int, Id | None, InvalidInput], object]
 
 SUBSCRIPTION_COLUMNS = tuple(column.name for column in ROW_COLUMNS if column.name != "id")
 _OPTIONAL = tuple(name for name in SUBSCRIPTION_COLUMNS if name != GEOMETRY)
-_BESIDE_GEOMETRY = tuple(column.name for column in ROW_COLUMNS if column.is_beside_geometry)
-NOTHING_TOLD: Mapping[int, str] = MappingProxyType({})  # about bad rows, by those who read them
+NOTHING_TOLD: Mapping[int, Fault] = MappingProxyType({})  # about bad rows, by those who read them
+
+
+def hear_with(on_bad: OnBad | None) -> HearBad | None:
+    """Let a user's function hear of bad rows: what was mended is marked in the reason."""
+    if on_bad is None:
+        return None
+    return lambda row, id_, reason, is_mended: on_bad(
+        row, id_, f"mended: {reason}" if is_mended else reason
+    )
 
 
 class PredicateReader:
@@ -172,10 +181,10 @@ def read_subscriptions(
     geometry_columns: Sequence[str],
     id_column: str | None,
     repair: bool,
-    on_bad: OnBad | None,
+    on_bad: HearBad | None,
     on_refused: OnRefused,
     rows: SubscriptionRows,
-    told: Mapping[int, str] = NOTHING_TOLD,
+    told: Mapping[int, Fault] = NOTHING_TOLD,
 ) -> None:
     """Read the rows of one batch into `rows`; `told` has those that their file knows to be bad.
 
@@ -201,13 +210,13 @@ def read_subscriptions(
     ):
         try:
             if row in told:
-                raise InvalidInput(told[row])
+                raise told[row].as_error()
             reason, is_mended = table.judge(place)
             if reason is not None:
                 rows.mended += is_mended
                 rows.left_out += not is_mended
                 if on_bad is not None:
-                    on_bad(number, table.ids[place], reason)
+                    on_bad(number, table.ids[place], reason, is_mended)
                 if not is_mended:
                     continue
             found.append(table.read(place))
@@ -225,7 +234,7 @@ def _pack_plain(
     reader: PredicateReader,
     geometry_column: str,
     id_column: str | None,
-    told: Mapping[int, str],
+    told: Mapping[int, Fault],
 ) -> tuple[Mask, list[PlainPart]]:
     """Pack the rows that are plain."""
     array = columns.get(geometry_column)
@@ -287,8 +296,8 @@ class _RowReader:
             shape = column.one(row)
             needs_area = self._relation(row).family is Family.EGENHOFER
             if needs_area and shape is not None and not is_area(shape):
-                return f"{column.mended[row].message}; mending leaves no area", False
-            return f"mended: {column.mended[row].message}", True
+                return f"{column.mended[row].message}; the repaired geometry has no area", False
+            return column.mended[row].message, True
         if row in column.faults:
             return str(column.faults[row]), False
         if not self._is_known[row]:
@@ -305,14 +314,16 @@ class _RowReader:
         if filter_ is not None:
             if self._has_geometry(row):
                 raise InvalidInput(
-                    "column 'filter': the row has a geometry as well; "
-                    "conditions beside a geometry go into the column 'where'"
+                    "the row has a geometry as well; "
+                    "conditions beside a geometry go into the column 'where'",
+                    place="column 'filter'",
                 )
-            for column in _BESIDE_GEOMETRY:
-                if self._optional[column][row] is not None:
+            for column in BESIDE_GEOMETRY:
+                value = self._optional[column.name][row]
+                if value is not None:
                     raise InvalidInput(
-                        f"column {column!r}: {brief(self._optional[column][row])} needs "
-                        "a geometry, but this row has a filter"
+                        f"{brief(value)} needs a geometry, but this row has a filter",
+                        place=f"column {column.name!r}",
                     )
             return self._parse("filter", filter_)
         geometry = self._geometry(row)
@@ -330,22 +341,23 @@ class _RowReader:
         try:
             return self._reader.parse(source)
         except InvalidInput as error:
-            raise InvalidInput(f"column {column!r}: {error} (value {brief(source, 120)})") from None
+            what = f"{error} (value {brief(source, 120)})"
+            raise InvalidInput(what, place=f"column {column!r}") from None
 
     def _geometry(self, row: int) -> BaseGeometry:
         column = self._column
         if column is None:
-            raise InvalidInput("column 'filter': it is missing, and the table has no geometries")
+            raise InvalidInput(
+                "it is missing, and the table has no geometries", place="column 'filter'"
+            )
         if row in column.faults:
             assert self._array is not None
             fault, value = column.faults[row], self._array[row].as_py()
-            raise InvalidInput(
-                str(place_fault(fault, self._geometry_column, value)),
-                remedies=[Remedy.REPAIR] if fault.code == "invalid" else (),
-            )
+            placed = place_fault(fault, self._geometry_column, value)
+            raise placed.as_error([Remedy.REPAIR] if fault.code == "invalid" else ())
         geometry = column.one(row)
         if geometry is None:
-            raise InvalidInput(f"column {self._geometry_column!r}: {self._missing(row)}")
+            raise InvalidInput(self._missing(row), place=f"column {self._geometry_column!r}")
         return geometry
 
     def _has_geometry(self, row: int) -> bool:
@@ -365,15 +377,18 @@ class _RowReader:
         return "the geometry is empty" if is_empty else f"not a geometry{shown(raw)}"
 
     def _relation(self, row: int) -> SpatialRelation:
-        name = self._optional["relation"][row]
         try:
-            return find_relation("intersects" if name is None else name)
+            return find_relation(self._beside("relation", row))
         except InvalidInput as error:
             raise error.within("column 'relation'") from None
 
     def _attribute(self, row: int) -> str:
-        name = self._optional["attribute"][row]
-        return GEOMETRY if name is None else read_attribute(name, "column 'attribute'")
+        return read_attribute(self._beside("attribute", row), "column 'attribute'")
+
+    def _beside(self, name: str, row: int) -> Any:
+        """Return what goes with the geometry of a row, or what an empty cell stands for."""
+        value = self._optional[name][row]
+        return DEFAULTS[name] if value is None else value
 
     def _read_subscriber(self, row: int) -> Id | None:
         value = self._optional["subscriber"][row]
@@ -399,14 +414,14 @@ def _read_ids(column: pa.Array, place: str) -> list[Any]:
     try:
         return as_values(read_id_column(column, place))
     except InvalidInput as error:
-        raise InvalidInput(error.message, remedies=[Remedy.SUBSCRIPTION_ID]) from None
+        raise error.with_remedies(Remedy.SUBSCRIPTION_ID) from None
 
 
 def _read_id(value: Any, column: str) -> Id:
     try:
         return read_id(value, f"column {column!r}")
     except InvalidInput as error:
-        raise InvalidInput(error.message, remedies=[Remedy.SUBSCRIPTION_ID]) from None
+        raise error.with_remedies(Remedy.SUBSCRIPTION_ID) from None
 
 
 def find_miscased(columns: Iterable[str]) -> str | None:

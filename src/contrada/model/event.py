@@ -1,6 +1,7 @@
 """An event: attributes by name, some of them geometries."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -124,7 +125,7 @@ class Event:
         if isinstance(geometry, Fault):
             is_unread = geometry.code == UNDECODABLE and isinstance(value, str | Mapping)
             shown = f" (value {brief(value)})" if is_unread else ""
-            raise InvalidInput(f"{self.place}, attribute {name!r}: {geometry.message}{shown}")
+            raise self._refusal(name, replace(geometry, message=f"{geometry.message}{shown}"))
         if geometry is None or geometry.is_empty:
             return None
         fault = find_faults(as_array([geometry])).get(0)
@@ -133,11 +134,12 @@ class Event:
         mended = mend(geometry) if self._repair and fault.code == "invalid" else fault
         if isinstance(mended, Fault):
             can_mend = fault.code == "invalid" and not self._repair
-            raise InvalidInput(
-                f"{self.place}, attribute {name!r}: {mended.message}",
-                remedies=[Remedy.REPAIR] if can_mend else (),
-            )
+            raise self._refusal(name, mended, [Remedy.REPAIR] if can_mend else ())
         return None if mended.is_empty else prepared(mended)
+
+    def _refusal(self, name: str, fault: Fault, remedies: Sequence[Remedy] = ()) -> InvalidInput:
+        error = replace(fault, place=f"attribute {name!r}").as_error(remedies)
+        return error.within(self.place) if self.place else error
 
 
 def as_python(value: Any) -> Any:

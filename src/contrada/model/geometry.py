@@ -19,6 +19,7 @@ from shapely import GeometryCollection, Point
 from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Geometries
+from contrada.errors import InvalidInput, Remedy
 from contrada.limits import (
     LINE_CONTACTS_MAX,
     MEND_PAIRS_MAX,
@@ -67,6 +68,11 @@ class Fault:
 
     def __str__(self) -> str:
         return f"{self.place}: {self.message}" if self.place else self.message
+
+    def as_error(self, remedies: Sequence[Remedy] = (), row: int | None = None) -> InvalidInput:
+        """Return the error that refuses the value, of a row if that is all that names it."""
+        place, code = self.place, self.code
+        return InvalidInput(self.message, remedies=remedies, place=place, code=code, row=row)
 
 
 def tell_fault(column: str, message: str) -> bytes:

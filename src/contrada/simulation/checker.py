@@ -8,7 +8,7 @@ leaf has no children, a peer is its own parent below its top, and its own child 
 These are checked all the same: views may come from elsewhere.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -16,7 +16,20 @@ from contrada.overlay.messages import PeerId
 
 Bounds = Sequence[float]
 
-_COVERS = "covers more"
+
+@dataclass(frozen=True, slots=True)
+class OverlayFault:
+    """Something illegal, in words, and the peer and level at which it is, if it is at one."""
+
+    message: str
+    peer: PeerId | None = None
+    level: int | None = None
+
+    def __str__(self) -> str:
+        if self.peer is None:
+            return self.message
+        level = "" if self.level is None else f" at level {self.level}"
+        return f"{self.peer}{level}: {self.message}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +64,23 @@ def find_faults(
     universe: Bounds,
     *,
     by_cover: bool = True,
-) -> list[str]:
-    """List what is illegal, in words; an empty list means a legal state.
+) -> list[OverlayFault]:
+    """List what is illegal; an empty list means a legal state.
 
     Where leaders are not chosen `by_cover`, a child may cover more than its parent.
     """
-    faults: list[str] = []
+    faults: list[OverlayFault] = []
     roots = [p for p in peers.values() if p.levels[-1].parent == p.id]
     if len(roots) != 1:
-        faults.append(f"{len(roots)} roots: {[p.id for p in roots][:9]}")
+        faults.append(OverlayFault(f"{len(roots)} roots: {[p.id for p in roots][:9]}"))
+    check = _Check(peers, least, most, universe, by_cover)
     for peer in peers.values():
-        found = _find_faults_of(peer, peers, least, most, universe)
-        faults += found if by_cover else [fault for fault in found if _COVERS not in fault]
+        faults += check.find_faults_of(peer)
     if len(roots) == 1:
         reached = _reach(roots[0], peers)
         if len(reached) != len(peers):
-            faults.append(f"{len(peers) - len(reached)} peers are not in the tree")
+            missing = len(peers) - len(reached)
+            faults.append(OverlayFault(f"{missing} peers are not in the tree"))
     return faults
 
 
@@ -83,72 +97,71 @@ def is_wide(box: Bounds, universe: Bounds) -> bool:
     return all(box[i] <= universe[i] and box[i + k] >= universe[i + k] for i in range(min(k, 2)))
 
 
-def _find_faults_of(
-    peer: PeerView,
-    peers: Mapping[PeerId, PeerView],
-    least: int,
-    most: int,
-    universe: Bounds,
-) -> list[str]:
-    faults = []
-    if peer.levels[0].children:
-        faults.append(f"{peer.id}: a leaf has children")
-    if tuple(peer.levels[0].box) != tuple(peer.filter):
-        faults.append(f"{peer.id}: the box of the leaf is not the filter")
-    top = len(peer.levels) - 1
-    for level, node in enumerate(peer.levels):
-        place = f"{peer.id} at level {level}"
-        if level < top and node.parent != peer.id:
-            faults.append(f"{place}: below the top its parent is {node.parent}")
-        if level == top and node.parent != peer.id:
-            above = peers.get(node.parent)
-            if above is None or len(above.levels) <= level + 1:
-                faults.append(f"{place}: the parent {node.parent} has no level {level + 1}")
-            elif peer.id not in above.levels[level + 1].children:
-                faults.append(f"{place}: the parent {node.parent} does not know it")
-        if level > 0:
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """The rules by which all peers are looked at."""
+
+    peers: Mapping[PeerId, PeerView]
+    least: int
+    most: int
+    universe: Bounds
+    by_cover: bool
+
+    def find_faults_of(self, peer: PeerView) -> Iterator[OverlayFault]:
+        leaf = peer.levels[0]
+        if leaf.children:
+            yield OverlayFault("a leaf has children", peer.id)
+        if tuple(leaf.box) != tuple(peer.filter):
+            yield OverlayFault("the box of the leaf is not the filter", peer.id)
+        top = len(peer.levels) - 1
+        for level, node in enumerate(peer.levels):
             is_root = level == top and node.parent == peer.id
-            faults += _find_faults_below(
-                peer, level, node, peers, 2 if is_root else least, most, universe
-            )
-    return faults
+            words = list(self._say_above(peer, level, node, level == top))
+            if level > 0:
+                least = 2 if is_root else self.least
+                words += self._say_below(peer, level, node, least)
+            yield from (OverlayFault(message, peer.id, level) for message in words)
 
+    def _say_above(
+        self, peer: PeerView, level: int, node: LevelView, is_top: bool
+    ) -> Iterator[str]:
+        if node.parent == peer.id:
+            return
+        if not is_top:
+            yield f"below the top its parent is {node.parent}"
+            return
+        above = self.peers.get(node.parent)
+        if above is None or len(above.levels) <= level + 1:
+            yield f"the parent {node.parent} has no level {level + 1}"
+        elif peer.id not in above.levels[level + 1].children:
+            yield f"the parent {node.parent} does not know it"
 
-def _find_faults_below(
-    peer: PeerView,
-    level: int,
-    node: LevelView,
-    peers: Mapping[PeerId, PeerView],
-    least: int,
-    most: int,
-    universe: Bounds,
-) -> list[str]:
-    faults = []
-    place = f"{peer.id} at level {level}"
-    if not least <= len(node.children) <= most:
-        faults.append(f"{place}: {len(node.children)} children")
-    if peer.id not in node.children:
-        faults.append(f"{place}: is not its own child")
-    boxes: dict[PeerId, tuple[float, ...]] = {}
-    for id_ in node.children:
-        child = peers.get(id_)
-        if child is None:
-            faults.append(f"{place}: the child {id_} is not there")
-        elif id_ != peer.id and (len(child.levels) != level or child.levels[-1].parent != peer.id):
-            faults.append(f"{place}: the child {id_} is not of this parent or level")
-        else:
-            boxes[id_] = child.levels[level - 1].box
-    for id_, box in node.links:
-        if id_ in boxes and tuple(box) != tuple(boxes[id_]):
-            faults.append(f"{place}: the child {id_} is remembered with another box")
-    if boxes and tuple(node.box) != _union(list(boxes.values())):
-        faults.append(f"{place}: the box is not the union of the children's")
-    if peer.id in boxes:
-        ranks = {id_: (*_measure(box, universe), id_) for id_, box in boxes.items()}
-        best = max(ranks, key=lambda id_: ranks[id_])
-        if best != peer.id:
-            faults.append(f"{place}: the child {best} {_COVERS}")
-    return faults
+    def _say_below(self, peer: PeerView, level: int, node: LevelView, least: int) -> Iterator[str]:
+        if not least <= len(node.children) <= self.most:
+            yield f"{len(node.children)} children"
+        if peer.id not in node.children:
+            yield "is not its own child"
+        boxes: dict[PeerId, tuple[float, ...]] = {}
+        for id_ in node.children:
+            child = self.peers.get(id_)
+            if child is None:
+                yield f"the child {id_} is not there"
+            elif id_ != peer.id and (
+                len(child.levels) != level or child.levels[-1].parent != peer.id
+            ):
+                yield f"the child {id_} is not of this parent or level"
+            else:
+                boxes[id_] = child.levels[level - 1].box
+        for id_, box in node.links:
+            if id_ in boxes and tuple(box) != tuple(boxes[id_]):
+                yield f"the child {id_} is remembered with another box"
+        if boxes and tuple(node.box) != _union(list(boxes.values())):
+            yield "the box is not the union of the children's"
+        if self.by_cover and peer.id in boxes:
+            ranks = {id_: (*_measure(box, self.universe), id_) for id_, box in boxes.items()}
+            best = max(ranks, key=lambda id_: ranks[id_])
+            if best != peer.id:
+                yield f"the child {best} covers more"
 
 
 def _reach(root: PeerView, peers: Mapping[PeerId, PeerView]) -> set[PeerId]:

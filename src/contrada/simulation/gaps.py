@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from contrada.overlay.messages import PeerId
-from contrada.simulation.checker import Bounds, is_wide
+from contrada.simulation.checker import Bounds, OverlayFault, is_wide
 
 CellWindow = tuple[int, int, int, tuple[int, ...]]  # level, x, y and rows of bits
 
@@ -28,10 +28,10 @@ class Link:
 
 def find_gaps(
     links: Mapping[PeerId, Link], filters: Mapping[PeerId, Sequence[Bounds]], universe: Bounds
-) -> list[str]:
-    """List the filters that a link above does not know of, in words; the root has no link."""
+) -> list[OverlayFault]:
+    """List the filters that a link above does not know of; the root has no link."""
     return [
-        f"{link.parent}: knows {id_} below {at}, but not its filter {tuple(box)}"
+        OverlayFault(f"knows {id_} below {at}, but not its filter {tuple(box)}", link.parent)
         for id_, boxes in filters.items()
         for at, link in _climb(id_, links)
         for box in boxes

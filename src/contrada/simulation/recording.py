@@ -4,8 +4,6 @@ A frame has the nodes of all living peers, and shares with the frame before what
 was; so long runs of a calm overlay take little memory.
 """
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from contrada.overlay.boxes import Box
@@ -16,7 +14,6 @@ from contrada.simulation.planning import SimulationPlan
 from contrada.simulation.publishing import Published
 from contrada.simulation.simulator import Simulator
 
-_PEER_AT_FAULT = re.compile(r"(\d+)(?: at level \d+)?: ")
 _EVENTS_TOLD = 24
 
 
@@ -73,7 +70,7 @@ class Recorder:
                 number if moment.stage == FAULTS else number + 1,
                 moment.stage,
                 _share(simulator.see(), {} if last is None else last.peers),
-                find_peers_at_fault(faults),
+                frozenset(fault.peer for fault in faults if fault.peer is not None),
                 len(faults),
                 _count_roots(simulator),
             )
@@ -83,12 +80,6 @@ class Recorder:
         """Make the story of a run that has ended."""
         events = sorted(outcome.events, key=lambda event: -len(event.received))[:_EVENTS_TOLD]
         return Story(outcome, self.frames, events)
-
-
-def find_peers_at_fault(faults: Iterable[str]) -> frozenset[PeerId]:
-    """Read from the checker's faults which peers they name."""
-    found = (_PEER_AT_FAULT.match(fault) for fault in faults)
-    return frozenset(PeerId(int(match[1])) for match in found if match)
 
 
 def _share(peers: dict[PeerId, PeerView], before: dict[PeerId, PeerView]) -> dict[PeerId, PeerView]:

@@ -12,6 +12,7 @@ import numpy as np
 from contrada.overlay.boxes import Box
 from contrada.overlay.messages import PeerId
 from contrada.overlay.state import HEIGHT_MAX
+from contrada.simulation.checker import OverlayFault
 from contrada.simulation.garbage import Garbage
 from contrada.simulation.outcome import (
     BUILDING,
@@ -242,9 +243,10 @@ def describe_losses(found: Score) -> list[str]:
     return [f"{count} of {found.matches} {name}" for name, count in wrong.items() if count]
 
 
-def _shorten(faults: Sequence[str]) -> Iterable[str]:
+def _shorten(faults: Sequence[OverlayFault]) -> Iterable[str]:
     rest = len(faults) - _FAULTS_SHOWN
-    return [*faults[:_FAULTS_SHOWN], *([f"... and {rest} more"] if rest > 0 else [])]
+    shown = map(str, faults[:_FAULTS_SHOWN])
+    return [*shown, *([f"... and {rest} more"] if rest > 0 else [])]
 
 
 def _are_apart(a: PeerId, b: PeerId) -> bool:

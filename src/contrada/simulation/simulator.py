@@ -17,7 +17,7 @@ from contrada.overlay.effects import Deliver, Effect, Send, Wake
 from contrada.overlay.messages import Event, Message, PeerId
 from contrada.overlay.peer import Peer
 from contrada.overlay.state import Child, Settings
-from contrada.simulation.checker import LevelView, PeerView, bound, find_faults
+from contrada.simulation.checker import LevelView, OverlayFault, PeerView, bound, find_faults
 from contrada.simulation.gaps import Link, find_gaps
 
 _LINGERING = 3.0  # periods for which a peer that has left still takes messages
@@ -155,7 +155,7 @@ class Simulator:
         """List the living peers."""
         return list(self._living)
 
-    def find_faults(self) -> list[str]:
+    def find_faults(self) -> list[OverlayFault]:
         """List what is illegal in the states of the living; or else what parents do not know."""
         settings = self.settings
         faults = find_faults(

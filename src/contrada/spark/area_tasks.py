@@ -23,6 +23,7 @@ from contrada.spark.answering import ROWS_MAX, AnswerNames, AnswerShape
 from contrada.spark.open_sets import derive, estimate_bytes, open_rows
 from contrada.spark.routing import TURN, draw_lots
 from contrada.spark.staging import StagedSet
+from contrada.spark.task_errors import noting_errors
 from contrada.spark.visiting import MatchedSet, PartitionTask, Visit
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class AreaTask:
 
     within: PartitionTask
 
+    @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield partial answers, and whole ones."""
         for answer in self.within(batches):
@@ -129,6 +131,7 @@ class DetermineTask:
     columns: tuple[str, ...]
     wants_counts: bool
 
+    @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Pass whole answers on, and then yield those that the sums decide."""
         partial: list[pa.RecordBatch] = []

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from contrada.errors import InvalidInput, Remedy
 from contrada.matching.subscribing import SUBSCRIPTION_COLUMNS, find_miscased
-from contrada.model.event import GEOMETRY, paths_of
+from contrada.model.event import paths_of
+from contrada.model.row_columns import NEEDED_COLUMNS, can_subscribe
 from contrada.spark.crs_metadata import column_of, state_crs, stated_crs
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def check_id(frame: "DataFrame", name: str, whose: str, remedy: Remedy) -> None:
     try:
         has_whole_ids(frame, name, whose)
     except InvalidInput as error:
-        raise InvalidInput(error.message, remedies=[remedy]) from None
+        raise error.with_remedies(remedy) from None
 
 
 def subscription_columns(
@@ -96,9 +97,9 @@ def subscription_columns(
 ) -> list[str]:
     """List the columns of subscriptions that mean something here; warn of those that nearly do."""
     names = subscriptions.columns
-    if "filter" not in names and GEOMETRY not in names:
+    if not can_subscribe(names):
         raise InvalidInput(
-            f"subscriptions need a column 'filter' or 'geometry'; they have {', '.join(names)}"
+            f"subscriptions need a column {NEEDED_COLUMNS}; they have {', '.join(names)}"
         )
     miscased = find_miscased(names)
     if miscased is not None and strict:

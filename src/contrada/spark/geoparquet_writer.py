@@ -19,6 +19,7 @@ from contrada.model.event import GEOMETRY
 from contrada.spark.crs_metadata import stated_crs
 from contrada.spark.drafts import DraftFolder
 from contrada.spark.frames import with_wkb
+from contrada.spark.task_errors import noting_errors
 from contrada.spark.uris import as_uri
 from contrada.spark.versions import Versions
 
@@ -43,6 +44,7 @@ class WriteTask:
     geometry: str
     crs: str | None
 
+    @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a line with the name of the file and its rows; none where there are no rows."""
         from pyspark import TaskContext

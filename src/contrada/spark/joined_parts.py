@@ -18,6 +18,7 @@ from contrada.matcher.column_files import list_columns, load_columns
 from contrada.matching.lookup import PrefixLists
 from contrada.matching.subscription_columns import SubscriptionColumns, join_subscriptions
 from contrada.spark.staging import StagedPart, StagedSet, put
+from contrada.spark.task_errors import noting_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +34,7 @@ class JoinTask:
 
     staged: StagedSet
 
+    @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the whole set as one part, whatever comes in."""
         for _ in batches:

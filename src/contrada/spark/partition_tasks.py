@@ -27,6 +27,7 @@ from contrada.matching.universe import SIDE_MAX
 from contrada.spark.evaluators import Evaluator
 from contrada.spark.joined_parts import as_row, write_joined
 from contrada.spark.staging import StagedPart, fetch
+from contrada.spark.task_errors import noting_errors
 from contrada.spark.worker import EventColumns
 
 FAR = SIDE_MAX / 4  # whatever lies beyond counts as there
@@ -43,6 +44,7 @@ class CellCountTask:
     universe: Box
     evaluator: Evaluator
 
+    @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Count the cells of all anchors of some parts."""
         for part in _read_parts(batches):
@@ -67,6 +69,7 @@ class EventCountTask:
     columns: EventColumns
     anchored: tuple[str, ...]
 
+    @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Count the events of some batches; bad ones fall nowhere."""
         grid = Grid(self.level, self.universe)
@@ -92,6 +95,7 @@ class AssignTask:
     table: LookupTable
     evaluator: Evaluator
 
+    @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the subscriptions of some parts, once for each partition that they belong to."""
         for part in _read_parts(batches):
@@ -135,6 +139,7 @@ class SegmentTask:
 
     uri: str
 
+    @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write all subscriptions of a task, which are those of one partition."""
         pieces = [row for batch in batches for row in batch.to_pylist()]

@@ -19,6 +19,7 @@ from contrada.matching.lookup import LookupTable, PrefixLists, make_prefix_lists
 from contrada.matching.receiving import ReceivedEvents
 from contrada.spark.answering import ROWS_MAX
 from contrada.spark.partition_tasks import bound, boxes_of, meet
+from contrada.spark.task_errors import noting_errors
 from contrada.spark.versions import Versions
 from contrada.spark.worker import EventColumns
 from contrada.threads import once
@@ -75,6 +76,7 @@ class RouteTask:
     events: EventColumns
     anchored: tuple[str, ...]
 
+    @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield each event once for every partition, with the prefixes that it touches."""
         from pyspark import TaskContext

@@ -30,6 +30,7 @@ from contrada.spark.evaluators import Evaluator
 from contrada.spark.frames import has_whole_ids
 from contrada.spark.joined_parts import PART, as_row
 from contrada.spark.staging import StagedPart, StagedSet, fetch, put, staging_uri
+from contrada.spark.task_errors import noting_errors
 from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class StageTask:
     evaluator: Evaluator
     event_schema: pa.Schema
 
+    @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a line for each part, and one for all rows with what is wrong with them."""
         self.versions.check()
@@ -255,6 +257,7 @@ class _IdTask:
 
     uri: str
 
+    @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():

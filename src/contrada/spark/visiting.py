@@ -17,6 +17,7 @@ from contrada.spark.joined_parts import read_prefixes
 from contrada.spark.open_sets import derive, open_set
 from contrada.spark.routing import ROUTE, Router, draw_lots
 from contrada.spark.staging import StagedSet
+from contrada.spark.task_errors import noting_errors
 from contrada.spark.versions import Versions
 from contrada.spark.worker import EventColumns
 
@@ -35,6 +36,7 @@ class PartitionTask:
     shape: AnswerShape
     visit: "type[Visit]"
 
+    @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Match the events of one partition; the answers are of bounded size."""
         self.versions.check()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from contrada.errors import InvalidInput, Remedy
+from contrada.errors import Remedy
 from contrada.matcher.match_run import count_rows_at_once, match_received
 from contrada.matching.receiving import ReceivedEvents, find_remedies, receive
 from contrada.matching.segments import SubscriptionSet
@@ -19,6 +19,7 @@ from contrada.spark.evaluators import EXACT, Evaluator
 from contrada.spark.frames import FILE
 from contrada.spark.open_sets import open_set
 from contrada.spark.staging import StagedSet
+from contrada.spark.task_errors import noting_errors
 from contrada.spark.versions import Versions
 
 
@@ -67,13 +68,11 @@ class EventColumns:
         first = min(events.bad)
         fault = events.bad[first]
         if self.row is not None:
-            place = row_place(batch.column(self.row)[first].as_py())
-            raise InvalidInput(f"{place}{fault}", remedies=find_remedies(fault))
+            row = batch.column(self.row)[first].as_py()
+            raise fault.as_error(find_remedies(fault), row)
         can_mend = fault.code == "invalid"
-        raise InvalidInput(
-            f"event {events.ids[first].as_py()!r}, {fault}",
-            remedies=[*([Remedy.REPAIR] if can_mend else []), *remedies],
-        )
+        error = fault.as_error([*([Remedy.REPAIR] if can_mend else []), *remedies])
+        raise error.within(f"event {events.ids[first].as_py()!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +84,7 @@ class MatchTask:
     events: EventColumns
     shape: AnswerShape
 
+    @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Match batches of events; the answers are of bounded size."""
         self.versions.check()
@@ -127,8 +127,3 @@ def name_files(batch: pa.RecordBatch, events: ReceivedEvents) -> None:
         file = files[row].as_py()
         if file is not None:
             events.bad[row] = replace(fault, place=f"in {file}, {fault.place}")
-
-
-def row_place(row: int) -> str:
-    """Begin a message about an event that is named by its row."""
-    return f"events, row {row}, "

@@ -106,7 +106,7 @@ def _await_legal(simulator: Simulator, origin: str, stride: int) -> tuple[int, f
         if rounds >= ROUNDS_MAX:
             raise OverlayFailed(
                 f"an overlay ({origin}) is not legal after {rounds} rounds; {len(faults)} faults: "
-                f"{'; '.join(faults[:_FAULTS_SHOWN])}"
+                f"{'; '.join(map(str, faults[:_FAULTS_SHOWN]))}"
             )
         simulator.run_rounds(stride)
         rounds += stride

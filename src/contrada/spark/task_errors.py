@@ -1,0 +1,29 @@
+"""Errors on their way out of a Spark worker: only the text of a traceback comes through.
+
+An error of ours takes along a line of JSON, so that nobody has to read it out of the text.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import TypeVar
+
+import pyarrow as pa
+
+from contrada.errors import ContradaError, write_line
+
+_Task = TypeVar("_Task")
+_Call = Callable[[_Task, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def noting_errors(call: _Call[_Task]) -> _Call[_Task]:
+    """Decorate the `__call__` of a task for `mapInArrow`: an error that ends it is noted."""
+
+    @wraps(call)
+    def noted(self: _Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from call(self, batches)
+        except ContradaError as error:
+            error.add_note(write_line(error))
+            raise
+
+    return noted
