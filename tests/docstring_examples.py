@@ -24,6 +24,6 @@ def run_examples(name: str, documented: object, given: Mapping[str, Any]) -> Non
     examples = doctest.DocTestParser().get_doctest(text, dict(given), name, name, None)
     assert examples.examples, f"{name} has no example in its docstring"
     said: list[str] = []
-    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     failed, _ = runner.run(examples, out=said.append)
     assert not failed, "".join(said)

@@ -5,9 +5,15 @@ from pathlib import Path
 import pytest
 
 import contrada
+from contrada.matcher.explanations import Explanation, Why
 from docstring_examples import public_names, run_examples
 
-PUBLIC = dict(public_names(contrada))
+RETURNED = {
+    "Explanation": Explanation,
+    "Explanation.as_dict": Explanation.as_dict,
+    "Why": Why,
+}
+PUBLIC = dict(public_names(contrada)) | RETURNED
 
 
 @pytest.mark.parametrize("name", PUBLIC)

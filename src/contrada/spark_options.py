@@ -38,7 +38,9 @@ class SparkOptions:
         """Refuse what is none of the choices."""
         for name, choices in CHOICES.items():
             if (value := getattr(self, name)) not in choices:
-                raise InvalidInput(f"{name} {value!r} is unknown; there are {', '.join(choices)}")
+                raise InvalidInput(
+                    f"{name} {value!r} is unknown; choose one of {', '.join(choices)}"
+                )
 
 
 def read_options(given: Mapping[str, Any], caller: str) -> SparkOptions:

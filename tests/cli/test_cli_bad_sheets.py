@@ -34,8 +34,8 @@ def spoil(folder: Path) -> None:
 
 REASONS = [
     ["3", "5", "e3", "column 'depth': '4o' is not a number"],
-    ["5", "7", "", "has 4 cells; the header has 5"],
-    ["7", "9", "", "has 6 cells; the header has 5"],
+    ["5", "7", "", "the row has 4 cells; the header has 5"],
+    ["7", "9", "", "the row has 6 cells; the header has 5"],
     ["9", "11", "e9", "column 'lat': -118.2 is not a latitude (swapped with 'lon'?)"],
 ]
 
@@ -66,7 +66,7 @@ def test_a_refusal_names_the_place_and_the_option(
     assert main(["match", "zones.csv", "events.csv", "-o", "pairs.csv"]) == 2
     said = capsys.readouterr().err.splitlines()[-1]
     place = f"contrada: events.csv, line {line} (row {row}), {reason}"
-    assert said == f"{place}; --quarantine FILE lists bad events and goes on without them"
+    assert said == f"{place}; --quarantine FILE lists bad events and continues without them"
     assert not (folder / "pairs.csv").exists()
 
 
@@ -89,18 +89,18 @@ def test_ragged_subscriptions_are_set_aside_and_what_is_kept_of_the_others_is_th
     (folder / "zones.csv").write_text(zones)
     assert main(["match", "zones.csv", "events.csv"]) == 2
     said = capsys.readouterr().err.splitlines()
-    assert "  line 2 (row 0), has 1 cell; the header has 3" in said
+    assert "  line 2 (row 0): the row has 1 cell; the header has 3" in said
     assert (
         said[-1]
-        == "--quarantine-subscriptions FILE lists bad subscriptions and goes on without them"
+        == "--quarantine-subscriptions FILE lists bad subscriptions and continues without them"
     )
     args = ["-o", "pairs.csv", "--keep", "subscription.note", "--map", "map.html"]
     args += ["--quarantine-subscriptions", "bad.csv"]
     assert main(["match", "zones.csv", "events.csv", *args]) == 0
     assert "e19,all,b\ne19,deep,a\n" in (folder / "pairs.csv").read_text()
     assert (folder / "bad.csv").read_text().splitlines()[1:] == [
-        "0,2,,has 1 cell; the header has 3",
-        "3,5,,has 4 cells; the header has 3",
+        "0,2,,the row has 1 cell; the header has 3",
+        "3,5,,the row has 4 cells; the header has 3",
     ]
 
 

@@ -74,7 +74,7 @@ def test_other_bad_rows_beside_them_can_still_be_set_aside(
 ) -> None:
     (folder / "zones.csv").write_text(f'ugc,wkt\nx,"{SQUARE}"\nx,"{SQUARE}"\ny,nowhere\n')
     *_, last = refusal(capsys, "zones.csv", "events.csv", "--id", "ugc")
-    assert last.startswith("--id left out numbers the rows, ")
+    assert last.startswith("leave out --id to number the rows, ")
     assert "--quarantine-subscriptions FILE" in last
     (folder / "zones.csv").write_text(f'id,ugc,wkt\n1,x,"{SQUARE}"\n2,x,"{SQUARE}"\n')
     (line,) = refusal(capsys, "zones.csv", "events.csv", "--id", "ugc")
@@ -83,7 +83,7 @@ def test_other_bad_rows_beside_them_can_still_be_set_aside(
 
 def test_a_column_in_other_letters_than_it_should_be_is_noted_once(folder: Path) -> None:
     (folder / "zones.csv").write_text(f'id,wkt,Where\na,"{SQUARE}",speed > 9\n')
-    words = "^zones.csv: the column 'Where' is ignored; it counts if it is called 'where'$"
+    words = "^zones.csv: the column 'Where' is ignored; rename it to 'where' to use it$"
     with pytest.warns(UserWarning, match=words) as heard:
         assert main(["match", "zones.csv", "events.csv"]) == 0
     assert len(heard) == 1
@@ -158,7 +158,7 @@ def test_nothing_is_set_aside_where_the_run_fails_later(
     args = ["zones.csv", "events.csv", "--quarantine-subscriptions", "bad.csv"]
     lines = refusal(capsys, *args)
     assert "events.csv, line 3 (row 1), column 'lon': 'x' is not a number" in lines[-1]
-    assert lines[-1].endswith("; --quarantine FILE lists bad events and goes on without them")
+    assert lines[-1].endswith("; --quarantine FILE lists bad events and continues without them")
     assert not (folder / "bad.csv").exists()
 
 

@@ -32,7 +32,7 @@ def test_a_folder_that_cannot_be_made_is_refused(
 ) -> None:
     (tmp_path / "file").touch()
     for folder in ("/proc/nope", str(tmp_path / "file"), str(tmp_path / "file" / "in-a-file")):
-        assert f"--folder {folder}: cannot be made" in refusal(capsys, "--folder", folder)
+        assert f"--folder {folder}: cannot be created" in refusal(capsys, "--folder", folder)
 
 
 @pytest.mark.parametrize(

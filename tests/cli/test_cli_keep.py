@@ -145,8 +145,8 @@ def test_a_prefix_decides_whose_column_a_name_means(folder: Path) -> None:
             "--keep subscription.magn: counties.parquet has no column 'magn'; it has id, county",
         ),
         ("subscription.", "counties.parquet has no column ''; it has id, county"),
-        ("event", "--keep event: the output has a column of this name itself; --keep event.event"),
-        ("subscription", "--keep subscription: the output has a column of this name itself"),
+        ("event", "--keep event: the answer already has a column of that name; --keep event.event"),
+        ("subscription", "--keep subscription: the answer already has a column of that name"),
     ],
 )
 def test_what_cannot_be_kept_is_refused_before_anything_runs(

@@ -59,11 +59,11 @@ def test_layers_of_both_files_are_named_by_options(
     [
         (
             ["map.gpkg", "events.csv"],
-            ["map.gpkg: one layer is expected; it has towns, parks", f"; {SUBSCRIPTIONS}"],
+            ["map.gpkg: expected one layer, but it has towns, parks", f"; {SUBSCRIPTIONS}"],
         ),
         (
             ["zones.shp", "map.gpkg"],
-            ["map.gpkg: one layer is expected; it has towns, parks", f"; {EVENTS}"],
+            ["map.gpkg: expected one layer, but it has towns, parks", f"; {EVENTS}"],
         ),
         (
             ["zones.shp", "map.gpkg", "--layer", "lakes"],

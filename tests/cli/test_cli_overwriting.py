@@ -59,7 +59,7 @@ def test_no_output_is_a_part_of_an_input(
     assert main(["match", "zones.csv", given[0], option, given[1]]) == 2
     assert {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()} == before
     line = capsys.readouterr().err
-    assert "; name another file" in line
+    assert "; choose another file" in line
     assert given[1] in line
 
 

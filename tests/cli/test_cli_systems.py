@@ -37,12 +37,12 @@ def notes(capsys: pytest.CaptureFixture[str], *files: str) -> list[str]:
 def test_a_file_without_a_system_is_noted_beside_a_projected_one(
     folder: Path, suffix: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = "states no coordinate system; it is taken to be in that of"
+    words = "states no coordinate system; that of"
     assert notes(capsys, "zones-2154.parquet", f"events{suffix}") == [
-        f"note: events{suffix} {words} zones-2154.parquet, EPSG:2154"
+        f"note: events{suffix} {words} zones-2154.parquet is assumed: EPSG:2154"
     ]
     assert notes(capsys, f"zones{suffix}", "events-2154.parquet") == [
-        f"note: zones{suffix} {words} events-2154.parquet, EPSG:2154"
+        f"note: zones{suffix} {words} events-2154.parquet is assumed: EPSG:2154"
     ]
 
 
@@ -76,7 +76,7 @@ def test_a_shapefile_without_a_system_is_noted_once(
     frame = geopandas.GeoDataFrame({"n": [1]}, geometry=[shapely.Point(1, 1)], crs=2154)
     frame.to_file(folder / "e.shp")
     (folder / "e.prj").unlink()
-    words = "there is no e.prj .*; that of the other file is assumed$"
+    words = "e.prj is missing, .*; the other file's is assumed$"
     with pytest.warns(UserWarning, match=words) as heard:
         assert notes(capsys, "zones-2154.parquet", "e.shp") == []
     assert len(heard) == 1

@@ -72,7 +72,7 @@ def test_a_row_of_a_sheet_that_is_bad_anyway_keeps_its_reason(
     said = match(capsys, "z.csv", "--where", "mag > 6.6", "--quarantine-subscriptions", "bad.csv")
     assert said == ["2,a", "2,b"]
     (row,) = (folder / "bad.csv").read_text().splitlines()[1:]
-    assert row == "2,4,,has 1 cell; the header has 2"
+    assert row == "2,4,,the row has 1 cell; the header has 2"
 
 
 def test_a_condition_or_relation_that_cannot_be_read_is_refused_by_its_option(
@@ -114,5 +114,5 @@ def test_strict_refuses_a_column_in_other_letters(
 ) -> None:
     write("z.csv", Where=["mag < 6", "mag < 6"])
     assert refusal(capsys, "z.csv", "--strict", *options) == [
-        "contrada: z.csv: the column 'Where' is ignored; it counts if it is called 'where'"
+        "contrada: z.csv: the column 'Where' is ignored; rename it to 'where' to use it"
     ]

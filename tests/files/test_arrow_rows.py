@@ -223,7 +223,7 @@ def test_a_part_with_edges_along_a_globe_is_warned_of(tmp_path: Path) -> None:
 
 
 def test_wkt_that_is_said_to_be_in_a_column_of_bytes_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r'said to have .* "WKT" but is of type binary'):
+    with pytest.raises(InvalidInput, match=r'declared to hold .* "WKT", but its type is binary'):
         read_rows(state_edges("planar", encoding="WKT"))
 
 
@@ -279,7 +279,7 @@ def test_an_arrow_array_of_structs_is_a_table() -> None:
 
 
 def test_an_arrow_array_that_is_no_struct_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="gives no table"):
+    with pytest.raises(InvalidInput, match="as an Arrow table"):
         read_rows(pa.array([1, 2]))
 
 

@@ -125,15 +125,22 @@ def test_an_integer_beyond_64_bits_makes_numbers_of_integers(tmp_path: Path, lar
 @pytest.mark.parametrize(
     ("others", "cell", "reason"),
     [
-        ("5", "1e999", "1e999 is not a 64-bit integer, as the others are"),
-        ("5", "1" * 400, f"{'1' * 39}… is not a 64-bit integer, as the others are"),
-        ("5.5", "-1e999", "-1e999 is beyond all 64-bit numbers"),
-        ("5.5", "1.8e308", "1.8e308 is beyond all 64-bit numbers"),
-        ("5.5", "9007199254740993", "9007199254740993 is an integer beyond 2^53 among fractions"),
+        ("5", "1e999", "1e999 is not a 64-bit integer like the other cells"),
+        ("5", "1" * 400, f"{'1' * 39}… is not a 64-bit integer like the other cells"),
+        ("5.5", "-1e999", "-1e999 is too large for a 64-bit number"),
+        ("5.5", "1.8e308", "1.8e308 is too large for a 64-bit number"),
+        (
+            "5.5",
+            "9007199254740993",
+            (
+                "9007199254740993 is an integer above 2^53 in a column with fractions, which would "
+                "round it"
+            ),
+        ),
         (
             "9007199254740993",
             "9223372036854775808",
-            "9223372036854775808 is not a 64-bit integer, as the others are",
+            "9223372036854775808 is not a 64-bit integer like the other cells",
         ),
     ],
 )
@@ -239,12 +246,12 @@ def test_a_bad_coordinate_is_a_bad_cell_of_its_column_too(tmp_path: Path) -> Non
         (
             "361",
             "47",
-            "column 'lon': 361 is not a longitude (other coordinates go into columns x and y)",
+            "column 'lon': 361 is not a longitude (use columns x and y for other coordinates)",
         ),
         (
             "2683000",
             "1248000.5",
-            "column 'lon': 2683000 is not a longitude (other coordinates go into columns x and y)",
+            "column 'lon': 2683000 is not a longitude (use columns x and y for other coordinates)",
         ),
     ],
 )

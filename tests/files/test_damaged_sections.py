@@ -57,8 +57,8 @@ def refusal(path: Path, content: bytes) -> str:
             open_sections(path, verify=verify)
         messages.add(str(caught.value))
     (message,) = messages
-    assert message.startswith(f"{path}: is not a snapshot inside: ")
-    return message.removeprefix(f"{path}: is not a snapshot inside: ")
+    assert message.startswith(f"{path}: is not a valid snapshot: ")
+    return message.removeprefix(f"{path}: is not a valid snapshot: ")
 
 
 def set_in(*keys: Any) -> Callable[[Directory], None]:

@@ -97,7 +97,7 @@ def test_a_crs_of_the_old_style_is_taken(tmp_path: Path, crs: Any, expected: str
     "crs", [{"type": "link", "properties": {"href": "x"}}, 3, {"type": "name"}]
 )
 def test_a_crs_without_a_name_is_refused(tmp_path: Path, crs: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"x\.geojson: a crs without a name"):
+    with pytest.raises(InvalidInput, match=r"x\.geojson: its crs has no name"):
         read_rows(save(tmp_path, crs=crs))
 
 
@@ -337,10 +337,10 @@ def test_a_geometry_of_no_shape_is_delivered_as_bytes_that_no_one_decodes(
     [
         ({"type": "Point", "coordinates": [-118.24]}, "at least two numbers, not [-118.24]"),
         ({"type": "Polygon", "coordinates": [[[0, 0], [1]]]}, "at least two numbers, not [1]"),
-        ({"type": "Point", "coordinates": ["a", 1]}, "is made of numbers, not ['a', 1]"),
+        ({"type": "Point", "coordinates": ["a", 1]}, "must consist of numbers, not ['a', 1]"),
         ({"type": "Point"}, 'it has no "coordinates"'),
         ({"type": "Point", "coordinates": 5}, 'its "coordinates" are 5, not a list'),
-        ({"type": "Polygon", "coordinates": [3]}, "its members are not GeoJSON's"),
+        ({"type": "Polygon", "coordinates": [3]}, "its members are not valid GeoJSON"),
         ({"type": "Sphere", "coordinates": []}, "its type is 'Sphere'"),
         (3, "it is not an object"),
     ],

@@ -108,7 +108,7 @@ def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
         ("oops", "line 3, column 1: Expecting value, near 'oops'"),
         ("[1, 2]", r"row 1 is not a JSON object: \[1, 2\]"),
         ("null", "row 1 is not a JSON object: None"),
-        ('{"type": "FeatureCollection", "features": []}', "row 1 is a whole FeatureCollection"),
+        ('{"type": "FeatureCollection", "features": []}', "row 1 is an entire FeatureCollection"),
         ('{"n": ' + "1" * 5000 + "}", "line 3: .*digits"),
         ('{"n": ' + "[" * 100_000, "line 3: .*JSON_DEPTH_MAX"),
     ],

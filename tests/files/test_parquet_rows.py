@@ -192,7 +192,7 @@ def test_damage_in_the_middle_is_refused_with_the_row_it_reached(tmp_path: Path)
     content[start : start + 400] = b"\xff" * 400
     path.write_bytes(content)
     rows = read_rows(path, batch_rows=1000)
-    with pytest.raises(InvalidInput, match=r"x\.parquet: cannot read on after row 2000"):
+    with pytest.raises(InvalidInput, match=r"x\.parquet: reading failed after row 2000"):
         list(rows.batches())
 
 

@@ -117,7 +117,7 @@ def test_ragged_subscriptions_are_refused_all_at_once_or_set_aside(tmp_path: Pat
 def test_a_ragged_row_that_may_have_swallowed_others_is_refused_with_the_file(
     tmp_path: Path, text: str
 ) -> None:
-    message = r"x\.csv: line \d has \d cells?; the header has 3; its row goes on to line \d: is a"
+    message = r"line \d has \d cells?; the header has 3; the row continues to line \d; was a quote"
     with pytest.raises(InvalidInput, match=message):
         read_rows(save(tmp_path, text))
 

@@ -87,11 +87,11 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", ["day=1/b.parquet", "b.parquet", "day=3", "day=1/b"])
 def test_a_link_in_a_folder_that_leads_nowhere_is_refused(name: str, folder: Path) -> None:
     (folder / name).symlink_to(folder / "gone")
-    with pytest.raises(InvalidInput, match=rf"{name}: leads nowhere: No such file"):
+    with pytest.raises(InvalidInput, match=rf"{name}: is a broken link: No such file"):
         read_rows(folder)
     (folder / name).unlink()
     (folder / name).symlink_to(folder / name)
-    with pytest.raises(InvalidInput, match=rf"{name}: leads nowhere: Too many levels"):
+    with pytest.raises(InvalidInput, match=rf"{name}: is a broken link: Too many levels"):
         read_rows(folder)
 
 
@@ -112,7 +112,7 @@ def test_a_link_to_another_folder_is_followed(folder: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize("target", [".", "day=1"])
 def test_a_link_to_a_folder_that_is_read_anyway_is_refused(target: str, folder: Path) -> None:
     (folder / "day=3").symlink_to(folder / target)
-    with pytest.raises(InvalidInput, match=r"is a link to, or the same folder as,"):
+    with pytest.raises(InvalidInput, match=r"is the same folder as .*, reached through a link"):
         read_rows(folder)
 
 

@@ -289,11 +289,11 @@ def test_a_file_of_another_length_is_refused_with_both_lengths(path: Path, verif
     whole = len(content)
     for length in range(1, HEADER_BYTES):
         overwrite(path, content[:length])
-        expected = f"is cut off: it has {length} bytes, and the header alone 64"
+        expected = f"is truncated: it has {length} bytes, but the header alone takes 64"
         assert refusal(path, verify=verify) == expected
     for length in range(HEADER_BYTES, whole):
         overwrite(path, content[:length])
-        assert refusal(path, verify=verify) == f"is cut off: it has {length} bytes, not {whole}"
+        assert refusal(path, verify=verify) == f"is truncated: it has {length} bytes, not {whole}"
     overwrite(path, content + b"\0")
     expected = f"is too long: it has {whole + 1} bytes, not {whole}"
     assert refusal(path, verify=verify) == expected

@@ -168,10 +168,11 @@ def test_a_file_that_is_cut_off_is_refused_with_both_lengths(path: Path) -> None
     whole = len(content)
     for length in (1, 15, 16, 17, HEADER_BYTES - 1):
         path.write_bytes(content[:length])
-        assert refusal(path) == f"is cut off: it has {length} bytes, and the header alone 64"
+        expected = f"is truncated: it has {length} bytes, but the header alone takes 64"
+        assert refusal(path) == expected
     for length in (HEADER_BYTES, HEADER_BYTES + 1, whole // 2, whole - 10, whole - 1):
         path.write_bytes(content[:length])
-        assert refusal(path) == f"is cut off: it has {length} bytes, not {whole}"
+        assert refusal(path) == f"is truncated: it has {length} bytes, not {whole}"
     path.write_bytes(content + b"\0")
     assert refusal(path) == f"is too long: it has {whole + 1} bytes, not {whole}"
 
@@ -235,7 +236,7 @@ def with_a_right_header(rest: bytes) -> bytes:
 def test_a_right_checksum_over_nonsense_is_refused_all_the_same(path: Path) -> None:
     for rest in (b"", b"nonsense", bytes(1000), write(path)[64:-20], write(path)[200:]):
         path.write_bytes(with_a_right_header(rest))
-        assert refusal(path).startswith("is not a snapshot inside: ")
+        assert refusal(path).startswith("is not a valid snapshot: ")
 
 
 # Whole or not at all

@@ -42,19 +42,19 @@ def table(count: int, **cells: str) -> str:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (table(12, row3='"b', row8='"g'), r"line 10: there is text after the closing quote .* 5"),
-        (table(12, row3='"b', row8='g"'), r"line 5: a quoted cell goes on to line 10"),
-        (table(12, row3='"b', row4='g"'), r"line 5: a quoted cell goes on to line 6"),
-        (table(12, row3='"', row8='"'), r"line 5: a quoted cell goes on to line 10"),
+        (table(12, row3='"b', row8='"g'), r"line 10: text follows the closing quote .* 5"),
+        (table(12, row3='"b', row8='g"'), r"line 5: a quoted cell runs on to line 10"),
+        (table(12, row3='"b', row4='g"'), r"line 5: a quoted cell runs on to line 6"),
+        (table(12, row3='"', row8='"'), r"line 5: a quoted cell runs on to line 10"),
         (table(12, row3='"b', row8='"g"'), r"line 10: there is text .*which opens in line 5"),
         (table(20_000, row1='"b'), r"line 3: a quote is not closed"),
-        (table(20_000, row1='"b', row9999='g"'), r"line 3: a quoted cell goes on to line 10001"),
-        (table(12, row3='"b"x'), r"line 5: there is text after the closing quote of a cell: 'x"),
-        ("n\n1\n2\n" + '"3\n4\n5"\n6\n', r"line 4: a quoted cell goes on to line 6"),
-        ('id,"name\n1,a\n2,b"\n3,c\n', r"line 1: a quoted cell goes on to line 3"),
-        ('id,lon,name\n1,2,x\n2,"3,b\n3,4",c\n', r"line 3: a quoted cell goes on to line 4"),
+        (table(20_000, row1='"b', row9999='g"'), r"line 3: a quoted cell runs on to line 10001"),
+        (table(12, row3='"b"x'), r"line 5: text follows the closing quote of a cell: 'x"),
+        ("n\n1\n2\n" + '"3\n4\n5"\n6\n', r"line 4: a quoted cell runs on to line 6"),
+        ('id,"name\n1,a\n2,b"\n3,c\n', r"line 1: a quoted cell runs on to line 3"),
+        ('id,lon,name\n1,2,x\n2,"3,b\n3,4",c\n', r"line 3: a quoted cell runs on to line 4"),
         ('"id","n"\n"1","a\n"2","b"\n', r"line 3: there is text after"),
-        ('id,n\n1,"a\r\n2,b\r\n\r\n3,c"\r\n4,d\r\n', r"line 2: a quoted cell goes on to line 5"),
+        ('id,n\n1,"a\r\n2,b\r\n\r\n3,c"\r\n4,d\r\n', r"line 2: a quoted cell runs on to line 5"),
     ],
 )
 def test_a_quote_that_is_not_closed_is_refused_with_its_line(
@@ -98,9 +98,9 @@ def test_a_row_that_is_in_several_blocks_is_suspected_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("contrada.files.sheet_scan.SCAN_BYTES", 7)
-    with pytest.raises(InvalidInput, match="line 5: a quoted cell goes on to line 10"):
+    with pytest.raises(InvalidInput, match="line 5: a quoted cell runs on to line 10"):
         read_rows(save(tmp_path, table(12, row3='"b', row8='g"')))
-    with pytest.raises(InvalidInput, match="line 12: a quoted cell goes on to line 13"):
+    with pytest.raises(InvalidInput, match="line 12: a quoted cell runs on to line 13"):
         read_rows(save(tmp_path, table(12, row10='"b', row11='g"')[:-1]))
     assert read_rows(save(tmp_path, table(9, row3='"b\r\nc"'))).count == 9
 
@@ -155,7 +155,7 @@ def test_one_odd_row_among_those_swallowed_does_not_hide_the_others(
     lines[4] = f"5,POINT(3 5),{cell},name5"
     lines[7] = '8,POINT(3 8),16,oops"'
     path = save(tmp_path, "id,wkt,n,name\n" + "\n".join(lines) + "\n")
-    with pytest.raises(InvalidInput, match="line 4: a quoted cell goes on to line 9"):
+    with pytest.raises(InvalidInput, match="line 4: a quoted cell runs on to line 9"):
         read_rows(path)
 
 
@@ -164,6 +164,6 @@ def test_two_lines_that_may_be_rows_are_warned_of(tmp_path: Path) -> None:
     lines[2:4] = ['3,POINT(3 3),6,"oops', '4,POINT(3 4),n/a,oops"']
     path = save(tmp_path, "id,wkt,n,name\n" + "\n".join(lines) + "\n")
     with pytest.warns(
-        UserWarning, match="line 4: .* to line 5, and its lines may be meant as rows"
+        UserWarning, match="line 4: .* to line 5, and the lines inside it may be rows"
     ):
         assert read_rows(path).count == 11

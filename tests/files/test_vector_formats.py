@@ -141,24 +141,24 @@ def test_a_shapefile_may_be_zipped_with_its_parts(tmp_path: Path, inside: str) -
 def test_a_zip_archive_without_a_known_format_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
         archive.writestr("readme.txt", b"")
-    with pytest.raises(InvalidInput, match=r"x\.zip: it has no file of a known .* readme\.txt"):
+    with pytest.raises(InvalidInput, match=r"x\.zip: it contains no file of .* readme\.txt"):
         read_rows(tmp_path / "x.zip")
 
 
 @pytest.mark.parametrize(
-    ("missing", "words"), [(".dbf", "its attributes"), (".shx", "the places of its rows")]
+    ("missing", "words"), [(".dbf", "the attributes"), (".shx", "the row index")]
 )
 def test_a_shapefile_without_a_part_is_refused(tmp_path: Path, missing: str, words: str) -> None:
     path = write(tmp_path / "zones.shp")
     path.with_suffix(missing).unlink()
-    with pytest.raises(InvalidInput, match=rf"zones\.shp: there is no zones\{missing}, .*{words}"):
+    with pytest.raises(InvalidInput, match=rf"zones\.shp: zones\{missing}, .*{words}, is missing"):
         read_rows(path)
 
 
 def test_a_shapefile_without_a_coordinate_system_is_warned_of(tmp_path: Path) -> None:
     path = write(tmp_path / "zones.shp")
     path.with_suffix(".prj").unlink()
-    with pytest.warns(UserWarning, match=r"zones\.shp: there is no zones\.prj"):
+    with pytest.warns(UserWarning, match=r"zones\.shp: zones\.prj is missing"):
         assert read_rows(path).crs is None
 
 
@@ -276,7 +276,7 @@ def nested(geometry: str, levels: int) -> str:
         ("", feature(PLACE) + "\x01" + feature(PLACE), "not well-formed"),
         ("", feature(PLACE) + feature(nested(PLACE, 29)), r"deeper than 63 \(XML_DEPTH_MAX\)"),
         ("", feature(PLACE) + feature(nested(PLACE, 9000)), r"deeper than 63 \(XML_DEPTH_MAX\)"),
-        (ENTITIES.format("x" * 100), feature(PLACE, "&b;"), "it declares an entity, 'a'"),
+        (ENTITIES.format("x" * 100), feature(PLACE, "&b;"), r"declarations .* allowed \('a'\)"),
         ('<?xml version="1.0" encoding="GBK"?>', feature(PLACE), "its encoding cannot be read"),
     ],
     ids=["tags", "characters", "deep", "deeper", "entities", "encoding"],
@@ -364,7 +364,7 @@ def test_a_geometry_that_gdal_cannot_give_is_a_bad_row(tmp_path: Path) -> None:
     (tmp_path / "x.kml").write_text(KML.format(f"<Document>{places}</Document>"))
     matcher = Matcher()
     matcher.add("a", geometry="POINT(1 2)")
-    words = r"x\.kml, row 1, column 'geometry': GDAL cannot give this geometry as WKB; a LinearRing"
+    words = r"x\.kml, row 1, column 'geometry': GDAL cannot write this geometry .*\(a LinearRing"
     with pytest.raises(InvalidInput, match=words):
         matcher.match_many(tmp_path / "x.kml")
     found = matcher.match_many(tmp_path / "x.kml", quarantine=True)
@@ -398,7 +398,7 @@ def test_what_lies_beside_a_file_is_read_with_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("x.csv", "this format has no layers"), ("x.gpkg|layername=a", "names a layer itself")],
+    [("x.csv", "this format has no layers"), ("x.gpkg|layername=a", "already names a layer")],
 )
 def test_a_layer_is_named_once_and_only_where_there_are_some(name: str, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):

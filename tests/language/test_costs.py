@@ -150,8 +150,8 @@ def test_arrays_are_compared_as_if_element_by_element(a: list[Any], b: list[Any]
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("(" * 60 + "a = 1", "a parenthesis is not closed at character 59"),
-        ("(" * 60 + "a = 1" + ")" * 61, "a parenthesis is closed but not open at character 125"),
+        ("(" * 60 + "a = 1", "unmatched ( at character 59"),
+        ("(" * 60 + "a = 1" + ")" * 61, "unmatched ) at character 125"),
         ("(" * 60 + "a = = 1" + ")" * 60, 'syntax error at character 64, near "= 1)))'),
         ("(" * 60 + "a LIEK 1" + ")" * 60, 'unknown operator "LIEK" at character 62'),
         ("A_EQUALS(a, " + "((1), " * 60 + "= 2" + ")" * 61, "syntax error at character 372"),
@@ -178,7 +178,8 @@ def test_a_long_text_is_read_and_a_longer_one_refused() -> None:
     assert truth_of(f"a = {' ' * 1_000_000} 1", a=1) is True
     for source in (" " * PREDICATE_LENGTH_MAX + "a", "{" + " " * PREDICATE_LENGTH_MAX):
         assert refusal(source) == (
-            "a predicate has at most 67,108,864 characters (PREDICATE_LENGTH_MAX), not 67,108,865"
+            "a predicate may have at most 67,108,864 characters (PREDICATE_LENGTH_MAX), "
+            "not 67,108,865"
         )
 
 
@@ -272,7 +273,7 @@ def test_accents_are_those_of_the_decomposed_text(text: str) -> None:
 def test_a_pattern_that_is_too_long_is_refused_and_in_an_event_unknown() -> None:
     pattern = "_" * (LIKE_PATTERN_LENGTH_MAX + 1)
     assert refusal(f"a LIKE '{pattern}'") == (
-        "a pattern has at most 1,000 characters (LIKE_PATTERN_LENGTH_MAX), not 1,001, "
+        "a pattern may have at most 1,000 characters (LIKE_PATTERN_LENGTH_MAX), not 1,001, "
         f'at character 7, near "\'{"_" * 23}"'
     )
     assert truth_of("a LIKE b", a=pattern, b=pattern) is None

@@ -132,10 +132,10 @@ MEANING = [
     ("t = DATE('2021-02-30')", 9, "'2021-02-30' is not an ISO 8601 date or timestamp"),
     ("t = TIMESTAMP('soon')", 14, "'soon' is not an ISO 8601 date or timestamp"),
     ("t = TIMESTAMP('9999-12-31T23:59:60Z')", 14, "'9999-12-31T23:59:60Z' is not an ISO 8601"),
-    ("t = DATE(a)", 9, "a date is a text,"),
+    ("t = DATE(a)", 9, "a date must be text,"),
     ("T_AFTER(t, INTERVAL('2021-01-02', 'x'))", 34, "'x' is not an ISO 8601 date or timestamp"),
-    ("T_AFTER(t, INTERVAL('2021-01-02'))", 20, "an interval has two ends"),
-    ("T_AFTER(t, INTERVAL('..', 2))", 26, "an interval ends at a moment, an attribute or '..',"),
+    ("T_AFTER(t, INTERVAL('2021-01-02'))", 20, "an interval must have two ends"),
+    ("T_AFTER(t, INTERVAL('..', 2))", 26, "the end of an interval must be a moment, an"),
     (
         "T_AFTER(t, INTERVAL('2021-01-02', '2021-01-01'))",
         20,
@@ -147,12 +147,12 @@ MEANING = [
     ("dwithin(g, POINT(0 0), 'x')", 23, "dwithin takes a number here, not a text,"),
     ("dwithin(g, POINT(181 0), 5)", 11, "dwithin reads longitude and latitude; (181.0, 0.0, "),
     ("dwithin(LINESTRING(0 0,0 91), g, 5)", 8, "dwithin reads longitude and latitude; (0.0, 0.0,"),
-    ("S_WITHIN(g, BBOX(1,2,3))", 17, "a BBOX has four or six numbers,"),
-    ("S_WITHIN(g, BBOX(1,2,3,4,5))", 17, "a BBOX has four or six numbers,"),
-    ("S_WITHIN(g, BBOX(1,a,3,4))", 19, "a BBOX has four or six numbers,"),
-    ("S_WITHIN(g, BBOX(1,2,'3',4))", 21, "a BBOX has four or six numbers,"),
-    ("S_WITHIN(g, BBOX(0,5,1,4))", 17, "a BBOX whose south 5 is greater than its north 4"),
-    ("S_WITHIN(g, BBOX(9,5,1,4))", 17, "a BBOX whose south 5 is greater than its north 4"),
+    ("S_WITHIN(g, BBOX(1,2,3))", 17, "a BBOX must have four or six numbers,"),
+    ("S_WITHIN(g, BBOX(1,2,3,4,5))", 17, "a BBOX must have four or six numbers,"),
+    ("S_WITHIN(g, BBOX(1,a,3,4))", 19, "a BBOX must have four or six numbers,"),
+    ("S_WITHIN(g, BBOX(1,2,'3',4))", 21, "a BBOX must have four or six numbers,"),
+    ("S_WITHIN(g, BBOX(0,5,1,4))", 17, "the south of the BBOX (5) is greater than its north (4)"),
+    ("S_WITHIN(g, BBOX(9,5,1,4))", 17, "the south of the BBOX (5) is greater than its north (4)"),
     ("S_WITHIN(g, BBOX(500,0,100,4))", 17, "a BBOX from 500 to 100 does not cross the 180°"),
     ("a = 1e999", 4, "the number is out of range"),
     ("a = -1e999", 5, "the number is out of range"),
@@ -185,7 +185,7 @@ def test_an_error_of_meaning_has_its_character(text: str, position: int, what: s
 
 def test_a_geometry_without_end_has_its_character() -> None:
     assert refusal("S_WITHIN(g, POLYGON((0 0,1 1") == (
-        'the geometry at character 12 has no end, near "POLYGON((0 0,1 1"'
+        'the geometry that starts at character 12 is not closed, near "POLYGON((0 0,1 1"'
     )
 
 
@@ -221,17 +221,17 @@ SHAPES = [
     (op("=", G, float("-inf")), "$.args[1]", "the number is out of range"),
     (op("=", G, 10**400), "$.args[1]", "the number is out of range"),
     (op("=", G, [1, [10**5000]]), "$.args[1][1][0]", "the number is out of range"),
-    (op("=", G, {"date": 5}), "$.args[1].date", "a date is a text,"),
+    (op("=", G, {"date": 5}), "$.args[1].date", "a date must be text,"),
     (op("=", G, {"date": "x"}), "$.args[1].date", "'x' is not an ISO 8601 date or timestamp"),
-    (op("=", G, {"timestamp": None}), "$.args[1].timestamp", "a timestamp is a text,"),
-    (op("t_after", G, {"interval": 5}), "$.args[1].interval", "an interval has two ends"),
-    (op("t_after", G, {"interval": [".."]}), "$.args[1].interval", "an interval has two ends"),
+    (op("=", G, {"timestamp": None}), "$.args[1].timestamp", "a timestamp must be text,"),
+    (op("t_after", G, {"interval": 5}), "$.args[1].interval", "an interval must have two ends"),
+    (op("t_after", G, {"interval": [".."]}), "$.args[1].interval", "an interval must have two"),
     (
         op("t_after", G, {"interval": ["..", "x"]}),
         "$.args[1].interval[1]",
         "'x' is not an ISO 8601",
     ),
-    (op("t_after", G, {"interval": [5, ".."]}), "$.args[1].interval[0]", "an interval ends at"),
+    (op("t_after", G, {"interval": [5, ".."]}), "$.args[1].interval[0]", "the end of an"),
     (
         op("t_after", G, {"interval": ["2021-01-02", "2021-01-01"]}),
         "$.args[1]",
@@ -240,8 +240,8 @@ SHAPES = [
     (op("t_after", G, "2021-01-01"), "$.args[1]", "t_after takes a time here, not a text,"),
     (op("s_within", G, 5), "$.args[1]", "s_within takes a geometry here, not a number,"),
     (op("s_within", G, [1]), "$.args[1]", "s_within takes a geometry here, not an array,"),
-    (op("s_within", {"bbox": 5}, G), "$.args[0].bbox", "a BBOX has four or six numbers,"),
-    (op("s_within", {"bbox": [1, 2]}, G), "$.args[0].bbox", "a BBOX has four or six numbers,"),
+    (op("s_within", {"bbox": 5}, G), "$.args[0].bbox", "a BBOX must have four or six numbers,"),
+    (op("s_within", {"bbox": [1, 2]}, G), "$.args[0].bbox", "a BBOX must have four or six"),
     (op("s_within", G, {"bbox": [1, 2, "x", 4]}), "$.args[1].bbox[2]", "a BBOX has four or six"),
     (op("s_within", G, {"bbox": [1, 2, True, 4]}), "$.args[1].bbox[2]", "a BBOX has four or six"),
     (op("s_within", G, {"bbox": [1, 2, G, 4]}), "$.args[1].bbox[2]", "a BBOX has four or six"),
@@ -249,7 +249,7 @@ SHAPES = [
     (
         op("s_within", G, {"bbox": [1, 2, 3, 1]}),
         "$.args[1].bbox",
-        "a BBOX whose south 2 is greater",
+        "the south of the BBOX (2) is greater",
     ),
     (op("s_within", G, {"type": "Point"}), "$.args[1]", "cannot read the GeoJSON geometry: "),
     (op("s_within", G, {"type": "Blob"}), "$.args[1]", "not a geometry"),
@@ -315,7 +315,7 @@ def test_json_as_text_has_a_character_or_a_path(text: str, message: str) -> None
 
 @pytest.mark.parametrize("source", [None, 5, [], "[1]", "5", '"a = 1"', b"a = 1"])
 def test_json_must_be_an_object(source: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"^a predicate is CQL2 text or a JSON object, not "):
+    with pytest.raises(InvalidInput, match=r"^a predicate must be CQL2 text or a JSON object"):
         read_json(source)
 
 
@@ -351,7 +351,7 @@ def test_a_geometry_nested_too_deep_is_refused() -> None:
     position = 12 + 19 * DEPTH_MAX + 18
     assert (
         refusal(f"S_WITHIN(g, {deep})")
-        == f"more than {DEPTH_MAX} levels deep (PREDICATE_DEPTH_MAX) at character {position}"
+        == f"nested more than {DEPTH_MAX} levels deep (PREDICATE_DEPTH_MAX) at character {position}"
     )
 
 
@@ -377,16 +377,16 @@ def test_json_too_deep_is_refused(source: Any) -> None:
     message = refusal(source(deep))
     assert (
         message
-        == f"more than {DEPTH_MAX} levels deep (PREDICATE_DEPTH_MAX) at $"
+        == f"nested more than {DEPTH_MAX} levels deep (PREDICATE_DEPTH_MAX) at $"
         + ".args[0]" * (DEPTH_MAX + 1)
     )
     assert (
         refusal('{"op":"not","args":[' * 10_000)
-        == f"more than {DEPTH_MAX} levels deep (PREDICATE_DEPTH_MAX) at $"
+        == f"nested more than {DEPTH_MAX} levels deep (PREDICATE_DEPTH_MAX) at $"
     )
     array = "[" * 10_000 + "]" * 10_000
     assert refusal('{"op":"a_equals","args":[[],' + array + "]}") == (
-        f"more than {DEPTH_MAX} levels deep (PREDICATE_DEPTH_MAX) at $"
+        f"nested more than {DEPTH_MAX} levels deep (PREDICATE_DEPTH_MAX) at $"
     )
 
 
@@ -439,7 +439,7 @@ def test_a_list_without_a_value_is_refused(text: str, position: int) -> None:
 
 @pytest.mark.parametrize(("text", "position"), [("a IN ()", 5), ("x = 1 OR a NOT IN\n( )", 18)])
 def test_an_empty_list_of_values_is_refused(text: str, position: int) -> None:
-    assert refusal(text) == f"no value in the list of IN at character {position}"
+    assert refusal(text) == f"the list of IN is empty at character {position}"
 
 
 @pytest.mark.parametrize(("text", "position"), [("n = 1e5.", 7), ("n = 1.0.", 7), ("n = 1..", 6)])

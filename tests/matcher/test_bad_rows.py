@@ -116,7 +116,7 @@ def test_a_bad_geometry_refuses_the_whole_table(value: Any, message: str) -> Non
         ({"id": ["x", None]}, "row 1, column 'id': the id is missing"),
         ({"id": ["x", "x"]}, "row 1, id 'x': .*'x' is already taken"),
         ({"id": ["x", "old"]}, "row 1, id 'old': .*'old' is already taken"),
-        ({"id": [7, 8]}, ".*7 comes after 'old'"),
+        ({"id": [7, 8]}, ".*7 follows 'old'"),
         ({"id": [1.5, 2.5]}, "column 'id': .*not double"),
         ({"id": [True, False]}, "column 'id': .*not bool"),
     ],

@@ -124,7 +124,7 @@ def test_an_id_too_large_is_a_bad_row() -> None:
 def test_ids_of_another_kind_are_refused_with_the_table() -> None:
     matcher = Matcher()
     matcher.add("a", "n > 0")
-    with pytest.raises(InvalidInput, match=r"^table: .*1 comes after 'a'; id=…"):
+    with pytest.raises(InvalidInput, match=r"^table: .*1 follows 'a'; id=…"):
         matcher.add_many(pa.table({"id": [1], "filter": ["n > 0"]}), quarantine=True)
 
 
@@ -183,8 +183,8 @@ def test_ids_that_repeat_in_the_column_asked_for_are_better_left_out() -> None:
     with pytest.raises(InvalidInput) as caught:
         Matcher().add_many(table, id="ugc")
     assert str(caught.value) == (
-        "table, row 1, id 'x': the id 'x' is already taken; replace=True replaces; "
-        "without id=… the rows are numbered"
+        "table, row 1, id 'x': the id 'x' is already taken; "
+        "replace=True replaces the existing one; without id=… the rows are numbered"
     )
     assert Matcher().add_many(table) == 2
 
@@ -192,10 +192,10 @@ def test_ids_that_repeat_in_the_column_asked_for_are_better_left_out() -> None:
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (["Where"], "table: the column 'Where' is ignored; it counts if it is called 'where'"),
+        (["Where"], "table: the column 'Where' is ignored; rename it to 'where' to use it"),
         (
             ["WHERE", "Filter"],
-            "table: the columns 'WHERE', 'Filter' are ignored; they count if they are called .*",
+            "table: the columns 'WHERE', 'Filter' are ignored; rename them to .* to use them",
         ),
     ],
 )

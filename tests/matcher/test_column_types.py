@@ -114,8 +114,8 @@ def test_a_column_that_cannot_hold_ids_is_refused_with_its_name_and_type(
 ) -> None:
     matcher = Matcher()
     matcher.add("all", True)
-    refusal = r"table, column 'id': an id is a string or a 64-bit integer, not \w+.*id="
+    refusal = r"table, column 'id': an id must be a string or a 64-bit integer, not \w+.*id="
     with pytest.raises(InvalidInput, match=refusal):
         matcher.match_many(pa.table({"id": ids}), quarantine=quarantine)
-    with pytest.raises(InvalidInput, match=r"column 'id': an id is a string or"):
+    with pytest.raises(InvalidInput, match=r"column 'id': an id must be a string or"):
         matcher.add_many(pa.table({"id": ids, "filter": ["TRUE"] * len(ids)}))

@@ -128,7 +128,7 @@ def test_events_of_a_list_give_their_attributes() -> None:
     ("keep", "words"),
     [
         (["n", "sped"], "'sped' to keep; (it|they) ha(s|ve) id, geometry, n"),
-        (["event"], "'event' cannot be kept: the answer has one of this name itself; rename it"),
+        (["event"], "'event' cannot be kept: the answer already has a column of that name; rename"),
         (["subscription"], "'subscription' cannot be kept"),
         ("n", r"write keep=\['n'\]"),
         ([3], "keep takes names of columns, not 3"),

@@ -219,7 +219,7 @@ def test_any_string_and_any_64_bit_integer_is_an_id(id_: Any) -> None:
 def test_ids_are_of_one_kind() -> None:
     matcher = Matcher()
     matcher.add("a", "n > 1")
-    with pytest.raises(InvalidInput, match="7 comes after 'a'"):
+    with pytest.raises(InvalidInput, match="7 follows 'a'"):
         matcher.add(7, "n > 1")
     assert list(matcher) == ["a"]
     matcher.remove("a")

@@ -483,7 +483,7 @@ def rewrite(format_: int, path: Path, **changes: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"engine": "quux"}, "unknown engine 'quux'; there are strtree"),
+        ({"engine": "quux"}, "unknown engine 'quux'; choose one of strtree"),
         ({"options": {"speed": 5}}, "engine 'strtree' has no option 'speed'; it has: none"),
         ({"filters_max": 0}, "filters_max must be a number >= 1, not 0"),
         ({"crs": "nowhere"}, 'crs: unknown coordinate system "nowhere"'),

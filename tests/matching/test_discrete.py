@@ -107,16 +107,17 @@ def test_what_belongs_to_the_discrete_evaluator_is_refused_without_it(
     option: str, value: Any
 ) -> None:
     for options in ({option: value}, {option: value, "evaluator": "exact"}):
-        with pytest.raises(InvalidInput, match=f"{option} .*goes with evaluator='discrete'"):
+        words = f"{option} .*is only allowed with evaluator='discrete'"
+        with pytest.raises(InvalidInput, match=words):
             Matcher("crtree", **options)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"evaluator": ["exact"]}, r"unknown evaluator \['exact'\]; there are exact, discrete"),
+        ({"evaluator": ["exact"]}, r"unknown evaluator \['exact'\]; choose one of exact, discrete"),
         ({"evaluator": None}, "unknown evaluator None"),
-        ({"split": {}}, r"unknown split \{\}; there are quadratic, constraint"),
+        ({"split": {}}, r"unknown split \{\}; choose one of quadratic, constraint"),
         ({"split": 1}, "unknown split 1"),
         ({"halo": "no", "evaluator": "discrete"}, "halo must be True or False, not 'no'"),
         ({"halo": None, "evaluator": "discrete"}, "halo must be True or False, not None"),
@@ -136,7 +137,7 @@ def test_an_option_of_a_wrong_type_is_refused_with_its_value(
 
 @pytest.mark.parametrize("engine", [[], None, {}, 3, b"crtree"])
 def test_an_engine_is_named_by_a_text(engine: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"unknown engine .*; there are strtree"):
+    with pytest.raises(InvalidInput, match=r"unknown engine .*; choose one of strtree"):
         Matcher(engine)
 
 

@@ -102,7 +102,7 @@ def test_distances_in_a_system_of_lengths_are_warned_of(crs: str | None) -> None
         warnings.simplefilter("always")
         assert matcher.match_many(events).num_rows == 1
     warning = (
-        "table: dwithin reads coordinates as longitude and latitude, and they are in EPSG:2154; "
+        "table: dwithin reads coordinates as longitude and latitude, but they are in EPSG:2154; "
         "reproject them, for instance to EPSG:4326"
     )
     assert [str(each.message) for each in said] == ([warning] if crs == "EPSG:2154" else [])

@@ -64,7 +64,7 @@ def message_of(value: Any) -> str:
 def test_a_geometry_one_level_too_deep_is_refused_with_the_place_and_the_limit() -> None:
     depth = GEOMETRY_DEPTH_MAX + 1
     point = {"type": "Point", "coordinates": [1, 2]}
-    too_deep = "cannot read the geometry: it is nested more than 100 deep at"
+    too_deep = "cannot read the geometry: it is nested more than 100 levels deep at"
     wkb = struct.pack("<BII", 1, 7, 1) * depth + shapely.to_wkb(shapely.Point(1, 2))
     assert message_of(wkb) == f"{too_deep} byte {9 * depth} (GEOMETRY_DEPTH_MAX)"
     assert message_of(wkb.hex()) == message_of(wkb)
@@ -82,7 +82,7 @@ def test_coordinates_nested_without_end_are_refused() -> None:
         coordinates = [coordinates]
     shape = {"type": "MultiPolygon", "coordinates": coordinates}
     assert message_of(shape) == (
-        "cannot read the GeoJSON geometry: its members are nested too deep: beyond 100 "
+        "cannot read the GeoJSON geometry: its members are nested more than 100 levels deep "
         "(GEOMETRY_DEPTH_MAX)"
     )
 
@@ -123,14 +123,14 @@ def test_members_may_stand_in_several_places() -> None:
 def test_a_count_that_lies_is_refused(code: int, count: int) -> None:
     point = shapely.to_wkb(shapely.Point(1, 2))
     assert message_of(struct.pack("<BII", 1, code, count) + point) == (
-        "cannot read the geometry: its 30 bytes end before the members that it announces"
+        "cannot read the geometry: its 30 bytes end before all the members it declares"
     )
 
 
 @pytest.mark.parametrize(
     ("inner", "reason"),
     [
-        (struct.pack("<BII", 2, 1, 0), "byte 9 should be 0 or 1, the order of bytes, and is 2"),
+        (struct.pack("<BII", 2, 1, 0), "byte 9 gives the byte order and must be 0 or 1, not 2"),
         (struct.pack("<BII", 1, 17, 0), "byte 9 begins a geometry of the unknown type 17"),
         (struct.pack("<BII", 1, 0, 0), "byte 9 begins a geometry of the unknown type 0"),
     ],

@@ -121,7 +121,7 @@ def test_a_cloud_event_within_another_is_refused(depth: int) -> None:
     event: dict[str, Any] = {"a": 1}
     for _ in range(depth):
         event = {"specversion": "1.0", "id": "c", "source": "/x", "type": "t", "data": event}
-    with pytest.raises(InvalidInput, match=r"row 3 is a CloudEvent within .*inner one"):
+    with pytest.raises(InvalidInput, match=r"row 3 is a CloudEvent inside .*inner one"):
         read_event(event, place="row 3")
     event["data"] = event
     with pytest.raises(InvalidInput, match="within a CloudEvent"):

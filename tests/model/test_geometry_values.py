@@ -195,7 +195,7 @@ def test_a_deep_nest_of_collections_is_flattened() -> None:
         (
             b"\x01\x07\x00\x00\x00\xff\xff\xff\xff",
             "undecodable",
-            "its 9 bytes end before the members that it announces",
+            "its 9 bytes end before all the members it declares",
         ),
         ({"type": "Point"}, "undecodable", "key 'coordinates' not found"),
         ({"type": "Point", "coordinates": [1]}, "undecodable", "Expected two or three coordinates"),

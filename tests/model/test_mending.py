@@ -28,8 +28,8 @@ def message_of(shape: BaseGeometry) -> str:
 def test_a_ring_that_crosses_itself_too_often_is_not_mended() -> None:
     for vertices in (700, 20_000):
         assert message_of(tangle(vertices)) == (
-            "invalid Polygon, and not mended: it has more than 1,000 crossings of its edges "
-            "(MEND_CROSSINGS_MAX)"
+            "invalid Polygon, and too complex to repair: it has more than 1,000 crossings of its "
+            "edges (MEND_CROSSINGS_MAX)"
         )
     assert isinstance(mend(tangle(40)), shapely.MultiPolygon)
 
@@ -52,8 +52,8 @@ def test_parts_that_lie_in_each_other_too_often_are_not_mended() -> None:
     for step in (0, 1):
         parts = [square(step * i, step * i, 4000 - 2 * step * i) for i in range(1_000)]
         assert message_of(shapely.MultiPolygon(parts)) == (
-            "invalid MultiPolygon, and not mended: it has more than 200,000 pairs of rings that "
-            "may lie in each other (MEND_NESTINGS_MAX)"
+            "invalid MultiPolygon, and too complex to repair: it has more than 200,000 pairs of "
+            "rings that may lie inside each other (MEND_NESTINGS_MAX)"
         )
 
 

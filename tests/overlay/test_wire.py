@@ -229,5 +229,5 @@ def test_an_event_has_a_box_of_floats() -> None:
     deliver = next(effect for effect in peer.publish((0, 0, 1, 1), None, 0.0))
     assert isinstance(deliver, Deliver)
     assert all(type(side) is float for side in deliver.event.box)
-    with pytest.raises(InvalidInput, match="a box has a side beyond all floats"):
+    with pytest.raises(InvalidInput, match="a side of the box is too long for a float"):
         peer.publish((0, 0, 10**400, 1), None, 0.0)

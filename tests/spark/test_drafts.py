@@ -54,7 +54,7 @@ def test_what_a_failing_task_has_written_is_gone(target: Path) -> None:
 def test_a_folder_is_replaced_only_where_asked_and_as_a_whole(target: Path) -> None:
     target.mkdir()
     (target / "old").write_text("0")
-    with pytest.raises(InvalidInput, match=r'exists already; mode="overwrite" replaces it'):
+    with pytest.raises(InvalidInput, match=r'already exists; mode="overwrite" replaces it'):
         DraftFolder.begin(as_uri(target), replace=False)
     draft = DraftFolder.begin(as_uri(target), replace=True)
     put(draft, "new", "1")
@@ -69,7 +69,7 @@ def test_a_folder_that_came_in_between_is_not_touched(target: Path) -> None:
     put(draft, "new", "1")
     target.mkdir()
     (target / "other").write_text("2")
-    with pytest.raises(InvalidInput, match="exists already"):
+    with pytest.raises(InvalidInput, match="already exists"):
         draft.finish(["new"])
     assert contents(target) == {"other": "2"}
 

@@ -52,7 +52,7 @@ def test_a_start_that_fails_is_one_line_and_the_next_one_succeeds(tmp_path: Path
         )
     said = [line for line in done.stderr.splitlines() if not line.startswith("reading ")]
     assert said[0] == f"starting Spark on {master}"
-    assert said[1].startswith(f"contrada: {master} accepts no application within 0.1 s: ")
+    assert said[1].startswith(f"contrada: {master} did not accept the application within 0.1 s: ")
     assert said[2:] == []
     code, refused, is_gone, count, handlers = json.loads(done.stdout)
     assert code == 2

@@ -351,7 +351,7 @@ def test_a_folder_is_overwritten_where_asked_even_by_its_own_rows(
     path.mkdir()
     points(path / "a.parquet")
     frame = contrada.spark.read_geoparquet(spark, path)
-    with pytest.raises(InvalidInput, match=r'out: exists already; mode="overwrite"'):
+    with pytest.raises(InvalidInput, match=r'out: already exists; mode="overwrite"'):
         contrada.spark.write_geoparquet(frame, path)
     native = frame.where("id < 3").selectExpr(
         "id", "st_setsrid(st_geomfromwkb(geometry), 3857) AS geometry"

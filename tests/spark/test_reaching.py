@@ -52,7 +52,7 @@ def test_one_standby_that_answers_is_enough(serve: Serve, closed_port: int) -> N
     ("answer", "words"),
     [
         (None, "no answer"),
-        (b"", "hangs up, which no Spark master does"),
+        (b"", "it closed the connection, which a Spark master does not do"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "this is not a Spark master"),
     ],
 )

@@ -142,7 +142,7 @@ def test_what_is_no_sample_of_these_events_is_refused(
     here = zones.withMetadata("geometry", {"crs": "EPSG:4326"})
     cases: list[tuple[Any, DataFrame, str]] = [
         ("events.parquet", zones, "sample must be a Spark DataFrame, not builtins.str"),
-        (stream, zones, "sample cannot be a stream; give a batch DataFrame"),
+        (stream, zones, "sample cannot be a stream; pass a batch DataFrame"),
         (
             sample.withColumnRenamed("geometry", "place"),
             zones,

@@ -93,7 +93,7 @@ def test_spark_refuses_a_bad_cell_with_its_line(
     assert main(["match", *args, *SPARK]) == 2
     said = capsys.readouterr().err.splitlines()[-1]
     place = "contrada: events.csv, line 5 (row 3), column 'depth': '4o' is not a number"
-    assert said == f"{place}; --quarantine FILE lists bad events and goes on without them"
+    assert said == f"{place}; --quarantine FILE lists bad events and continues without them"
     assert not (folder / "p.csv").exists()
 
 

@@ -162,7 +162,7 @@ def test_spark_carries_columns_along_and_explains_its_plan(
     more = ["--keep", "speed", "--keep", "geometry", "--event-id", "key", "--plan", "partitioned"]
     assert main([*args, *more, "--strict", "--conf", "spark.ui.enabled=false"]) == 0
     said = capsys.readouterr().err
-    assert "plan: partitioned (it was asked for)" in said
+    assert "plan: partitioned (requested)" in said
     assert "replication: " in said
     found = geopandas.read_parquet(out)
     assert list(found.columns) == ["event", "subscription", "speed", "geometry"]
@@ -300,7 +300,7 @@ def test_a_bad_event_on_spark_is_one_line_and_leaves_nothing(
     assert "self-intersection at (2, 2)" in line
     assert line.endswith(
         "--repair mends what can be mended; "
-        "--quarantine FILE lists bad events and goes on without them"
+        "--quarantine FILE lists bad events and continues without them"
     )
     assert "quarantine=" not in line
     assert sorted(tmp_path.iterdir()) == before
@@ -346,7 +346,7 @@ def test_explaining_on_spark_names_columns_as_the_user_does(
     args = ["match", str(zones), str(events), "-o", str(out), *SPARK, "--explain"]
     assert main([*args, *more]) == 0
     line = next(line for line in capsys.readouterr().err.splitlines() if "travel" in line)
-    assert line == "columns of events that travel: geometry, speed, event, key"
+    assert line == "event columns sent to Python: geometry, speed, event, key"
 
 
 @pytest.mark.parametrize("remedy", [Remedy.EVENT_ID, Remedy.SUBSCRIPTION_ID])

@@ -182,7 +182,7 @@ def test_counts_keep_columns_of_events_alone(
     capsys.readouterr()
     for name, words in (
         ("subscription.county", "--keep subscription.county cannot be combined with --counts"),
-        ("n", "--keep n: the output has a column of this name itself; --keep event.n"),
+        ("n", "--keep n: the answer already has a column of that name; --keep event.n"),
     ):
         assert main([*args, "-o", str(out), "--keep", name]) == 2
         assert words in capsys.readouterr().err
@@ -197,5 +197,5 @@ def test_a_type_that_spark_cannot_carry_is_refused_before_spark_starts(
     assert main([*args, "-o", str(folder / "out.parquet"), "--keep", "clocks"]) == 2
     said = capsys.readouterr().err
     assert "--keep clocks: " in said
-    assert "list<item: time64[us]>, which Spark cannot carry along" in said
+    assert "list<item: time64[us]>, which Spark cannot carry" in said
     assert "starting Spark" not in said

@@ -63,7 +63,7 @@ def test_distances_between_projected_coordinates_are_warned_of(spark: SparkSessi
     plain = spark.createDataFrame([(1, "POINT(1 1)")], "id long, geometry string")
     events = plain.withMetadata("geometry", {"crs": "EPSG:2154"})
     words = (
-        "events: dwithin reads coordinates as longitude and latitude, and they are in EPSG:2154; "
+        "events: dwithin reads coordinates as longitude and latitude, but they are in EPSG:2154; "
         "reproject them, for instance to EPSG:4326"
     )
     with pytest.warns(UserWarning, match="dwithin reads") as told:

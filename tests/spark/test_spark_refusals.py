@@ -239,7 +239,7 @@ def test_a_constraint_on_a_column_that_no_event_has_is_warned_of_or_refused(
 def test_a_column_in_other_letters_than_it_should_be_is_warned_of_or_refused(
     events: DataFrame, zone: DataFrame
 ) -> None:
-    words = "subscriptions: the column 'Where' is ignored; it counts if it is called 'where'"
+    words = "subscriptions: the column 'Where' is ignored; rename it to 'where' to use it"
     miscased = zone.selectExpr("*", "'wind > 9' AS Where")
     with pytest.warns(UserWarning, match=words) as heard:
         contrada.spark.match(events, miscased)

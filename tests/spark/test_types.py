@@ -295,5 +295,5 @@ def test_an_id_is_an_integer_or_a_string(events: DataFrame) -> None:
         if name in IDS:
             check_id(events, name, "events", Remedy.SPARK_EVENT_ID)
         else:
-            with pytest.raises(InvalidInput, match=f"column {name!r}: an id is a string"):
+            with pytest.raises(InvalidInput, match=f"column {name!r}: an id must be a string"):
                 check_id(events, name, "events", Remedy.SPARK_EVENT_ID)

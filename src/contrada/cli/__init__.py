@@ -91,7 +91,7 @@ def make_parser(words: Container[str] = ()) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="contrada",
         description="Spatial publish/subscribe: who receives this event?",
-        epilog="`contrada COMMAND --help` has the options of a command, and examples.",
+        epilog="Run `contrada COMMAND --help` for a command's options and examples.",
     )
     parser.add_argument("--version", action="version", version=f"contrada {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

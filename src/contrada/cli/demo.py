@@ -147,7 +147,7 @@ def make_folder(path: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise blame(error, f"--folder {path}: cannot be made: {error.strerror}") from error
+        raise blame(error, f"--folder {path}: cannot be created: {error.strerror}") from error
     return folder
 
 

@@ -56,7 +56,7 @@ def read_wanted(options: argparse.Namespace) -> Wanted:
     for name in options.keep or ():
         if name in own:
             raise InvalidInput(
-                f"--keep {name}: the output has a column of this name itself; "
+                f"--keep {name}: the answer already has a column of that name; "
                 f"--keep {_EVENT}{name} writes that of the events"
             )
         if not name.startswith(_SUBSCRIPTION):

@@ -27,7 +27,7 @@ engines:
 {engines}
 
 examples:
-  which counties have earthquakes: the figures alone
+  which counties have earthquakes: the summary only
     contrada match counties.parquet quakes.csv
   the pairs, with the magnitude of each quake and the name of its county
     contrada match counties.parquet quakes.csv -o pairs.csv \\
@@ -78,7 +78,7 @@ def add_match_parser(commands: Any) -> argparse.ArgumentParser:
 
 
 def _describe_suffixes() -> str:
-    words = f"{', '.join(READ_SUFFIXES)}, and what else GDAL reads."
+    words = f"{', '.join(READ_SUFFIXES)}, and any other format that GDAL reads."
     return textwrap.fill(words, 76, break_on_hyphens=False)
 
 
@@ -88,8 +88,8 @@ def _add_answer_options(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="OUT",
         help=f"where the pairs go: {', '.join(WRITTEN_SUFFIXES)} (.geoparquet has the events' "
-        "geometry), or - for CSV on stdout; a file that exists is replaced (default: nowhere, "
-        "only figures are shown)",
+        "geometry), or - for CSV on stdout; a file that exists is replaced (default: print "
+        "the summary only)",
     )
     parser.add_argument(
         "--keep",
@@ -116,11 +116,11 @@ def _add_input_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--event-id", metavar="COLUMN", help="column of event ids (default: id, else row numbers)"
     )
-    parser.add_argument("--layer", metavar="NAME", help="layer of EVENTS (default: its only one)")
+    parser.add_argument("--layer", metavar="NAME", help="layer of EVENTS (default: the only one)")
     parser.add_argument(
         "--subscriptions-layer",
         metavar="NAME",
-        help="layer of SUBSCRIPTIONS (default: its only one)",
+        help="layer of SUBSCRIPTIONS (default: the only one)",
     )
     parser.add_argument(
         "--where",
@@ -138,8 +138,8 @@ def _add_input_options(parser: argparse.ArgumentParser) -> None:
         "--strict",
         action="store_true",
         help="refuse constraints on columns that no event has, or that hold values of another type "
-        "than they are compared with, and columns of SUBSCRIPTIONS that would count in lower "
-        "case (default: warn and go on)",
+        "than they are compared with, and columns of SUBSCRIPTIONS whose names match only in lower "
+        "case (default: warn and continue)",
     )
 
 

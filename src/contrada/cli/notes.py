@@ -27,8 +27,10 @@ def note_unstated(matcher: Matcher, subscriptions: Rows, events: Rows) -> None:
         is_warned_of = find_path(silent.name).suffix.lower() == ".shp"  # by its reader
         is_silent = silent.crs is None and not is_warned_of
         if is_silent and other.crs is not None and not is_longitude_latitude(other.crs):
-            what = f"{silent.name} states no coordinate system; it is taken to be in that of"
-            note(f"{what} {other.name}, {other.crs:.60}")
+            note(
+                f"{silent.name} states no coordinate system; "
+                f"that of {other.name} is assumed: {other.crs:.60}"
+            )
 
 
 def note_unknown(matcher: Matcher, rows: Rows, strict: bool) -> None:

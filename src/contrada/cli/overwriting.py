@@ -28,7 +28,7 @@ def refuse_overwriting(inputs: Iterable[str], outputs: Mapping[str, str]) -> Non
         owner = next((taken[key] for key in _identities(Path(name)) if key in taken), None)
         owner = owner or _find_folder(Path(name), folders)
         if owner is not None:
-            raise InvalidInput(f"{option} {name} is also {owner}; name another file")
+            raise InvalidInput(f"{option} {name} is also {owner}; choose another file")
         taken |= dict.fromkeys(_identities(Path(name)), option)
 
 

@@ -7,19 +7,19 @@ from contrada.errors import BadRows, InvalidInput, MissingPackage, Remedy, Unava
 
 _EVENT_ID = "--event-id COLUMN names the column of event ids"
 _SUBSCRIPTION_ID = "--id COLUMN names the column of subscription ids"
-_QUARANTINE = "--quarantine FILE lists bad events and goes on without them"
+_QUARANTINE = "--quarantine FILE lists bad events and continues without them"
 
 ON_THE_COMMAND_LINE: Mapping[Remedy, str | None] = {
     Remedy.REPAIR: "--repair mends what can be mended",
     Remedy.QUARANTINE_EVENTS: _QUARANTINE,
     Remedy.QUARANTINE_SUBSCRIPTIONS: "--quarantine-subscriptions FILE lists bad subscriptions and "
-    "goes on without them",
+    "continues without them",
     Remedy.RETURN_BAD_EVENTS: _QUARANTINE,
     Remedy.REPLACE: None,
     Remedy.EVENT_ID: _EVENT_ID,
     Remedy.SUBSCRIPTION_ID: _SUBSCRIPTION_ID,
-    Remedy.ROW_NUMBERS: "--id left out numbers the rows, and --keep subscription.COLUMN writes "
-    "that column beside the pairs",
+    Remedy.ROW_NUMBERS: "leave out --id to number the rows, and use --keep subscription.COLUMN "
+    "to write that column beside the pairs",
     Remedy.SPARK_EVENT_ID: _EVENT_ID,
     Remedy.SPARK_SUBSCRIPTION_ID: _SUBSCRIPTION_ID,
     Remedy.LAYER: "--layer NAME names one of the events, --subscriptions-layer NAME one of the "

@@ -37,7 +37,7 @@ class Order:
 class Paper:
     """A paper whose experiments can be repeated.
 
-    `layers` are the files that --data must hold; without any it takes no data.
+    `layers` are the files that --data must contain; without any it takes no data.
     """
 
     layers: tuple[str, ...]
@@ -96,7 +96,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="small sizes, within two minutes (default: the full ones)",
+        help="small sizes, under two minutes (default: full sizes)",
     )
     parser.add_argument(
         "--data",
@@ -108,7 +108,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--spark",
         metavar="MASTER",
-        help="ahs: also measure what Spark costs, e.g. on 'local[2]' (default: do not)",
+        help="ahs: also measure what Spark costs, e.g. on 'local[2]' (default: off)",
     )
     parser.add_argument("--seed", type=int, default=1, help="seed of the workloads (default: 1)")
     parser.set_defaults(run=run)
@@ -118,7 +118,7 @@ def _describe_data(paper: Paper) -> str:
     if not paper.layers:
         return " It takes no --data."
     return (
-        f" Its --data must hold {_list_files(paper)}: GeoParquet, polygons in any coordinates; "
+        f" Its --data must contain {_list_files(paper)}: GeoParquet, polygons in any coordinates; "
         "they are scaled into the unit square."
     )
 
@@ -177,7 +177,7 @@ def _make_folder(name: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
-        raise blame(fault, f"--folder {name}: cannot be made: {fault.strerror}") from fault
+        raise blame(fault, f"--folder {name}: cannot be created: {fault.strerror}") from fault
     try:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as fault:

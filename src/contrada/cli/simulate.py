@@ -34,8 +34,8 @@ _NUMBERS = {
     "peers": ("N", "how many peers"),
     "events": ("E", "how many events, published when the overlay is at rest"),
     "seed": ("S", "seed of all random choices: same seed, same run"),
-    "leave": ("SHARE", "share of the peers that leave at once, in good order"),
-    "crash": ("SHARE", "share of the peers that crash at once; one always survives"),
+    "leave": ("SHARE", "share of the peers that leave cleanly, all at once"),
+    "crash": ("SHARE", "share of the peers that crash, all at once; one always survives"),
     "corrupt": ("SHARE", "share of the living whose memory becomes garbage"),
     "restart": ("SHARE", "share of the crashed that come back, under new ids"),
     "churn": ("RATE", "peers that join, and as many that crash, in a round on average"),
@@ -43,7 +43,7 @@ _NUMBERS = {
     "duplicate": ("SHARE", "share of the messages that arrive twice"),
     "delay": ("ROUNDS", "longest delay of a message"),
     "rounds": ("R", "how long churn, loss, duplication and partition go on after the faults"),
-    "rounds_max": ("R", "fail if the overlay is not legal after so many more rounds"),
+    "rounds_max": ("R", "fail if the overlay is not legal after this many more rounds"),
     "min_children": ("m", "fewest children of a node"),
     "max_children": ("M", "most children of a node"),
 }
@@ -80,7 +80,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--animate",
         metavar="FILE",
-        help="show the run: a page to play (.html) or a plate (.png) (default: nothing)",
+        help="show the run: an interactive page (.html) or a still image (.png) (default: neither)",
     )
     parser.add_argument(
         "--json",
@@ -159,8 +159,8 @@ def _check_picture(options: argparse.Namespace, plan: SimulationPlan) -> None:
         )
     if plan.peers > PEERS_DRAWN_MAX:
         raise InvalidInput(
-            f"--animate {options.animate}: draws {PEERS_DRAWN_MAX:,} peers at most, "
-            f"and --peers is {plan.peers}"
+            f"--animate {options.animate}: draws at most {PEERS_DRAWN_MAX:,} peers, "
+            f"but --peers is {plan.peers}"
         )
     if suffix == ".png":
         require_matplotlib()

@@ -23,7 +23,7 @@ def _describe_overlay(outcome: Outcome) -> list[ReportRow]:
     kind = "the paper's tree, " if plan.plain else ""
     rows: list[ReportRow] = [
         ("peers alive", f"{len(outcome.states):,}", f"{plan.workload} filters, seed {plan.seed}"),
-        ("left", f"{outcome.left:,}", "in good order"),
+        ("left", f"{outcome.left:,}", "cleanly"),
         ("crashed", f"{outcome.crashed:,}", ""),
         ("corrupted", f"{outcome.corrupted:,}", ""),
         (
@@ -36,7 +36,7 @@ def _describe_overlay(outcome: Outcome) -> list[ReportRow]:
     ]
     rest = outcome.messages_at_rest
     if rest is not None:
-        rows.append(("messages at rest", f"{rest:.2f}", "of a peer in a round"))
+        rows.append(("messages at rest", f"{rest:.2f}", "per peer and round"))
     if outcome.overflown:
         rows.append(("overflown", f"{outcome.overflown:,}", "messages lost to full inboxes"))
     return rows

@@ -191,7 +191,7 @@ class Source:
         known = _carried_type(kind)
         if known is None:
             raise InvalidInput(
-                f"--keep {name}: {self.rows.name} has it as {kind}, which Spark cannot carry along"
+                f"--keep {name}: in {self.rows.name} it is of type {kind}, which Spark cannot carry"
             )
         return known
 
@@ -249,7 +249,7 @@ def _blaming(copy: Path) -> Iterator[None]:
     except OSError as fault:
         raise Unavailable(
             f"{copy.parent}: a copy for Spark cannot be written there: {fault}; "
-            "TMPDIR, or on a cluster spark.contrada.staging, names another folder"
+            "set TMPDIR, or on a cluster spark.contrada.staging, to another folder"
         ) from fault
 
 

@@ -58,8 +58,8 @@ def shared_folder(spark: "SparkSession") -> str | None:
     uri = urlsplit(staging_uri(spark))
     if uri.scheme not in ("", "file"):
         raise InvalidInput(
-            f"{STAGING} is {uri.geturl()}, and this command passes files on through a folder that "
-            "all machines mount: set it to file:///…, or call contrada.spark.match"
+            f"{STAGING} is {uri.geturl()}, but this command needs a folder that all machines "
+            "mount: set it to file:///…, or call contrada.spark.match"
         )
     folder = Path(unquote(uri.path))
     try:

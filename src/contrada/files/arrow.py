@@ -101,7 +101,8 @@ def read_table(
             source = pa.Table.from_batches([pa.record_batch(source)])
         stream = _open_stream(source)
     except (pa.ArrowException, TypeError, ValueError) as fault:
-        raise InvalidInput(f"{name}: {type(source).__name__} gives no table: {fault}") from fault
+        what = f"cannot read {type(source).__name__} as an Arrow table"
+        raise InvalidInput(f"{name}: {what}: {fault}") from fault
     layout = lay_out(stream.schema, columns, name, primary, is_decoded=is_decoded)
     warn_of_edges(layout.geometries, name)
     open_stream, count = _once(stream, name), None

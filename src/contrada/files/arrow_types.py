@@ -51,7 +51,7 @@ def check_names(schema: pa.Schema, name: str) -> None:
                 f"{brief(fault.object)}"
             ) from fault
         except RecursionError as fault:
-            raise InvalidInput(f'{name}: column "{column}" is nested too deep') from fault
+            raise InvalidInput(f'{name}: column "{column}" is nested too deeply') from fault
 
 
 def validate(array: pa.Array) -> None:

@@ -30,7 +30,7 @@ def spell_crs(stated: object, name: str) -> str | None:
         stated = f"EPSG:{stated}"
     if not isinstance(stated, str | dict):
         what = f'unknown coordinate system "{brief_text(stated, 80)}"'
-        raise InvalidInput(f"{name}: {what}: a text or PROJJSON is expected")
+        raise InvalidInput(f"{name}: {what}: expected text or PROJJSON")
     code = _find_code(stated)
     if code is not None:
         with contextlib.suppress(InvalidInput):
@@ -49,7 +49,9 @@ def spell_crs(stated: object, name: str) -> str | None:
 def spell_given_crs(given: object, name: str) -> str | None:
     """Spell the system that a caller names; an empty text, as some files have it, names none."""
     if given == "":
-        raise InvalidInput(f'{name}: unknown coordinate system "": give None where it is not known')
+        raise InvalidInput(
+            f"{name}: the coordinate system is an empty string; use None if it is unknown"
+        )
     return spell_crs(given, name)
 
 

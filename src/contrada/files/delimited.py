@@ -110,9 +110,11 @@ def _make_rows(
                 yield with_faults(batch, faults) if is_judged else batch
                 count += cells.num_rows
         except RowTooLong as fault:
-            raise sheet.fault("a row is longer than before: the file has changed") from fault
+            raise sheet.fault("the file has changed: a row is longer than before") from fault
         if count != sheet.count:
-            raise sheet.fault(f"{count} rows, {sheet.count} before: the file has changed")
+            raise sheet.fault(
+                f"the file has changed: it had {sheet.count} rows and now has {count}"
+            )
 
     def narrow(names: Sequence[str], _: Set[str]) -> Rows:
         return _make_rows(sheet, plan, batch_rows, names)
@@ -155,7 +157,9 @@ def _survey(sheet: Sheet) -> tuple[Sheet, dict[str, ColumnTypes]]:
         else:
             break
     if count != sheet.count:
-        raise sheet.fault(f"of {sheet.count} rows {count} can be read; is it being written to?")
+        raise sheet.fault(
+            f"only {count} of {sheet.count} rows could be read; is the file still being written?"
+        )
     if sheet.suspects:
         sheet.refuse_swallowed(_see_short_cells(sheet))
     return sheet, columns
@@ -284,7 +288,7 @@ class _Axis:
         is_beyond = np.isfinite(self.values) & (np.abs(self.values) > most)
         for row in np.flatnonzero(is_beyond).tolist():
             shown = brief_text(self._cells[row].as_py().strip())
-            hint = "other coordinates go into columns x and y"
+            hint = "use columns x and y for other coordinates"
             own, other = self.values[row], partner.values[row]
             if abs(own) <= LONGITUDE_MAX and abs(other) <= LATITUDE_MAX:
                 hint = f"swapped with {partner.column!r}?"

@@ -71,7 +71,7 @@ def _read_features(window: JsonWindow, members: dict[str, Any], name: str) -> It
     else:
         shown = brief_text(members.get("type"))
         raise InvalidInput(
-            f'{name}: a FeatureCollection, a Feature or a geometry is expected, not type "{shown}"'
+            f'{name}: expected a FeatureCollection, a Feature or a geometry, not type "{shown}"'
         )
 
 
@@ -100,4 +100,4 @@ def _find_crs(members: dict[str, Any], name: str) -> str | None:
             return spell_crs(crs["properties"]["name"], name)
     except (KeyError, TypeError):
         pass
-    raise InvalidInput(f"{name}: a crs without a name: {brief_text(crs, 80)}")
+    raise InvalidInput(f"{name}: its crs has no name: {brief_text(crs, 80)}")

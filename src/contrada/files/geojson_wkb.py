@@ -89,8 +89,8 @@ def _reason(value: Any, error: Exception) -> str:
     if not isinstance(value[inside], list):
         return f'its "{inside}" are {brief(value[inside])}, not a list'
     if isinstance(error, RecursionError):
-        return "it is nested too deep"
-    return str(error) if isinstance(error, _BadPosition) else "its members are not GeoJSON's"
+        return "it is nested too deeply"
+    return str(error) if isinstance(error, _BadPosition) else "its members are not valid GeoJSON"
 
 
 def write_wkb(geometry: dict[str, Any]) -> bytes:
@@ -143,4 +143,4 @@ def _position(position: Any, dimension: int) -> bytes:
     try:
         return struct.pack(f"<{dimension}d", *(math.nan if x is None else x for x in padded))
     except (struct.error, OverflowError):
-        raise _BadPosition(f"a position is made of numbers, not {brief(position)}") from None
+        raise _BadPosition(f"a position must consist of numbers, not {brief(position)}") from None

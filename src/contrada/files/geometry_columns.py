@@ -68,7 +68,7 @@ def geoparquet_metadata(schema: pa.Schema, name: str) -> dict[str, Any]:
             return dict(geo)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         pass
-    raise InvalidInput(f'{name}: its "geo" metadata is not GeoParquet\'s: {text[:80]!r}')
+    raise InvalidInput(f'{name}: its "geo" metadata is not valid GeoParquet: {text[:80]!r}')
 
 
 def _from_geoparquet(field: pa.Field, stated: dict[str, Any], name: str) -> GeometryField | None:
@@ -114,8 +114,8 @@ def warn_of_edges(columns: Iterable[GeometryField], name: str) -> None:
     for column in columns:
         if column.edges is not None:
             warnings.warn(
-                f'{name}: column "{column.name}" has "{column.edges}" edges, along a globe; they '
-                "are taken as straight lines from vertex to vertex",
+                f'{name}: column "{column.name}" has "{column.edges}" edges, which follow a '
+                "globe; they are treated as straight lines between vertices",
                 stacklevel=3,
             )
 
@@ -152,8 +152,8 @@ def _encoding(field: pa.Field, stated: str, name: str) -> Encoding:
     fits = is_native(storage_type(field.type), encoding) if is_known_native else is_binary(kind)
     if encoding == "wkt" or not fits:
         raise InvalidInput(
-            f'{name}: column "{field.name}" is said to have geometries in the encoding "{stated}" '
-            f"but is of type {field.type}"
+            f'{name}: column "{field.name}" is declared to hold geometries in the encoding '
+            f'"{stated}", but its type is {field.type}'
         )
     return encoding
 
@@ -171,6 +171,6 @@ def _refuse_two_systems(columns: list[GeometryField], name: str) -> None:
         first, first_crs = stated[0]
         if not is_same_crs(crs, first_crs):
             raise InvalidInput(
-                f'{name}: column "{first}" is in {first_crs[:80]} but "{column}" in {crs[:80]}; '
+                f'{name}: column "{first}" is in {first_crs[:80]} but "{column}" is in {crs[:80]}; '
                 "leave one out or transform it"
             )

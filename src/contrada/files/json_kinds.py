@@ -62,8 +62,8 @@ class ColumnCount:
         self.count += 1
         if self.count > COLUMNS_MAX:
             raise InvalidInput(
-                f"{self.source}: more than {COLUMNS_MAX:,} columns, those inside others included "
-                f'(COLUMNS_MAX), with "{brief_text(column)}" in row {row}'
+                f"{self.source}: more than {COLUMNS_MAX:,} columns, nested ones included "
+                f'(COLUMNS_MAX), at "{brief_text(column)}" in row {row}'
             )
 
 
@@ -153,7 +153,7 @@ class ColumnKind:
             yield Misfit(self.column, f"a {name} in row {self.rows[name]} but {shown}", count)
         if name == "number" and (lost := self.numbers.losses[self.numbers.best]):
             value, row = self.numbers.first_lost[self.numbers.best]
-            shown = f"{brief_text(value)} in row {row}, which {self.arrow_type()} does not keep"
+            shown = f"{brief_text(value)} in row {row}, which {self.arrow_type()} cannot hold"
             yield Misfit(self.column, shown, lost)
         if name == "mapping":
             for kind in self.members.values():
@@ -166,7 +166,7 @@ class ColumnKind:
         for misfit in self.misfits():
             what = f'{self.source}: column "{misfit.column}" holds {misfit.what}'
             if self.column in STRICT:
-                raise InvalidInput(f"{what}; give it one kind")
+                raise InvalidInput(f"{what}; use one kind of value throughout")
             values = (
                 "value of another kind is" if misfit.count == 1 else "values of another kind are"
             )
@@ -241,9 +241,9 @@ class ColumnKind:
         if self.column.endswith("[]") and is_sparse(cells, self.values, LIST_CELLS_MAX):
             name = brief_text(self.column[:-2])
             raise InvalidInput(
-                f'{self.source}: the objects of the list "{name}" in row {row} differ too '
-                f"much in their names: more than {LIST_CELLS_MAX:,} cells as a table "
-                f"(LIST_CELLS_MAX), for {self.values:,} values"
+                f'{self.source}: in row {row}, the objects in the list "{name}" have too many '
+                f"different member names: as a table they would take more than "
+                f"{LIST_CELLS_MAX:,} cells (LIST_CELLS_MAX) for {self.values:,} values"
             )
 
     def _name_kind(self, value: object) -> str:

@@ -152,9 +152,9 @@ def _refuse_sparse(survey: Survey, kinds: dict[str, ColumnKind], width: int) -> 
     values = sum(kind.value_count for kind in kinds.values())
     if is_sparse(cells, values, TABLE_CELLS_MAX):
         raise InvalidInput(
-            f"{survey.name}: the {width:,} columns that are read, those inside others included, "
-            f"have {cells:,} cells for {values:,} values in {survey.count:,} rows; at most "
-            f"{TABLE_CELLS_MAX:,} may be nearly all empty (TABLE_CELLS_MAX)"
+            f"{survey.name}: the table would be too sparse: {width:,} columns (nested ones "
+            f"included) make {cells:,} cells for {values:,} values; the limit is "
+            f"{TABLE_CELLS_MAX:,} (TABLE_CELLS_MAX)"
         )
 
 
@@ -164,7 +164,9 @@ def _to_row(value: Any, row: int, name: str) -> JsonRow:
     if is_geometry(value) and value.keys() <= BARE_GEOMETRY:
         return JsonRow({"geometry": value}, is_feature=True)
     if value.get("type") == "FeatureCollection" and "features" in value:
-        raise InvalidInput(f"{name}: row {row} is a whole FeatureCollection; name it .geojson")
+        raise InvalidInput(
+            f"{name}: row {row} is an entire FeatureCollection; name the file .geojson"
+        )
     if not is_feature(value):
         return JsonRow(value)
     properties = value.get("properties")

@@ -143,10 +143,10 @@ def explain_misfit(text: str, kind: pa.DataType) -> str:
         return f"{brief(text)} is not a number"
     shown = brief_text(text.strip())
     if kind == INTEGERS:
-        return f"{shown} is not a 64-bit integer, as the others are"
+        return f"{shown} is not a 64-bit integer like the other cells"
     if numerals.floats.null_count:
-        return f"{shown} is beyond all 64-bit numbers"
-    return f"{shown} is an integer beyond 2^53 among fractions"
+        return f"{shown} is too large for a 64-bit number"
+    return f"{shown} is an integer above 2^53 in a column with fractions, which would round it"
 
 
 def _only(values: pa.Array, condition: pa.Array) -> pa.Array:

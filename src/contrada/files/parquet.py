@@ -100,7 +100,7 @@ def list_parts(folder: Path) -> list[Path]:
         path = Path(place)
         twin = seen.setdefault(os.path.realpath(path), path)
         if twin != path:
-            raise InvalidInput(f"{path}: is a link to, or the same folder as, {twin}")
+            raise InvalidInput(f"{path}: is the same folder as {twin}, reached through a link")
         folders[:] = sorted(name for name in folders if not _is_hidden(name))
         for name in names:
             if not _is_hidden(name):
@@ -118,7 +118,7 @@ def _check_link(path: Path) -> None:
     try:
         path.stat()
     except OSError as fault:
-        raise blame(fault, f"{path}: leads nowhere: {fault.strerror}") from fault
+        raise blame(fault, f"{path}: is a broken link: {fault.strerror}") from fault
 
 
 def is_part_name(inside: Path) -> bool:
@@ -146,7 +146,8 @@ def _partition_schema(parts: list[TablePart], name: str) -> pa.Schema:
     for part in parts:
         if list(part.partition) != keys:
             raise InvalidInput(
-                f"{name}: {part.path.name} lies in folders that are named differently"
+                f"{name}: {part.path.name} is in folders that are named differently from those of "
+                "the other files"
             )
     fields = []
     for key in keys:

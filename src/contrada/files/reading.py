@@ -56,7 +56,7 @@ def read_rows(
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
         return read_table(source, batch_rows=batch_rows, columns=columns, is_decoded=is_decoded)
     raise InvalidInput(
-        f"rows come from a path, an Arrow table or a GeoDataFrame, not from {type(source).__name__}"
+        f"expected a path, an Arrow table or a GeoDataFrame, not {type(source).__name__}"
     )
 
 
@@ -78,7 +78,7 @@ def is_part_of(folder: Path, inside: Path) -> bool:
 def name_layer(name: str, layer: str) -> str:
     """Return the name of one layer of a file; refuse a file whose format has none."""
     if vector.LAYER_MARK in name:
-        raise InvalidInput(f"{name} names a layer itself")
+        raise InvalidInput(f"{name} already names a layer")
     if _find_reader(Path(name), name) is not vector.read_vector:
         raise InvalidInput(f"{name}: this format has no layers")
     return f"{name}{vector.LAYER_MARK}{layer}"

@@ -24,8 +24,8 @@ def check_regular(path: Path, name: str) -> None:
     kind = _name_other_kind(path)
     if kind is not None:
         raise InvalidInput(
-            f"{name}: is {kind}, not a file, and is to be read more than once; "
-            "write what it holds to a file and name that"
+            f"{name}: is {kind}, not a regular file, and must be read more than once; "
+            "save its contents to a file and use that"
         )
 
 
@@ -34,7 +34,10 @@ def check_replaceable(path: Path) -> None:
     with suppress(OSError):
         kind = _name_other_kind(path)
         if kind is not None:
-            raise InvalidInput(f"{path}: is {kind}, not a file, and stays; name another file")
+            raise InvalidInput(
+                f"{path}: is {kind}, not a regular file, and will not be replaced; "
+                "choose another file"
+            )
 
 
 def _name_other_kind(path: Path) -> str | None:

@@ -170,7 +170,7 @@ class Rows:
                 yield batch
                 row += batch.num_rows
         except (pa.ArrowException, OSError) as fault:
-            raise blame(fault, f"{self.name}: cannot read on after row {row}: {fault}") from fault
+            raise blame(fault, f"{self.name}: reading failed after row {row}: {fault}") from fault
 
 
 def place_of(row: int, line: int | None) -> str:
@@ -188,7 +188,7 @@ def keep_columns(schema: pa.Schema, columns: Sequence[str] | None, name: str) ->
         return [column for column in known if not column.startswith("__index_level_")]
     for column in columns:
         if column not in known:
-            raise InvalidInput(f'{name}: no column "{column}"; there are: {listed(known)}')
+            raise InvalidInput(f'{name}: no column "{column}"; the columns are: {listed(known)}')
     return list(dict.fromkeys(columns))
 
 

@@ -128,7 +128,7 @@ def _read_sections(stated: Any, place: int) -> list[Section]:
         if section.end > place:
             raise InvalidInput(
                 f"column {brief(section.name)} ends at byte {brief(section.end)}, "
-                f"and the directory begins at {place}"
+                f"but the directory begins at {place}"
             )
         sections.append(section)
     if find_next_place(sections) != place:

@@ -108,7 +108,7 @@ def open_sections(path: AnyPath, *, verify: bool = True) -> Sections:
         sections, settings = read_directory(whole[place:].data, place)
         columns = {section.name: _view(whole, section) for section in sections}
     except InvalidInput as fault:
-        raise InvalidInput(f"{name}: is not a snapshot inside: {fault.message}") from None
+        raise InvalidInput(f"{name}: is not a valid snapshot: {fault.message}") from None
     return Sections(name, header.digest.hex(), settings, MappingProxyType(columns), len(whole))
 
 

@@ -139,7 +139,8 @@ def open_sheet(path: Path, name: str) -> Sheet:
     _refuse_other_delimiter(header, delimiter, name)
     if len(header) > COLUMNS_MAX:
         raise InvalidInput(
-            f"{name}: {len(header):,} columns in its header, at most {COLUMNS_MAX:,} (COLUMNS_MAX)"
+            f"{name}: its header has {len(header):,} columns; "
+            f"the limit is {COLUMNS_MAX:,} (COLUMNS_MAX)"
         )
     found = SheetScan(path, name, delimiter, len(header)).count()
     names = tuple(cell.strip() for cell in header)

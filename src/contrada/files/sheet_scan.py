@@ -185,8 +185,8 @@ class SheetScan:
                 opens, closes = state[QUOTE_LINE], state[LINE_NUMBER]
                 where = f", which opens in line {opens}" if opens < closes else ""
                 return (
-                    f"line {closes}: there is text after the closing quote of a cell{where}: "
-                    f"{near!r}; write a quote inside a cell as two"
+                    f"line {closes}: text follows the closing quote of a cell{where}: "
+                    f"{near!r}; write a quote inside a cell as two quotes"
                 )
             case fault if fault == ROW_TOO_LONG and state[MODE] == QUOTED:
                 return (
@@ -200,7 +200,7 @@ class SheetScan:
         assert state[FAULT] == RAGGED_LINES
         return (
             f"line {state[ROW_LINE]} {describe_ragged(int(state[CELLS]), self.columns)}; "
-            f"its row goes on to line {state[LINE_NUMBER] - 1}: is a quote not closed?"
+            f"the row continues to line {state[LINE_NUMBER] - 1}; was a quote left open?"
         )
 
 

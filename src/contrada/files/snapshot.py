@@ -88,7 +88,7 @@ def open_snapshot(path: AnyPath) -> Snapshot:
         settings = json.loads((reader.schema.metadata or {})[_SETTINGS])
         count = sum(reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
     except (pa.ArrowException, OSError, ValueError, KeyError, RecursionError) as fault:
-        raise InvalidInput(f"{name}: is not a snapshot inside: {brief(fault, 400)}") from fault
+        raise InvalidInput(f"{name}: is not a valid snapshot: {brief(fault, 400)}") from fault
     if not isinstance(settings, dict):
         raise InvalidInput(f"{name}: its settings are not a JSON object: {brief_text(settings)}")
     check_names(reader.schema, name)

@@ -86,7 +86,7 @@ class SnapshotHeader:
     def check_length(self, length: int, name: str) -> None:
         """Compare the length of a whole file with what its header states."""
         if length != self.length:
-            what = "is cut off" if length < self.length else "is too long"
+            what = "is truncated" if length < self.length else "is too long"
             raise InvalidInput(f"{name}: {what}: it has {length} bytes, not {self.length}")
 
     def check_digest(self, content: memoryview, name: str) -> None:
@@ -110,7 +110,8 @@ def _check_start(raw: bytes, name: str) -> None:
         raise InvalidInput(f"{name}: is not a snapshot: it begins with {start!r}, not {known}")
     if len(raw) < HEADER_BYTES:
         raise InvalidInput(
-            f"{name}: is cut off: it has {len(raw)} bytes, and the header alone {HEADER_BYTES}"
+            f"{name}: is truncated: it has {len(raw)} bytes, "
+            f"but the header alone takes {HEADER_BYTES}"
         )
 
 
@@ -200,4 +201,4 @@ def _as_json(value: Any) -> Any:
     """Convert a NumPy value to one that JSON has."""
     if hasattr(value, "tolist"):
         return value.tolist()
-    raise TypeError(f"{type(value).__name__} {brief(value)} has no JSON")
+    raise TypeError(f"{type(value).__name__} {brief(value)} cannot be written as JSON")

@@ -46,10 +46,11 @@ def explain_swallowed(
     if not (is_certain or has_all_cells):
         return None
     first, last = suspect.quote_line, suspect.last_line
-    verb = "read" if is_certain else "may be meant"
+    verb = "look like" if is_certain else "may be"
     reason = (
-        f"line {first}: a quoted cell goes on to line {last}, and its lines {verb} as rows; "
-        f"close the quote in line {first} or, if the cell is meant, quote every cell of that row"
+        f"line {first}: a quoted cell runs on to line {last}, and the lines inside it {verb} "
+        f"rows; close the quote in line {first} or, if the cell is intended, quote every cell of "
+        "that row"
     )
     return Swallowed(reason, is_certain)
 

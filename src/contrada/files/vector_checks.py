@@ -44,7 +44,7 @@ def check_file(path: Path, suffix: str, name: str) -> None:
     if not head.startswith(magic):
         raise InvalidInput(f"{name}: not a {kind}")
     if any(mark in head for mark in _REDIRECTIONS):
-        raise InvalidInput(f"{name}: it names other files or addresses to read; name those")
+        raise InvalidInput(f"{name}: it only refers to other files or addresses; use those instead")
     if suffix == ".shp":
         _check_shapefile(path, name)
     if suffix in _XML_SUFFIXES:
@@ -57,11 +57,11 @@ def check_file(path: Path, suffix: str, name: str) -> None:
 def _check_shapefile(path: Path, name: str) -> None:
     """Refuse a shapefile without a part, or with one that is cut: GDAL reads on in silence."""
     _refuse_cut(path, lambda head: 2 * int.from_bytes(head[24:28], "big"), name)
-    for suffix, content in ((".shx", "the places of its rows"), (".dbf", "its attributes")):
+    for suffix, content in ((".shx", "the row index"), (".dbf", "the attributes")):
         if not find_side_file(path, suffix).exists():
             raise InvalidInput(
-                f"{name}: there is no {path.with_suffix(suffix).name}, which has {content}; "
-                "a shapefile is the .shp, the .shx and the .dbf together"
+                f"{name}: {path.with_suffix(suffix).name}, which holds {content}, is missing; "
+                "a shapefile needs its .shp, .shx and .dbf together"
             )
     index, attributes = find_side_file(path, ".shx"), find_side_file(path, ".dbf")
     _refuse_cut(index, lambda head: 2 * int.from_bytes(head[24:28], "big"), name)
@@ -99,8 +99,8 @@ def _check_xml(file: IO[bytes], suffix: str, name: str) -> None:
         del below_root["NetworkLinkControl"]
         if below_root.total() > 1:
             raise InvalidInput(
-                f"{name}: its root has {below_root.total()} elements, {listed(below_root)}, where "
-                "KML has one, and GDAL reads one: put them into one Document"
+                f"{name}: its root has {below_root.total()} elements, {listed(below_root)}, but "
+                "KML allows one and GDAL reads only one; put them inside a single Document"
             )
 
 

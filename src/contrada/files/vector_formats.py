@@ -138,7 +138,7 @@ def _find_in_archive(path: Path, name: str) -> str:
         members = [m for m in archive.namelist() if not m.startswith(FOR_MACOS)]
     known = [m for m in members if any(m.lower().endswith(s) for s in list_drivers())]
     if not known and not any(f"{FOLDER_SUFFIX}/" in m for m in members):
-        raise InvalidInput(f"{name}: it has no file of a known format, only {listed(members)}")
+        raise InvalidInput(f"{name}: it contains no file of a known format, only {listed(members)}")
     inside = f"/{known[0]}" if len(known) == 1 else ""
     return f"/vsizip/{os.path.realpath(path)}{inside}"
 

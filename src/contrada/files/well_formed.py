@@ -36,8 +36,8 @@ def check_xml(file: IO[bytes], name: str) -> Counter[str]:
 
     def refuse_entity(entity: str, *_: object) -> None:
         raise InvalidInput(
-            f"{name}: line {parser.CurrentLineNumber}: it declares an entity, {entity!r:.80}; "
-            "write what it stands for instead"
+            f"{name}: line {parser.CurrentLineNumber}: entity declarations are not allowed "
+            f"({entity!r:.80}); replace the entity with its text"
         )
 
     parser.StartElementHandler = begin

@@ -148,7 +148,7 @@ def _interval(arguments: Arguments, places: Places, place: Place) -> Expression:
             and (isinstance(argument.value, Instant) or argument.value == OPEN_END)
         )
         if not is_end:
-            where.refuse("an interval ends at a moment, an attribute or '..', not here")
+            where.refuse("the end of an interval must be a moment, an attribute or '..'")
     start, end = arguments
     if not (isinstance(start, Literal) and isinstance(end, Literal)):
         return Computed("interval", arguments)
@@ -193,7 +193,7 @@ def place_relation(
     """Make a spatial test with the event's side on the left."""
     for side, place in zip((left, right), places, strict=False):
         if not isinstance(side, Attribute | Literal):
-            place.refuse("a geometry is an attribute or a literal, not a computed value,")
+            place.refuse("a geometry must be an attribute or a literal, not a computed value,")
         if relation.family is Family.EGENHOFER and isinstance(side, Literal):
             geometry = side.value
             if isinstance(geometry, BaseGeometry) and not is_area(geometry):
@@ -237,7 +237,7 @@ def _like(_name: str, arguments: Arguments, places: Places) -> Expression:
     text = pattern.value if isinstance(pattern, Literal) else None
     if isinstance(text, str) and len(text) > LIKE_PATTERN_LENGTH_MAX:
         what = f"{LIKE_PATTERN_LENGTH_MAX:,} characters (LIKE_PATTERN_LENGTH_MAX)"
-        places[1].refuse(f"a pattern has at most {what}, not {len(text):,},")
+        places[1].refuse(f"a pattern may have at most {what}, not {len(text):,},")
     return Like(value, pattern)
 
 

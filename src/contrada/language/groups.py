@@ -69,7 +69,7 @@ def divide(pieces: Sequence[Piece], length: int) -> list[TextRun]:
             continue
         group = open_.pop()
         if not open_:
-            raise InvalidInput(f"a parenthesis is closed but not open at character {piece.origin}")
+            raise InvalidInput(f"unmatched ) at character {piece.origin}")
         group.pieces.append(piece)
         if group.kind == "call":
             open_[-1].pieces += group.pieces
@@ -78,7 +78,7 @@ def divide(pieces: Sequence[Piece], length: int) -> list[TextRun]:
         runs.append(_join([*group.pieces, Piece("", piece.origin + 1)]))
         open_[-1].pieces.append(Piece(stand_in, group.origin))
     if len(open_) > 1:
-        raise InvalidInput(f"a parenthesis is not closed at character {open_[-1].origin}")
+        raise InvalidInput(f"unmatched ( at character {open_[-1].origin}")
     return [*runs, _join([*open_[0].pieces, end])]
 
 

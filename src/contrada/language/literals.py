@@ -95,7 +95,7 @@ def _read_object(place: Place) -> Literal:
             inner = place.step(key)
             text = inner.node.text if isinstance(inner.node, Atom) else inner.node
             if not isinstance(text, str):
-                inner.refuse(f"a {key} is a text,")
+                inner.refuse(f"a {key} must be text,")
             return Literal(_instant(text, inner))
     if "bbox" in node and "type" not in node:
         return Literal(_box(place.step("bbox")))
@@ -112,12 +112,12 @@ def _instant(text: str, place: Place) -> Value:
 def _box(place: Place) -> BaseGeometry:
     """Read a bounding box; one whose west is greater than its east crosses the 180° meridian."""
     if not isinstance(place.node, list) or len(place.node) not in (4, 6):
-        place.refuse("a BBOX has four or six numbers,")
+        place.refuse("a BBOX must have four or six numbers,")
     numbers = [_edge(place.step(i)) for i in range(len(place.node))]
     half = len(numbers) // 2
     (west, south), (east, north) = numbers[:2], numbers[half : half + 2]
     if south > north:
-        place.refuse(f"a BBOX whose south {south} is greater than its north {north}")
+        place.refuse(f"the south of the BBOX ({south}) is greater than its north ({north})")
     if west <= east:
         return _rectangle(west, south, east, north)
     if west > 180 or east < -180:
@@ -130,7 +130,7 @@ def _box(place: Place) -> BaseGeometry:
 def _edge(place: Place) -> int | float:
     value = read_literal(place).value if is_literal_node(place.node) else None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        place.refuse("a BBOX has four or six numbers,")
+        place.refuse("a BBOX must have four or six numbers,")
     return value
 
 

@@ -64,10 +64,10 @@ def read_json(source: str | Mapping[str, Any] | bool) -> Expression:
             raise InvalidInput(f"not JSON: {error.msg} at character {error.pos}") from None
         except RecursionError:
             raise InvalidInput(
-                f"more than {PREDICATE_DEPTH_MAX} levels deep (PREDICATE_DEPTH_MAX) at $"
+                f"nested more than {PREDICATE_DEPTH_MAX} levels deep (PREDICATE_DEPTH_MAX) at $"
             ) from None
     if not isinstance(source, Mapping | bool):
-        raise InvalidInput(f"a predicate is CQL2 text or a JSON object, not {brief(source)}")
+        raise InvalidInput(f"a predicate must be CQL2 text or a JSON object, not {brief(source)}")
     _check_size(source)
     return read_predicate(Place(source, "$"))
 
@@ -96,7 +96,7 @@ def read_predicate(place: Place) -> Expression:
 def read_node(place: Place, depth: int) -> Expression:
     """Read one node of the tree, of a text or of JSON."""
     if depth > PREDICATE_DEPTH_MAX:
-        place.refuse(f"more than {PREDICATE_DEPTH_MAX} levels deep (PREDICATE_DEPTH_MAX)")
+        place.refuse(f"nested more than {PREDICATE_DEPTH_MAX} levels deep (PREDICATE_DEPTH_MAX)")
     node = place.node
     if isinstance(node, Mapping) and "op" in node:
         return _read_operation(place, depth)
@@ -105,7 +105,7 @@ def read_node(place: Place, depth: int) -> Expression:
     if isinstance(node, Mapping) and "interval" in node:
         ends = place.step("interval")
         if not isinstance(ends.node, list) or len(ends.node) != 2:
-            ends.refuse("an interval has two ends")
+            ends.refuse("an interval must have two ends")
         sides = tuple(ends.step(i) for i in range(2))
         return build("interval", tuple(_read_end(side, depth) for side in sides), sides, place)
     if isinstance(node, list):

@@ -151,7 +151,7 @@ def check_length(text: str) -> None:
     """Refuse a text that is too long to be read."""
     if len(text) > PREDICATE_LENGTH_MAX:
         what = f"{PREDICATE_LENGTH_MAX:,} characters (PREDICATE_LENGTH_MAX)"
-        raise InvalidInput(f"a predicate has at most {what}, not {len(text):,}")
+        raise InvalidInput(f"a predicate may have at most {what}, not {len(text):,}")
 
 
 def mask(text: str) -> Masked:
@@ -167,11 +167,11 @@ def mask(text: str) -> Masked:
         empty = _EMPTY.match(text, position)
         if empty is not None and (not last[:1].isalpha() or last in RESERVED):
             if last == "in":
-                raise InvalidInput(f"no value in the list of IN at character {position}")
+                raise InvalidInput(f"the list of IN is empty at character {position}")
             piece, end = EMPTY_ARRAY, empty.end()
         nesting.add(piece, position)
         if len(pieces) == PREDICATE_TOKENS_MAX:
-            what = f"{PREDICATE_TOKENS_MAX:,} words, signs and gaps (PREDICATE_TOKENS_MAX)"
+            what = f"{PREDICATE_TOKENS_MAX:,} words, symbols and spaces (PREDICATE_TOKENS_MAX)"
             raise InvalidInput(f"more than {what} at character {position}")
         if piece == "-" and last == "not":
             piece = SIGN_AFTER_NOT
@@ -232,9 +232,10 @@ def _geometry_end(text: str, origin: int, start: int) -> int:
             return position + 1
         if depth > PREDICATE_DEPTH_MAX:
             what = f"{PREDICATE_DEPTH_MAX} levels deep (PREDICATE_DEPTH_MAX)"
-            raise InvalidInput(f"more than {what} at character {position}")
+            raise InvalidInput(f"nested more than {what} at character {position}")
     raise InvalidInput(
-        f'the geometry at character {origin} has no end, near "{text[origin : origin + 24]}"'
+        f"the geometry that starts at character {origin} is not closed, "
+        f'near "{text[origin : origin + 24]}"'
     )
 
 

@@ -94,7 +94,7 @@ def write_skeleton(skeleton: Expression) -> str:
         tree = {"op": "and", "args": [tree]}  # TRUE, FALSE and NULL are not objects
     text = json.dumps(tree, separators=(",", ":"))
     if read_skeleton(text) != skeleton:
-        raise InvalidInput(f"{brief(text, 200)} means something else")
+        raise InvalidInput(f"{brief(text, 200)} does not read back as the same predicate")
     return text
 
 

@@ -50,7 +50,13 @@ class Explanation:
     """A predicate as it is understood, and as an engine serves it.
 
     `filters` is the disjunctive normal form: the predicate holds where all constraints of one
-    filter do. `removed` lists what the simplifier took out, and why.
+    filter do. `removed` lists what the simplifier removed, and why.
+
+    >>> found = contrada.explain("wind > 17 OR wind > 24")
+    >>> found.text, len(found.filters)
+    ('(wind > 17) OR (wind > 24)', 1)
+    >>> found.removed
+    ('wind > 24 (it implies another filter: wind > 17)',)
     """
 
     text: str
@@ -60,7 +66,11 @@ class Explanation:
     removed: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the explanation as values that JSON can hold."""
+        """Return the explanation as values that JSON can hold.
+
+        >>> contrada.explain("wind > 17").as_dict()["filters"]
+        [[{'constraint': 'wind > 17', 'served_by': 'sorted values of wind'}]]
+        """
         filters = [
             [{"constraint": c.text, "served_by": c.served_by} for c in constraints]
             for constraints in self.filters
@@ -140,7 +150,13 @@ class Why:
     """Why a subscription did or did not match an event.
 
     `filters` has all constraints that the subscription came with; `impossible` says which filters
-    no event can satisfy.
+    no event can satisfy. It is true if the subscription matches.
+
+    >>> matcher = contrada.Matcher()
+    >>> matcher.add("gale", "wind > 17 AND kind = 'storm'")
+    >>> why = matcher.why("gale", {"wind": 20})
+    >>> why.matched, why.value, [constraint.value for constraint in why.filters[0]]
+    (False, None, [True, None])
     """
 
     id: Id
@@ -225,8 +241,8 @@ def explain(
 
     The predicate is CQL2 text or JSON, or a subscription from `Matcher.get`, for which `engine`
     should be the matcher's. The answer has them as fields, with what the simplifier removed and
-    why, and its text is for people. No event is needed: `Matcher.why` explains a subscription on
-    one event.
+    why; print it for a readable report. No event is needed: `Matcher.why` explains a subscription
+    on one event.
 
     Raises `InvalidInput` for a predicate that cannot be read, with the place of the fault, for one
     of more than `filters_max` filters, and for an unknown engine.

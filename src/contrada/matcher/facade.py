@@ -16,27 +16,13 @@ from contrada.matcher.geoframe import find_in_list, find_in_rows, require_geopan
 from contrada.matcher.holding import Holding
 from contrada.matcher.inside import add_rows, make_matcher, match_list, plan_run, restore
 from contrada.matcher.keeping import EventKeeping, check_kept, read_kept
-from contrada.matcher.match_run import (
-    Counts,
-    choose_id_column,
-    count_threads,
-    judged,
-)
-from contrada.matcher.saving import (
-    MatcherSettings,
-    load_any,
-    open_any,
-    save_subscriptions,
-)
+from contrada.matcher.match_run import Counts, choose_id_column, count_threads, judged
+from contrada.matcher.saving import MatcherSettings, load_any, open_any, save_subscriptions
 from contrada.matcher.shown import ShownSubscription, Stats
 from contrada.matching.engines import DEFAULT_ENGINE, make_engine
 from contrada.matching.ids import as_key, read_id
 from contrada.matching.segments import SubscriptionSet
-from contrada.matching.subscribing import (
-    OnBad,
-    PredicateReader,
-    hear_with,
-)
+from contrada.matching.subscribing import OnBad, PredicateReader, hear_with
 from contrada.model.event import GEOMETRY, read_event
 from contrada.model.relation import Relation
 from contrada.model.row_columns import DEFAULT_RELATION
@@ -51,8 +37,9 @@ class Matcher:
     """Finds, for each event, the subscriptions that it satisfies, exactly.
 
     Every method may be called from any thread. A call sees the subscriptions as of its start, and
-    one that fails changes nothing. What a caller can mend is raised as `InvalidInput` or one of
-    its subclasses in `contrada.errors`.
+    one that fails changes nothing. What the caller must change is raised as `InvalidInput` or one
+    of its subclasses in `contrada.errors`; what the machine lacks, such as room on a disk or a
+    permission, is raised as `Unavailable`.
 
     `len(matcher)` counts the subscriptions, `id in matcher` looks one up, and iteration yields
     their ids, sorted. An id is a string or a 64-bit integer, and all ids of a matcher are of one
@@ -80,25 +67,33 @@ class Matcher:
 
         `crs` is the coordinate system of all coordinates; None takes it from the first table that
         states one. A predicate of more than `filters_max` filters in normal form is refused.
-        `simplify` takes out of predicates what changes no answer. Other options are the engine's
-        own; those of `crtree` are `evaluator` ("exact" or "discrete"), `split` ("quadratic" or
-        "constraint"), and for the discrete evaluator `density`, `universe` and `halo`; those of
-        `ahs` are `level` and `universe`. `ahs` and the discrete evaluator are approximate and
-        never simplify.
+        `simplify` drops redundant parts of predicates, which changes no answer; an approximate
+        engine never does so. Other options are the engine's own: docs/engines.md describes the
+        engines and their options.
 
         Raises `InvalidInput` for an unknown engine, an option that the engine does not have, and a
-        `crs` that names no coordinate system.
+        `crs` that is not a coordinate system.
         """
         if not isinstance(simplify, bool):
             raise InvalidInput(f"simplify must be True or False, not {brief(simplify)}")
         self._engine = make_engine(engine, options)
-        self.engine = engine
+        self._engine_name = engine
         self._options = options
-        self.simplify = simplify
+        self._simplify = simplify
         self._filters_max = filters_max
         self._reader = PredicateReader(filters_max, self._engine.effort if simplify else None)
         self._held = Holding(self._engine, spell_given_crs(crs, "crs"))  # refuses no system's name
         self._counts = Counts()
+
+    @property
+    def engine(self) -> str:
+        """The name of the engine that finds matches, one of those in docs/engines.md."""
+        return self._engine_name
+
+    @property
+    def simplify(self) -> bool:
+        """Whether redundant parts of predicates are dropped, which changes no answer."""
+        return self._simplify
 
     @property
     def crs(self) -> str | None:
@@ -130,7 +125,7 @@ class Matcher:
 
     def _settings(self) -> MatcherSettings:
         return MatcherSettings(
-            self.engine, self._options, bool(self.simplify), self.crs, self._filters_max
+            self.engine, self._options, self.simplify, self.crs, self._filters_max
         )
 
     def add(
@@ -151,8 +146,9 @@ class Matcher:
         Either `filter` is the whole predicate, as CQL2 text or JSON, or `geometry` is a geometry
         to which the event's must stand in `relation`, and `where` is CQL2 that must hold as well;
         `attribute` names the event's geometry. `relation` is an OGC name such as "within", an
-        `eh…` name, a DE-9IM pattern or a `Relation`. `subscriber` is whom `subscribers` names.
-        `repair` mends an invalid geometry. An id that is taken is refused unless `replace` is true.
+        `eh…` name, a DE-9IM pattern or a `Relation`. `subscriber` is who receives the matches;
+        `subscribers` returns it. `repair` mends an invalid geometry. An id that is taken is refused
+        unless `replace` is true.
 
         Raises `InvalidInput` for a predicate that cannot be read, with the place of the fault, for
         a geometry that is empty or invalid, and for an id that is taken or of the wrong kind.
@@ -194,8 +190,9 @@ class Matcher:
         cannot mend; `quarantine` leaves out every bad row, including one whose id is taken;
         `on_bad` is called with row, id and reason for each row that was mended or left out.
 
-        Raises `InvalidInput` for a bad row, `BadRows` for several, and `InvalidInput` for a source
-        that cannot be read or that is in another coordinate system than the matcher.
+        Raises `InvalidInput` for a bad row, `BadRows` for several, `InvalidInput` for a source
+        that is missing, damaged or in another coordinate system than the matcher, and
+        `Unavailable` if the machine cannot read it, for want of a permission or a package.
 
         >>> matcher = contrada.Matcher()
         >>> import pyarrow as pa
@@ -216,7 +213,7 @@ class Matcher:
         )
 
     def remove(self, id: Id) -> None:
-        """Remove the subscription that has this id.
+        """Remove the subscription that has this id; `add` with `replace` exchanges it instead.
 
         Raises `UnknownSubscription`, which is also a `KeyError`, if there is none.
 
@@ -232,6 +229,8 @@ class Matcher:
 
     def get(self, id: Id) -> ShownSubscription:
         """Return the subscription that has this id; its `text` is its predicate as CQL2.
+
+        `id in matcher` only asks whether there is one, and `why` evaluates it on an event.
 
         Raises `UnknownSubscription`, which is also a `KeyError`, if there is none.
 
@@ -255,8 +254,8 @@ class Matcher:
 
         The event is a mapping of attributes to values, a GeoJSON Feature or a CloudEvent that
         carries one. `match_many` takes many events and is much faster for them; `subscribers`
-        returns whom to tell instead of which subscriptions matched. `repair` mends invalid
-        geometries.
+        returns who should receive the event, not which subscriptions matched. `repair` mends
+        invalid geometries.
 
         Raises `InvalidInput` if the event is not a mapping, or if a geometry that a subscription
         reads is invalid.
@@ -270,7 +269,7 @@ class Matcher:
         return subscriptions.match(judged(read_event(event, repair=repair), subscriptions))
 
     def subscribers(self, event: Mapping[str, Any], *, repair: bool = False) -> list[Id]:
-        """Return the subscribers to forward one event to, sorted, each once.
+        """Return the subscribers that should receive one event, sorted, each once.
 
         Unlike `match` it names no subscriptions: a subscriber counts once however many of its
         subscriptions the event satisfies, and a subscription without a subscriber not at all.
@@ -340,9 +339,10 @@ class Matcher:
         Bad rows are refused, or with `repair` mended, or with `quarantine` left out; `on_bad` is
         called with row, id and reason for each that was mended or left out.
 
-        Raises `InvalidInput` for the first bad row, for a source that cannot be read or that is in
-        another coordinate system than the matcher, and for a column that does not exist. With
-        `batches=True` a bad row raises when the iterator comes to it.
+        Raises `InvalidInput` for the first bad row, for a source that is missing, damaged or in
+        another coordinate system than the matcher, and for a column that does not exist;
+        `Unavailable` if the machine cannot read the source. With `batches=True` a bad row raises
+        when the iterator comes to it.
 
         >>> matcher = contrada.Matcher()
         >>> matcher.add("gale", "wind > 17")
@@ -386,7 +386,8 @@ class Matcher:
         `subscription_of_event`. All events are in memory at once; for more than fits, use
         `match_many` with `batches=True`.
 
-        Raises `InvalidInput` as `match_many` does, and `MissingPackage` without GeoPandas.
+        Raises `InvalidInput` and `Unavailable` as `match_many` does, and `MissingPackage`, which is
+        a kind of `Unavailable`, without GeoPandas.
 
         >>> matcher = contrada.Matcher()
         >>> matcher.add("coast", geometry="POLYGON((0 0, 9 0, 9 9, 0 0))")
@@ -415,7 +416,8 @@ class Matcher:
         appears at the path whole or not at all; what was there before stays until then. The same
         subscriptions and options give the same bytes, whatever was added and removed before.
 
-        Raises `InvalidInput` if the file cannot be written.
+        Raises `InvalidInput` for a path at which no file can be, and `Unavailable` if the file
+        cannot be written: the disk is full, or the folder is read-only.
 
         >>> matcher = contrada.Matcher()
         >>> matcher.add("gale", "wind > 17")
@@ -432,12 +434,12 @@ class Matcher:
         The matcher can be changed like any other; the file stays as it is until the next `save`.
         To add the subscriptions of a snapshot to a matcher that exists, use `add_many`.
 
-        Raises `InvalidInput` for a file that is missing, damaged, cut off, of a newer format or not
-        a snapshot.
+        Raises `InvalidInput` for a file that is missing, damaged, truncated, of a newer format or
+        not a snapshot, and `Unavailable` for one that may not be read.
 
-        >>> contrada.Matcher("scan").save("empty.contrada")
+        >>> contrada.Matcher().save("empty.contrada")
         >>> contrada.Matcher.open("empty.contrada")
-        <Matcher engine='scan' subscriptions=0>
+        <Matcher engine='...' subscriptions=0>
         """
         snapshot = open_any(path)
         settings = MatcherSettings.of(snapshot)
@@ -453,10 +455,9 @@ class Matcher:
         """Explain why one subscription did or did not match one event.
 
         The answer holds each constraint of the subscription with its value on the event and, for
-        space, the DE-9IM matrix; it is true if the subscription matches, and its text is for
-        people. `contrada.explain` needs no event and shows how a predicate is understood. The
-        values are those that the engine gives; where it is approximate, the exact ones are shown
-        as well.
+        space, the DE-9IM matrix. It is true if the subscription matches; print it for a readable
+        report. `contrada.explain` needs no event and shows how a predicate is understood. The
+        values are those of the engine; where it is approximate, the exact ones are shown as well.
 
         Raises `UnknownSubscription`, which is also a `KeyError`, if no subscription has this id,
         and `InvalidInput` as `match` does.
@@ -477,13 +478,14 @@ class Matcher:
 
         They are a dictionary, which a notebook shows as a table. `bytes` are those of the
         subscriptions, without the index. Rows are counted by `add_many`, `match_many` and
-        `match_frame`, since the matcher was made.
+        `match_frame`, since the matcher was made. `len` counts the subscriptions alone, without
+        building the index of a snapshot that was just opened. It raises nothing.
 
         >>> matcher = contrada.Matcher()
         >>> matcher.add("gale", "wind > 17 OR gusts > 24")
         >>> stats = matcher.stats()
-        >>> stats["engine"], stats["subscriptions"], stats["filters"]
-        ('strtree', 1, 2)
+        >>> stats["subscriptions"], stats["filters"], stats["events_left_out"]
+        (1, 2, 0)
         """
         counts = self._counts.as_dict()
         return Stats({"engine": self.engine, **self._subscriptions.stats(), **counts})

@@ -210,7 +210,7 @@ def _refuse_taken(id_: Id) -> InvalidInput:
 def _check_kind(id_: Id, known: SubscriptionSet, name: str) -> None:
     if known.has_whole_ids not in {None, isinstance(id_, int)}:
         raise InvalidInput(
-            f"{name}: the ids of a matcher are all strings or all integers; "
-            f"{id_!r} comes after {next(iter(known)).id!r}",
+            f"{name}: ids must be all strings or all integers, "
+            f"but {id_!r} follows {next(iter(known)).id!r}",
             remedies=[Remedy.SUBSCRIPTION_ID],
         )

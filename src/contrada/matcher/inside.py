@@ -158,7 +158,7 @@ def describe_projected(name: str, system: str | None) -> list[str]:
     """Describe events for which distances are asked in a system of lengths; not in any other."""
     if system is None or is_longitude_latitude(system):
         return []
-    what = f"{name}: dwithin reads coordinates as longitude and latitude, and they are in"
+    what = f"{name}: dwithin reads coordinates as longitude and latitude, but they are in"
     return [f"{what} {system:.60}; reproject them, for instance to EPSG:4326"]
 
 

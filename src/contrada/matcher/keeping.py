@@ -131,8 +131,8 @@ def read_kept(keep: Sequence[str]) -> list[str]:
             raise InvalidInput(f"keep takes names of columns, not {brief(name)}")
         if name in PAIR_COLUMNS:
             raise InvalidInput(
-                f"the column {name!r} cannot be kept: the answer has one of this name itself; "
-                "rename it in the events"
+                f"the column {name!r} cannot be kept: the answer already has a column of that "
+                "name; rename it in the events"
             )
     return names
 

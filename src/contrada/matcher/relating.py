@@ -14,7 +14,7 @@ from contrada.showing import brief, brief_text
 
 
 def relate(a: Any, b: Any) -> Relation:
-    """Return the Egenhofer relation of two regions: the one of the eight that holds of a to b.
+    """Return which of the eight Egenhofer relations region a has to region b.
 
     Of the OGC relations, which `Matcher.add` takes by name, several can hold at once; of these
     exactly one holds for each pair of regions, with or without holes and of any number of parts. A

@@ -63,8 +63,8 @@ class MatcherSettings:
         lacking = [name for name in names if name not in snapshot.settings]
         if lacking:
             raise InvalidInput(
-                f"{snapshot.name}: is not a snapshot of a matcher: of the settings "
-                f"{', '.join(names)} it lacks {', '.join(lacking)}"
+                f"{snapshot.name}: is not a snapshot of a matcher: it lacks the settings "
+                f"{', '.join(lacking)}"
             )
         found = {name: snapshot.settings[name] for name in names}
         for name, (kinds, text) in _SETTINGS.items():

@@ -18,6 +18,6 @@ _PLANNED = ("cells",)
 def make_engine(name: str, options: Mapping[str, Any]) -> Engine:
     """Make the engine of a name with its own options."""
     if isinstance(name, str) and name in _PLANNED:
-        raise NotBuilt(f"engine {name!r} is not built yet; there are {', '.join(ENGINES)}")
+        raise NotBuilt(f"engine {name!r} is not built yet; choose one of {', '.join(ENGINES)}")
     check_choice("engine", name, ENGINES)
     return ENGINES[name].with_options(options)

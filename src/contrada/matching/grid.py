@@ -135,7 +135,7 @@ class Grid:
         return {
             i: Fault(
                 "too_fine",
-                f"the outline runs through some {run:,.0f} cells of level {self.level}, "
+                f"the outline runs through about {run:,.0f} cells of level {self.level}, "
                 f"more than {OUTLINE_CELLS_MAX:,} (OUTLINE_CELLS_MAX); choose a lower level",
             )
             for i, run in runs.items()

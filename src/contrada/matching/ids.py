@@ -25,7 +25,7 @@ def read_id(value: Any, place: str) -> Id:
         raise InvalidInput("the id is missing", place=place)
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidInput(
-            f"an id is a string or a 64-bit integer, not {brief(value)}", place=place
+            f"an id must be a string or a 64-bit integer, not {brief(value)}", place=place
         )
     if not -_INT_MAX <= value < _INT_MAX:
         shown = f"{value}" if value.bit_length() < 512 else f"of {value.bit_length()} bits"
@@ -59,7 +59,7 @@ def read_id_column(array: pa.Array, place: str) -> pa.Array:
             raise InvalidInput(f"an id does not fit in 64 bits: {error}", place=place) from None
     if pa.types.is_null(array.type):
         return array.cast(pa.string())
-    raise InvalidInput(f"an id is a string or a 64-bit integer, not {array.type}", place=place)
+    raise InvalidInput(f"an id must be a string or a 64-bit integer, not {array.type}", place=place)
 
 
 def id_type(ids: list[Id]) -> pa.DataType:

@@ -433,8 +433,8 @@ def find_miscased(columns: Iterable[str]) -> str | None:
         return None
     shown, spelt = (", ".join(map(repr, each)) for each in (ignored, map(str.lower, ignored)))
     if len(ignored) == 1:
-        return f"the column {shown} is ignored; it counts if it is called {spelt}"
-    return f"the columns {shown} are ignored; they count if they are called {spelt}"
+        return f"the column {shown} is ignored; rename it to {spelt} to use it"
+    return f"the columns {shown} are ignored; rename them to {spelt} to use them"
 
 
 def place_fault(fault: Fault, column: str, value: Any) -> Fault:

@@ -27,7 +27,9 @@ def find_name_fault(name: str) -> str | None:
 def read_attribute(value: Any, place: str) -> str:
     """Read the name of an attribute; anything but a text that is not blank is refused."""
     if not isinstance(value, str) or not value:
-        raise InvalidInput(f"the name of an attribute is a text, not {brief(value)}", place=place)
+        raise InvalidInput(
+            f"the name of an attribute must be a non-empty string, not {brief(value)}", place=place
+        )
     fault = find_name_fault(value)
     if fault is not None:
         raise InvalidInput(fault, place=place)

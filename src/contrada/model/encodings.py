@@ -97,7 +97,7 @@ def _check_wkb(wkb: bytes) -> None:
     except struct.error:
         is_cut = True
     if is_cut:
-        raise ValueError(f"its {len(wkb):,} bytes end before the members that it announces")
+        raise ValueError(f"its {len(wkb):,} bytes end before all the members it declares")
 
 
 def _follow(wkb: bytes) -> int:
@@ -135,7 +135,7 @@ def _follow(wkb: bytes) -> int:
 def _read_header(header: bytes, at: int) -> tuple[int, int, int, struct.Struct]:
     """Return a member's code, the sizes of its header and a point, and how counts are written."""
     if header[:1] > b"\x01":
-        raise ValueError(f"byte {at} should be 0 or 1, the order of bytes, and is {header[0]}")
+        raise ValueError(f"byte {at} gives the byte order and must be 0 or 1, not {header[0]}")
     unsigned = _UNSIGNED[header[:1] == b"\x01"]
     (kind,) = unsigned.unpack_from(header, 1)
     dimensions, code = divmod(kind & 0xFFFF, 1000)
@@ -149,7 +149,9 @@ def _read_header(header: bytes, at: int) -> tuple[int, int, int, struct.Struct]:
 
 
 def _too_deep(place: str) -> str:
-    return f"it is nested more than {GEOMETRY_DEPTH_MAX} deep at {place} (GEOMETRY_DEPTH_MAX)"
+    return (
+        f"it is nested more than {GEOMETRY_DEPTH_MAX} levels deep at {place} (GEOMETRY_DEPTH_MAX)"
+    )
 
 
 def _check_wkt(text: str) -> None:
@@ -170,7 +172,8 @@ def _check_members(geometry: Mapping[str, Any]) -> None:
         check_nesting(geometry, _LEVELS_MAX)
     except NestedTooDeep:
         raise ValueError(
-            f"its members are nested too deep: beyond {GEOMETRY_DEPTH_MAX} (GEOMETRY_DEPTH_MAX)"
+            f"its members are nested more than {GEOMETRY_DEPTH_MAX} levels deep "
+            "(GEOMETRY_DEPTH_MAX)"
         ) from None
 
 

@@ -48,7 +48,7 @@ def _find_excess(geometry: BaseGeometry) -> Fault | None:
     """Find what would make mending take too long."""
     rings = rings_of(geometry)
     if _count_nestings(rings) > MEND_NESTINGS_MAX:
-        what = f"{MEND_NESTINGS_MAX:,} pairs of rings that may lie in each other"
+        what = f"{MEND_NESTINGS_MAX:,} pairs of rings that may lie inside each other"
         return _excess(geometry, what, "MEND_NESTINGS_MAX")
     found = count_meetings(rings, _MOST)
     if found.crossings > MEND_CROSSINGS_MAX:
@@ -91,7 +91,8 @@ def _find_excess_of_faces(polygon: BaseGeometry) -> Fault | None:
 
 
 def _excess(geometry: BaseGeometry, what: str, limit: str) -> Fault:
-    message = f"invalid {geometry.geom_type}, and not mended: it has more than {what} ({limit})"
+    kind = f"invalid {geometry.geom_type}"
+    message = f"{kind}, and too complex to repair: it has more than {what} ({limit})"
     return Fault("unmendable", message)
 
 

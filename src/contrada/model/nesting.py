@@ -70,6 +70,6 @@ def _check_sharing(written: int, held: int) -> None:
     """Refuse a level that has far more values than all lists and mappings up to it hold."""
     if written > SHARED_VALUES_MAX and written > _SHARED_TIMES * held:
         raise ValueError(
-            "its lists and mappings stand in so many places that there would be more than "
+            "its lists and mappings are repeated so often that it would expand to more than "
             f"{SHARED_VALUES_MAX:,} values (SHARED_VALUES_MAX)"
         )

@@ -88,13 +88,13 @@ class Space:
         k = len(universe) // 2 if isinstance(universe, tuple) else 0
         if k == 0 or not is_box(universe, k) or not _is_measurable(universe):
             raise InvalidInput(
-                f"the universe cannot be {universe!r:.100}: it is a tuple of bounded lows, then "
-                "highs"
+                f"the universe cannot be {universe!r:.100}: it must be a tuple of finite lows, "
+                "then highs"
             )
         if not 2 <= k <= DIMENSIONS_MAX:
             raise InvalidInput(
-                f"the universe has from 2 to {DIMENSIONS_MAX} dimensions, of which the first two "
-                f"are space, not {k}: {universe!r:.100}"
+                f"the universe must have from 2 to {DIMENSIONS_MAX} dimensions, of which the first "
+                f"two are space, not {k}: {universe!r:.100}"
             )
 
     @property

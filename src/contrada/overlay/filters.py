@@ -56,7 +56,7 @@ class Dimensions:
         """Refuse a name that stands for two dimensions."""
         names = (self.geometry, *self.attributes)
         if len(set(names)) < len(names):
-            raise InvalidInput(f"a name stands for two dimensions: {', '.join(names)}")
+            raise InvalidInput(f"a name is used for two dimensions: {', '.join(names)}")
 
     @property
     def count(self) -> int:
@@ -73,7 +73,7 @@ def derive_filters(
     time grows with the subscriptions as that of sorting them.
     """
     if not 1 <= limit <= PEER_FILTERS_MAX:
-        raise InvalidInput(f"a peer has from 1 to {PEER_FILTERS_MAX} boxes, not {limit}")
+        raise InvalidInput(f"a peer may have from 1 to {PEER_FILTERS_MAX} boxes, not {limit}")
     found: dict[Box, None] = {}
     for subscription in subscriptions:
         for filter_ in subscription.predicate.filters:

@@ -152,7 +152,9 @@ def _check(filters: Iterable[Box], settings: Settings) -> tuple[Box, ...]:
     checked = tuple(filters)
     dimensions = settings.space.dimensions
     if len(checked) > PEER_FILTERS_MAX:
-        raise InvalidInput(f"a peer has at most {PEER_FILTERS_MAX} filters, not {len(checked):,}")
+        raise InvalidInput(
+            f"a peer may have at most {PEER_FILTERS_MAX} filters, not {len(checked):,}"
+        )
     for box in checked:
         if not is_box(box, dimensions) or any(
             box[i] > box[i + dimensions] for i in range(dimensions)
@@ -165,7 +167,7 @@ def _as_floats(box: Box) -> Box:
     try:
         return tuple(map(float, box))
     except OverflowError:
-        raise InvalidInput(f"a box has a side beyond all floats: {box!r:.100}") from None
+        raise InvalidInput(f"a side of the box is too long for a float: {box!r:.100}") from None
 
 
 _HANDLERS: Mapping[type, Callable[[State, Any, PeerId, float, Effects], bool]] = {

@@ -75,7 +75,7 @@ class Settings:
         if self.M > M_MAX:
             raise InvalidInput(f"M must be at most {M_MAX}, not {self.M}")
         if self.split not in SPLITS:
-            raise InvalidInput(f"unknown split {self.split!r}; there are {', '.join(SPLITS)}")
+            raise InvalidInput(f"unknown split {self.split!r}; choose one of {', '.join(SPLITS)}")
 
 
 @dataclass(slots=True)

@@ -108,7 +108,7 @@ def decode(data: bytes, dimensions: int) -> Message:
     """Read a message of an overlay with so many dimensions; refuse whatever is not one."""
     if len(data) > MESSAGE_BYTES_MAX:
         raise PeerError(
-            f"{len(data):,} bytes are more than a message may have: {MESSAGE_BYTES_MAX:,}"
+            f"a message of {len(data):,} bytes is too long; the limit is {MESSAGE_BYTES_MAX:,}"
         )
     try:
         row = json.loads(data, parse_constant=_refuse_constant, parse_float=_read_float)

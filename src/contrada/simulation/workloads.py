@@ -33,7 +33,7 @@ class Workload:
     def __init__(self, name: str, rng: Generator) -> None:
         """Start a workload of a kind."""
         if name not in WORKLOADS:
-            raise InvalidInput(f"unknown workload {name!r}; there are {', '.join(WORKLOADS)}")
+            raise InvalidInput(f"unknown workload {name!r}; choose one of {', '.join(WORKLOADS)}")
         self._rng = rng
         self._places = rng.random((_PLACES, 2)) * 0.9 + 0.05
         self._nests: list[Box] = []

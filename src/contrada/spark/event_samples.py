@@ -35,7 +35,7 @@ def check_sample(sample: object) -> None:
             f"{type(sample).__name__}"
         )
     if sample.isStreaming:
-        raise InvalidInput("sample cannot be a stream; give a batch DataFrame")
+        raise InvalidInput("sample cannot be a stream; pass a batch DataFrame")
 
 
 def read_sample(

@@ -248,7 +248,7 @@ def has_whole_ids(frame: "DataFrame", name: str, whose: str) -> bool:
     if isinstance(kind, types.StringType):
         return False
     raise InvalidInput(
-        f"{whose}, column {name!r}: an id is a string or a 64-bit integer, "
+        f"{whose}, column {name!r}: an id must be a string or a 64-bit integer, "
         f"not {kind.simpleString()}"
     )
 

@@ -56,8 +56,8 @@ def starting(master: str, config: Mapping[str, str], wait_s: float | None) -> It
         said = words.end()
         if is_late.is_set():
             raise Unavailable(
-                f"{master} accepts no application within {wait_s:g} s: it is not a Spark master, "
-                f"or a slow one; the setting {START_SECONDS} is how long to wait"
+                f"{master} did not accept the application within {wait_s:g} s: it is slow or not "
+                f"a Spark master; {START_SECONDS} sets how long to wait"
             ) from None
         cause = find_cause(said, message)
         kind = InvalidInput if _BAD_SETTING.match(cause) else Unavailable
@@ -128,7 +128,7 @@ def find_cause(said: str, message: str) -> str:
         if causes:
             return brief_text(_PACKAGE.sub("", causes[-1]), _CAUSE_LENGTH_MAX)
     lines = [line for text in (message, said) for line in text.splitlines() if line.strip()]
-    return brief_text(lines[-1] if lines else "it does not say why", _CAUSE_LENGTH_MAX)
+    return brief_text(lines[-1] if lines else "no reason was given", _CAUSE_LENGTH_MAX)
 
 
 _words: "WeakKeyDictionary[Any, HeldWords]" = WeakKeyDictionary()  # of gateways that we launched

@@ -80,7 +80,9 @@ def launcher_home(java: Java) -> Path:
             _log.info("no launcher in %s: %s", parent, error)
         else:
             return home
-    raise Unavailable("no folder lets us write and run a program: set TMPDIR to one that does")
+    raise Unavailable(
+        "no temporary folder allows programs to be written and run; set TMPDIR to one that does"
+    )
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:

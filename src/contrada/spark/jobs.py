@@ -34,7 +34,7 @@ class ChosenPlan:
 def choose_plan(wanted: str, subscribed: Subscribed) -> ChosenPlan:
     """Choose a plan: the one asked for, else by the size of the set, which every worker holds."""
     if wanted != "auto":
-        return ChosenPlan(wanted, "it was asked for")
+        return ChosenPlan(wanted, "requested")
     size, limit = subscribed.staged.size_bytes, BROADCAST_BYTES_MAX
     is_small = size <= limit
     reason = (

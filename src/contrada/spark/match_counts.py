@@ -27,6 +27,9 @@ class EventCounts:
 
     `mended` counts those among the evaluated that `repair` has mended, `without_geometry` those
     that have no geometry where a subscription reads one.
+
+    >>> contrada.spark.EventCounts(events=3, evaluated=2, set_aside=1).set_aside
+    1
     """
 
     events: int

@@ -88,7 +88,11 @@ def _speak_spark(connect: Connect) -> str | None:
         answer = link.recv(_LENGTH_BYTES)
     if answer.startswith(_SHORT_MESSAGE) or _speaks_tls(connect):  # it may encrypt all it says
         return None
-    return "this is not a Spark master" if answer else "it hangs up, which no Spark master does"
+    return (
+        "this is not a Spark master"
+        if answer
+        else "it closed the connection, which a Spark master does not do"
+    )
 
 
 def _speak_http(connect: Connect) -> str | None:

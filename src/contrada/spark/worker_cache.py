@@ -18,8 +18,8 @@ def cache_folder(name: str) -> Path:
     for folder in cache_folders(name):
         return folder
     raise Unavailable(
-        "neither the user's cache nor the temporary folder can be written to: "
-        "set XDG_CACHE_HOME to a folder that can"
+        "neither the user's cache nor the temporary folder is writable; "
+        "set XDG_CACHE_HOME to a folder that is"
     )
 
 

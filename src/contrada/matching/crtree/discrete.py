@@ -50,7 +50,9 @@ class DiscreteEvaluator:
     def check(self, relation: SpatialRelation, geometry: BaseGeometry) -> None:
         """Refuse what Algorithm 1 cannot decide."""
         if relation.family is Family.PATTERN:
-            raise InvalidInput(f"the discrete evaluator has no DE-9IM patterns: {relation.name}")
+            raise InvalidInput(
+                f"the discrete evaluator does not support DE-9IM patterns ({relation.name})"
+            )
         fault = self.find_faults(as_array([geometry])).get(0)
         if fault is not None:
             raise InvalidInput(f"{fault.message} (value {brief_text(geometry, 60)})")
@@ -126,7 +128,7 @@ def _explain(region: BaseGeometry, parts: int, holes: int, length: float, points
         )
     return Fault(
         "undecidable",
-        f"the boundary has {round(points):,.15g} points at this density, and the discrete "
-        f"evaluator takes up to {BOUNDARY_POINTS_MAX:,} (BOUNDARY_POINTS_MAX); choose the universe "
-        "of your coordinates, or a lower density",
+        f"the boundary has {round(points):,.15g} points at this density, but the discrete "
+        f"evaluator takes at most {BOUNDARY_POINTS_MAX:,} (BOUNDARY_POINTS_MAX); choose a universe "
+        "that fits your coordinates, or a lower density",
     )

@@ -35,7 +35,7 @@ def _make(
     given = {name: value for name, value in own.items() if value is not _NOT_GIVEN}
     if evaluator != "discrete":
         for name, value in given.items():
-            raise InvalidInput(f"{name} ({brief(value)}) goes with evaluator='discrete'")
+            raise InvalidInput(f"{name} ({brief(value)}) is only allowed with evaluator='discrete'")
     chosen: RelationEvaluator = _EVALUATORS[evaluator](**given)
 
     def make_index(subscriptions: SubscriptionColumns) -> Index:
