@@ -124,7 +124,7 @@ def test_each_remedy_has_its_own_words_in_python_and_some_on_the_command_line() 
     assert set(IN_PYTHON) == set(ON_THE_COMMAND_LINE) == set(Remedy)
     assert len(set(IN_PYTHON.values())) == len(Remedy)
     for words in ON_THE_COMMAND_LINE.values():
-        assert words is None or ("=" not in words and words.startswith("--"))
+        assert words is None or ("=" not in words and "--" in words)
 
 
 @pytest.mark.parametrize("remedies", [[], [Remedy.REPAIR], [Remedy.EVENT_ID, Remedy.REPLACE]])
@@ -193,6 +193,20 @@ def test_a_wrong_path_and_damage_are_of_the_input_and_all_else_of_the_machine(
     error = blame(fault, "x.csv: cannot be read")
     assert type(error) is kind
     assert str(pickle.loads(pickle.dumps(error))) == "x.csv: cannot be read"
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (OSError("AWS Error NETWORK_CONNECTION: no answer"), Unavailable),
+        (FileNotFoundError(errno.ENOENT, "no such key"), InvalidInput),
+        (pa.ArrowInvalid("damaged"), InvalidInput),
+    ],
+)
+def test_what_is_far_and_fails_without_a_number_is_out_of_reach(
+    fault: BaseException, kind: type[ContradaError]
+) -> None:
+    assert type(blame(fault, "s3://b/x: cannot be read", is_remote=True)) is kind
 
 
 def test_what_the_machine_lacks_is_not_invalid_input() -> None:

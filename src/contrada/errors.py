@@ -63,7 +63,7 @@ IN_PYTHON: Mapping[Remedy, str] = {
     Remedy.QUARANTINE_EVENTS: "quarantine=True leaves bad events out",
     Remedy.QUARANTINE_SUBSCRIPTIONS: "quarantine=True leaves bad subscriptions out",
     Remedy.RETURN_BAD_EVENTS: "quarantine=True returns every bad event, with its file",
-    Remedy.REPLACE: "replace=True replaces",
+    Remedy.REPLACE: "replace=True replaces the existing one",
     Remedy.EVENT_ID: "id=… names the column of event ids",
     Remedy.SUBSCRIPTION_ID: "id=… names the column of subscription ids",
     Remedy.ROW_NUMBERS: "without id=… the rows are numbered",
@@ -159,10 +159,10 @@ class NotBuilt(InvalidInput):
 
 
 class Unavailable(ContradaError):
-    """The machine must change, or a service that it needs: the same input may do there or later.
+    """The environment is at fault, not the input: the same call may succeed elsewhere or later.
 
-    A disk is full, a folder may not be written to, a program is missing, a server does not answer.
-    In contrast to `InvalidInput` it says nothing against what was asked.
+    A disk is full, a folder may not be written to, a package is missing, a server does not answer.
+    Unlike `InvalidInput`, it asks for no change of the input.
 
     >>> issubclass(contrada.Unavailable, contrada.ContradaError)
     True
@@ -207,18 +207,21 @@ def read_line(text: str) -> ContradaError | None:
     return InvalidInput(message, remedies=remedies, **fields)
 
 
-def blame(fault: BaseException, message: str) -> InvalidInput | Unavailable:
+def blame(
+    fault: BaseException, message: str, *, is_remote: bool = False
+) -> InvalidInput | Unavailable:
     """Make an error of what the system or a library says, by who must act on it."""
-    return Unavailable(message) if is_of_machine(fault) else InvalidInput(message)
+    return Unavailable(message) if is_of_machine(fault, is_remote) else InvalidInput(message)
 
 
-def is_of_machine(fault: BaseException) -> bool:
+def is_of_machine(fault: BaseException, is_remote: bool = False) -> bool:
     """Whether the machine is to blame, not a path that is wrong or content that is damaged.
 
-    Of damaged content libraries speak in an OSError without a number.
+    Libraries report damaged content as an OSError without a number, and what is `remote` and out
+    of reach, too.
     """
     if isinstance(fault, OSError):
-        return fault.errno is not None and fault.errno not in _WRONG_PATHS
+        return is_remote if fault.errno is None else fault.errno not in _WRONG_PATHS
     return isinstance(fault, MemoryError)
 
 

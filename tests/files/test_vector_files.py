@@ -1,6 +1,8 @@
 """FlatGeobuf and GeoPackage in."""
 
 import datetime as dt
+import errno
+import os
 import sqlite3
 import sys
 from contextlib import suppress
@@ -10,10 +12,11 @@ from typing import Any
 import geopandas
 import pandas
 import pyarrow as pa
+import pyogrio
 import pytest
 import shapely
 
-from contrada.errors import InvalidInput, MissingPackage, Remedy
+from contrada.errors import InvalidInput, MissingPackage, Remedy, Unavailable
 from contrada.files import Rows, is_same_crs, read_rows
 
 SUFFIXES = [".fgb", ".gpkg"]
@@ -212,3 +215,31 @@ def test_without_pyogrio_what_to_install_is_named(
     monkeypatch.setitem(sys.modules, "pyogrio", None)
     with pytest.raises(MissingPackage, match=r"pip install pyogrio$"):
         read_rows(path)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_what_gdal_may_not_read_is_the_machines_fault_and_what_it_cannot_the_files(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"places{suffix}"
+    frame().to_file(path)
+    rows = read_rows(path)
+
+    def fail(*_: object, **__: object) -> None:
+        raise pyogrio.errors.DataSourceError("GDAL does not say why")
+
+    monkeypatch.setattr(pyogrio, "open_arrow", fail)
+    with pytest.raises(InvalidInput, match=rf"places\{suffix}: cannot be read: GDAL does not"):
+        read_rows(path)
+    with pytest.raises(InvalidInput, match=r"reading failed after row 0: GDAL does not"):
+        list(rows.batches())
+
+    def deny(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr("contrada.files.vector.check_file", lambda *_: None)
+    monkeypatch.setattr(Path, "open", deny)
+    with pytest.raises(Unavailable, match=rf"places\{suffix}: cannot be read: GDAL does not"):
+        read_rows(path)
+    with pytest.raises(Unavailable, match=r"reading failed after row 0: GDAL does not"):
+        list(rows.batches())

@@ -3,18 +3,25 @@
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from contrada.deferred import compute as pc
-from contrada.errors import InvalidInput, Remedy
+from contrada.errors import InvalidInput, Remedy, Unavailable, blame
 from contrada.files.arrow import Layout, lay_out
 from contrada.files.crs import spell_crs
 from contrada.files.rows import Rows
 from contrada.files.vector_checks import check_file, count_rows
-from contrada.files.vector_formats import check_driver, find_suffix, gdal_path, import_pyogrio
+from contrada.files.vector_formats import (
+    check_driver,
+    find_suffix,
+    gdal_path,
+    import_pyogrio,
+    list_side_files,
+)
 from contrada.model.geometry import tell_fault
 from contrada.showing import listed
 
@@ -33,31 +40,18 @@ def read_vector(path: Path, name: str, *, batch_rows: int, columns: Sequence[str
     check_file(path, suffix, name)
     try:
         with gdal_path(path, suffix, name) as source:
-            layer = _find_layer(pyogrio.list_layers(source), name)
-            info = pyogrio.read_info(source, layer=layer)
-            check_driver(info["driver"], suffix, name)
-            # Times come as text: GDAL's own timestamps drop the offset from UTC.
-            options = {
-                "layer": layer,
-                "batch_size": batch_rows,
-                "use_pyarrow": True,
-                "datetime_as_string": True,
-                "return_fids": info["fid_column"] == "id",
-            }
-            if _lacks_ids(pyogrio, source, info):
-                options["columns"] = [field for field in info["fields"] if field != "id"]
-            with pyogrio.open_arrow(source, **options) as (_, stream):
-                schema, times = _rename(stream.schema)
+            found = _look_at_layer(pyogrio, source, suffix, name, batch_rows)
     except (RuntimeError, IndexError, ValueError) as fault:
         if isinstance(fault, InvalidInput):
             raise
-        raise InvalidInput(f"{name}: cannot be read: {_explain(fault)}") from fault
+        raise _blame(path, f"{name}: cannot be read: {_explain(fault)}") from fault
+    info, options, schema, times = found.info, found.options, found.schema, found.times
     layout = lay_out(schema, columns, name)
     crs = layout.crs or spell_crs(info["crs"], name)  # not every driver states it in both places
     if suffix == ".shp" and layout.geometries and crs is None:
         warnings.warn(
-            f"{name}: there is no {path.with_suffix('.prj').name} to state its coordinate "
-            "system; that of the other file is assumed",
+            f"{name}: {path.with_suffix('.prj').name} is missing, so its coordinate system is "
+            "unknown; the other file's is assumed",
             stacklevel=2,
         )
     announced = info["features"] if info["features"] >= 0 else None
@@ -72,9 +66,9 @@ def read_vector(path: Path, name: str, *, batch_rows: int, columns: Sequence[str
                         row += batch.num_rows
                 if row != announced:
                     rows_min = count_rows(path, suffix, announced)
-                    _check_end(pyogrio, source, layer, row, rows_min, name)
+                    _check_end(pyogrio, source, options["layer"], row, rows_min, name)
         except RuntimeError as fault:
-            raise InvalidInput(f"{name}: cannot read on after row {row}: {fault}") from fault
+            raise _blame(path, f"{name}: reading failed after row {row}: {fault}") from fault
 
     return Rows(
         name,
@@ -85,6 +79,37 @@ def read_vector(path: Path, name: str, *, batch_rows: int, columns: Sequence[str
         batch_rows,
         deliver,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundLayer:
+    """What GDAL says of a layer, how it is opened, its columns, and those that are times."""
+
+    info: dict[str, Any]
+    options: dict[str, Any]
+    schema: pa.Schema
+    times: frozenset[str]
+
+
+def _look_at_layer(
+    pyogrio: Any, source: str, suffix: str, name: str, batch_rows: int
+) -> _FoundLayer:
+    """Open the layer that the name asks for, without reading rows."""
+    layer = _find_layer(pyogrio.list_layers(source), name)
+    info = pyogrio.read_info(source, layer=layer)
+    check_driver(info["driver"], suffix, name)
+    # Times come as text: GDAL's own timestamps drop the offset from UTC.
+    options = {
+        "layer": layer,
+        "batch_size": batch_rows,
+        "use_pyarrow": True,
+        "datetime_as_string": True,
+        "return_fids": info["fid_column"] == "id",
+    }
+    if _lacks_ids(pyogrio, source, info):
+        options["columns"] = [field for field in info["fields"] if field != "id"]
+    with pyogrio.open_arrow(source, **options) as (_, stream):
+        return _FoundLayer(info, options, *_rename(stream.schema))
 
 
 def _check_end(pyogrio: Any, source: str, layer: str, row: int, rows_min: int, name: str) -> None:
@@ -101,14 +126,28 @@ def _check_end(pyogrio: Any, source: str, layer: str, row: int, rows_min: int, n
         raise InvalidInput(f"{name}: ends after {row} of {rows} rows")
 
 
+def _blame(path: Path, message: str) -> InvalidInput | Unavailable:
+    """Make an error of what GDAL says, which does not tell a file that may not be read."""
+    try:
+        for file in (path, *list_side_files(path)):
+            if file.is_dir():
+                list(file.iterdir())
+            elif file.exists():
+                with file.open("rb") as content:
+                    content.read(1)
+    except OSError as fault:
+        return blame(fault, message)
+    return InvalidInput(message)
+
+
 def _explain(fault: Exception) -> str:
     """Describe what is wrong with a file, where pyogrio has only a number."""
     unread = re.search(r"Geometry type is not supported: (-?\d+)", str(fault))
     if unread is None:
         return str(fault)
     return (
-        f"a layer has geometries of GDAL's type {unread[1]}, curves or surfaces perhaps; make "
-        "plain ones of them: ogr2ogr -nlt CONVERT_TO_LINEAR -dim XY"
+        f"a layer has geometries of GDAL's type {unread[1]}, perhaps curves or surfaces; "
+        "convert them first: ogr2ogr -nlt CONVERT_TO_LINEAR -dim XY"
     )
 
 
@@ -127,7 +166,7 @@ def _find_layer(layers: Any, name: str) -> str:
     candidates = spatial or known
     if len(candidates) != 1:
         raise InvalidInput(
-            f"{name}: one layer is expected; it has {listed(candidates) or 'none'}",
+            f"{name}: expected one layer, but it has {listed(candidates) or 'none'}",
             remedies=[Remedy.LAYER] if candidates else (),
         )
     return candidates[0]
@@ -176,7 +215,7 @@ def _tell_lost(geometries: pa.Array, name: str) -> pa.Array:
     is_lost = pc.equal(pc.binary_length(geometries), 0)
     if not pc.any(is_lost).as_py():
         return geometries
-    what = "GDAL cannot give this geometry as WKB; a LinearRing by itself is one such"
+    what = "GDAL cannot write this geometry as WKB (a LinearRing on its own, for example)"
     return pc.if_else(is_lost, pa.scalar(tell_fault(name, what), geometries.type), geometries)
 
 

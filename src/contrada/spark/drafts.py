@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.fs
 
 from contrada.errors import InvalidInput, blame
-from contrada.spark.uris import open_uri
+from contrada.spark.uris import is_remote, open_uri
 
 _RENAMES_FOLDERS = ("local", "hdfs")
 _SUCCESS = "_SUCCESS"
@@ -86,7 +86,7 @@ class DraftFolder:
         if kind == pa.fs.FileType.File:
             raise InvalidInput(f"{self.uri}: is a file, not a folder")
         if kind != pa.fs.FileType.NotFound and not self.replace:
-            raise InvalidInput(f'{self.uri}: exists already; mode="overwrite" replaces it')
+            raise InvalidInput(f'{self.uri}: already exists; mode="overwrite" replaces it')
 
     def _move(
         self, filesystem: pa.fs.FileSystem, names: Sequence[str], target: str, place: str
@@ -119,4 +119,4 @@ def _refusing(uri: str) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowException) as fault:
         message = f"{uri}: cannot be written; it must be a folder that all machines reach: {fault}"
-        raise blame(fault, message) from fault
+        raise blame(fault, message, is_remote=is_remote(uri)) from fault

@@ -16,6 +16,7 @@ from contrada.spark.frames import FILE
 from contrada.spark.jobs import Job
 from contrada.spark.match import plan_match
 from contrada.spark.partitioned import Partitions
+from contrada.spark.task_errors import raising_noted_errors
 from contrada.spark_options import read_options
 
 if TYPE_CHECKING:
@@ -26,10 +27,17 @@ _SHOWN_MAX = 16
 
 @dataclass(frozen=True, slots=True)
 class PlanExplanation:
-    """The plan of a match, and what it rests on.
+    """The plan of a match, and what it rests on; print it for a readable report.
 
     `partitions` is None for the plan "broadcast", which has none; `row_groups` is None where the
     events were not read by `read_geoparquet` with a `bbox`.
+
+    >>> events = spark.createDataFrame([(1, 20)], "id long, wind int")
+    >>> winds = spark.createDataFrame([("gale", "wind > 17")], "id string, filter string")
+    >>> print(contrada.spark.explain(events, winds, plan="broadcast"))
+    plan: broadcast (requested)
+    subscriptions: 1, ... bytes staged; 1 may be satisfied anywhere
+    event columns sent to Python: id, wind
     """
 
     plan: str
@@ -46,14 +54,24 @@ class PlanExplanation:
         lines = [
             f"plan: {self.plan} ({self.reason})",
             f"subscriptions: {staged}; {self.broad:,} may be satisfied anywhere",
-            f"columns of events that travel: {', '.join(self.columns)}",
+            f"event columns sent to Python: {', '.join(self.columns)}",
         ]
         if self.row_groups is not None:
             lines.append(f"row groups of events: {self.row_groups}")
         return "\n".join([*lines, *(_describe(self.partitions) if self.partitions else ())])
 
     def draw(self, path: str | Path) -> None:
-        """Draw the lookup table over the universe, to `.html` or `.png`."""
+        """Draw the lookup table over the universe, to `.html` or `.png`.
+
+        Raises `InvalidInput` for the plan "broadcast", which has no partitions, and for any other
+        suffix.
+
+        >>> places = spark.createDataFrame([(1, "POINT(5 1)")], "id long, geometry string")
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     plan = contrada.spark.explain(places, places, plan="partitioned")
+        ...     plan.draw(f"{folder}/partitions.html")
+        """
         if self.partitions is None:
             raise InvalidInput(f"the plan {self.plan!r} has no partitions to draw")
         table = self.partitions.table
@@ -70,10 +88,10 @@ def explain(events: "DataFrame", subscriptions: "DataFrame", **options: Any) -> 
 
     It differs from `contrada.explain`, which is about one predicate. Subscriptions are staged and,
     for the plan "partitioned", put into partitions; of the events only a sample is read, or nothing
-    where one is given.
+    if you pass one.
 
-    Raises `InvalidInput` and `NotBuilt` as `match` does, and `InvalidInput` for an option that
-    `match` does not have.
+    Raises `InvalidInput`, `NotBuilt` and `Unavailable` as `match` does, and `InvalidInput` for an
+    option that `match` does not have.
 
     >>> events = spark.createDataFrame([(1, 12), (2, 20)], "id long, wind int")
     >>> winds = spark.createDataFrame([("gale", "wind > 17")], "id string, filter string")
@@ -82,7 +100,8 @@ def explain(events: "DataFrame", subscriptions: "DataFrame", **options: Any) -> 
     ('broadcast', 1, ('id', 'wind'))
     """
     chosen = read_options(options, "explain")
-    return explain_job(plan_match(events, subscriptions, chosen), events)
+    with raising_noted_errors():
+        return explain_job(plan_match(events, subscriptions, chosen), events)
 
 
 def explain_job(job: Job, events: "DataFrame") -> PlanExplanation:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contrada.arrays import Box
-from contrada.errors import InvalidInput, blame, is_of_machine
+from contrada.errors import InvalidInput, Unavailable, blame, is_of_machine
 from contrada.files.crs import is_same_crs
 from contrada.files.geoarrow import NATIVE_TYPES
 from contrada.files.geometry_columns import (
@@ -36,7 +36,8 @@ from contrada.spark.box_columns import (
     state_row_groups,
 )
 from contrada.spark.crs_metadata import column_of, state_crs, state_primary
-from contrada.spark.uris import open_uri
+from contrada.spark.gateway import find_cause
+from contrada.spark.uris import is_remote, open_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,8 +79,9 @@ def read_geoparquet(
     whose box in the covering column does not meet it are left out, by whole row groups if the
     statistics allow; `explain` shows how many. Without a covering in every file, all rows come.
 
-    Raises `InvalidInput` for a path that cannot be read, a file that is not GeoParquet or not WKB,
-    files in different coordinate systems, and a `bbox` that is not four finite numbers.
+    Raises `InvalidInput` for a path that does not exist, a file that is not GeoParquet or not WKB,
+    files in different coordinate systems, and a `bbox` that is not four finite numbers;
+    `Unavailable` for a path that may not be read or a server that does not answer.
 
     >>> places = spark.createDataFrame([(1, "POINT(5 1)")], "id long, geometry string")
     >>> import tempfile
@@ -127,22 +129,34 @@ def _names(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
 
 def _check_box(bbox: Sequence[float]) -> Box:
     if len(bbox) != 4 or not all(math.isfinite(side) for side in bbox) or bbox[1] > bbox[3]:
-        raise InvalidInput(f"bbox is (west, south, east, north), finite numbers, not {bbox!r}")
+        raise InvalidInput(f"bbox must be (west, south, east, north), finite numbers, not {bbox!r}")
     west, south, east, north = map(float, bbox)
     return west, south, east, north
 
 
 def _list_files(spark: "SparkSession", names: list[str]) -> list[str]:
     """List the files that Spark would read; with a schema in hand it looks into none."""
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     try:
         files = spark.read.schema("geometry binary").parquet(*names).inputFiles()
-    except PySparkException as fault:
-        raise InvalidInput(f"{', '.join(names)}: cannot be read: {fault}") from fault
+    except (PySparkException, Py4JJavaError) as fault:
+        kind = InvalidInput if _is_wrong_path(fault) else Unavailable
+        cause = str(fault) if isinstance(fault, PySparkException) else find_cause("", str(fault))
+        raise kind(f"{', '.join(names)}: cannot be read: {cause}") from fault
     if not files:
         raise InvalidInput(f"{', '.join(names)}: there is no file to read")
     return sorted(files)
+
+
+def _is_wrong_path(fault: Exception) -> bool:
+    """Whether Spark finds nothing at a path, or cannot read it as one; else it cannot get there."""
+    from pyspark.errors import IllegalArgumentException, ParseException, PySparkException
+
+    if isinstance(fault, IllegalArgumentException | ParseException):
+        return True
+    return isinstance(fault, PySparkException) and fault.getCondition() == "PATH_NOT_FOUND"
 
 
 def _read_footers(uris: list[str], box: Box | None) -> list[Footer]:
@@ -158,8 +172,9 @@ def _read_footer(uri: str, box: Box | None) -> Footer:
             # The footer's own metadata: a writer may add to it after the schema is written.
             schema = file.schema_arrow.with_metadata(metadata.metadata or {})
     except (pa.ArrowException, OSError) as fault:
-        what = "cannot be read" if is_of_machine(fault) else "not a Parquet file"
-        raise blame(fault, f"{uri}: {what}: {fault}") from fault
+        is_far = is_remote(uri)
+        what = "cannot be read" if is_of_machine(fault, is_far) else "not a Parquet file"
+        raise blame(fault, f"{uri}: {what}: {fault}", is_remote=is_far) from fault
     geo = geoparquet_metadata(schema, uri)
     if not geo:
         raise InvalidInput(
@@ -170,7 +185,7 @@ def _read_footer(uri: str, box: Box | None) -> Footer:
     if not columns or columns[0].name != primary:
         raise InvalidInput(
             f"{uri}: has no column {primary!r}, which its metadata calls the primary geometry; "
-            f"there are {', '.join(schema.names)}"
+            f"the columns are {', '.join(schema.names)}"
         )
     for column in columns:
         if column.encoding in NATIVE_TYPES:

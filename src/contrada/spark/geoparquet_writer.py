@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from contrada.errors import InvalidInput, blame
+from contrada.errors import InvalidInput, blame, read_line, write_line
 from contrada.files.crs import is_same_crs, spell_given_crs
 from contrada.files.parquet_writer import GeoParquetWriter
 from contrada.model.event import GEOMETRY
 from contrada.spark.crs_metadata import stated_crs
 from contrada.spark.drafts import DraftFolder
 from contrada.spark.frames import with_wkb
-from contrada.spark.task_errors import noting_errors
-from contrada.spark.uris import as_uri
+from contrada.spark.task_errors import noting_errors, raising_noted_errors
+from contrada.spark.uris import as_uri, is_remote
 from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class WriteTask:
         try:
             name, rows = self.write(chain([first], filled), context.partitionId())
         except InvalidInput as fault:
-            name, rows, error = "", 0, str(fault)
+            name, rows, error = "", 0, write_line(fault)
         yield pa.RecordBatch.from_pydict(
             {"name": [name], "rows": [rows], "error": pa.array([error], pa.string())}
         )
@@ -70,7 +70,7 @@ class WriteTask:
         name = f"part-{number:05}-{secrets.token_hex(8)}.parquet"
         place = f"{self.draft.uri}: partition {number}"
         rows = 0
-        with _blaming(place), self.draft.open(name) as file:
+        with _blaming(place, self.draft.uri), self.draft.open(name) as file:
             writer = GeoParquetWriter(file, self.schema, self.geometry, self.crs, place)
             with _abandoned_on_failure(writer):
                 for batch in batches:
@@ -98,7 +98,8 @@ def write_geoparquet(
     it.
 
     Raises `InvalidInput` for a stream, a column that is missing or cannot be written, a `crs` that
-    contradicts the column, a bad geometry, and a folder that exists or cannot be written.
+    contradicts the column, a bad geometry, and a folder that exists already; `Unavailable` if the
+    folder cannot be written: the disk is full, or the server does not answer.
 
     >>> places = spark.createDataFrame([(1, "POINT(5 1)")], "id long, geometry string")
     >>> import tempfile
@@ -114,7 +115,8 @@ def write_geoparquet(
     draft = DraftFolder.begin(as_uri(name), replace=mode == "overwrite")
     try:
         task = WriteTask(Versions.here(), draft, schema, geometry, system)
-        written = _run(plain, task) or [task.write([], 0)]
+        with raising_noted_errors():
+            written = _run(plain, task) or [task.write([], 0)]
         draft.finish([name for name, _ in written])
     except BaseException:
         draft.discard()
@@ -126,16 +128,16 @@ def _check(frame: "DataFrame", geometry: str, mode: str) -> None:
     if not hasattr(frame, "isStreaming"):
         raise InvalidInput(f"only a DataFrame can be written, not {type(frame).__name__}")
     if frame.isStreaming:
-        raise InvalidInput("a stream cannot be written as a whole; give a batch DataFrame")
+        raise InvalidInput("a stream cannot be written as a whole; pass a batch DataFrame")
     if mode not in _MODES:
-        raise InvalidInput(f"mode {mode!r} is unknown; there are {', '.join(_MODES)}")
+        raise InvalidInput(f"mode {mode!r} is unknown; choose one of {', '.join(_MODES)}")
     for name, count in Counter(frame.columns).items():
         if count > 1:
             raise InvalidInput(f"{count} columns are named {name!r}; a file can have one")
     if geometry not in frame.columns:
         raise InvalidInput(
             f"there is no column {geometry!r} to take geometries from; "
-            f"there are {', '.join(frame.columns)}"
+            f"the columns are {', '.join(frame.columns)}"
         )
     kind = frame.schema[geometry].dataType
     if not kind.typeName().startswith(_TYPES):
@@ -174,17 +176,19 @@ def _run(frame: "DataFrame", task: WriteTask) -> list[tuple[str, int]]:
     numbered = frame.toDF(*(f"column{i}" for i in range(len(frame.columns))))
     lines = numbered.mapInArrow(task, _LINES).collect()
     for line in lines:
-        if line["error"] is not None:
-            raise InvalidInput(line["error"])
+        error = None if line["error"] is None else read_line(line["error"])
+        if error is not None:
+            raise error
     return [(line["name"], line["rows"]) for line in lines]
 
 
 @contextlib.contextmanager
-def _blaming(place: str) -> Iterator[None]:
+def _blaming(place: str, uri: str) -> Iterator[None]:
     try:
         yield
     except OSError as fault:
-        raise blame(fault, f"{place}: cannot be written: {fault}") from fault
+        message = f"{place}: cannot be written: {fault}"
+        raise blame(fault, message, is_remote=is_remote(uri)) from fault
 
 
 @contextlib.contextmanager

@@ -31,6 +31,7 @@ from contrada.spark.frames import (
 )
 from contrada.spark.jobs import Job, choose_plan
 from contrada.spark.subscription_tasks import Subscribed, subscribe
+from contrada.spark.task_errors import raising_noted_errors
 from contrada.spark.worker import EventColumns
 from contrada.spark_options import SparkOptions
 
@@ -74,16 +75,16 @@ def match(
     `plan` is "broadcast", "partitioned" or "auto"; `explain` says which one that is. For the plan
     "partitioned" a job over the events first takes a sample of them, to learn where they fall;
     with `sample`, a DataFrame that has their geometry and is read whole, no job runs over them
-    before the answer is asked for. An empty one will do: then subscriptions alone divide the map.
-    `evaluator="area"` answers approximately, as a matcher with the engine "ahs" does. `repair`
-    mends invalid geometries. A warning is caused by a constraint on a column that the events lack,
-    or that holds another type than it is compared with, by `dwithin` on projected coordinates, and
-    by a column of the subscriptions that would count in lower case; `strict` refuses all of them.
+    before the answer is asked for. It may be empty; the subscriptions alone then divide the map.
+    `evaluator="area"` answers approximately, by the AHS model (docs/engines.md). `repair` mends
+    invalid geometries. There are warnings for a constraint on a column that the events lack,
+    or that holds another type than it is compared with, for `dwithin` on projected coordinates, and
+    for a column of subscriptions whose name matches only in lower case; `strict` refuses these.
 
     Before any event is read, raises `InvalidInput` for arguments, schemas and coordinate systems
     that do not fit, its subclass `BadRows` for bad subscriptions, and its subclass `NotBuilt` for
-    streams and published sets. A bad event raises PySpark's `PythonException`, with our message in
-    it, from the action.
+    streams and published sets; `Unavailable` if subscriptions cannot be staged. A bad event raises
+    PySpark's `PythonException`, with our message in it, from the action.
 
     >>> events = spark.createDataFrame([(1, 12), (2, 20)], "id long, wind int")
     >>> winds = spark.createDataFrame([("gale", "wind > 17")], "id string, filter string")
@@ -107,7 +108,8 @@ def match(
         subscription_id=subscription_id,
         sample=sample,
     )
-    return plan_match(events, subscriptions, options).run()
+    with raising_noted_errors():
+        return plan_match(events, subscriptions, options).run()
 
 
 def plan_match(
@@ -221,6 +223,7 @@ def _check_kept(events: "DataFrame", keep: Sequence[str], output: str) -> tuple[
             )
         if name in _OUTPUT_COLUMNS[output]:
             raise InvalidInput(
-                f"the column {name!r} cannot be kept: the answer has one itself; rename it first"
+                f"the column {name!r} cannot be kept: the answer already has a column of that "
+                "name; rename it first"
             )
     return tuple(dict.fromkeys(keep))

@@ -18,6 +18,7 @@ from contrada.spark.joined_parts import join_parts
 from contrada.spark.match import stage_subscriptions
 from contrada.spark.open_sets import open_set
 from contrada.spark.staging import StagedSet
+from contrada.spark.task_errors import raising_noted_errors
 from contrada.spark.versions import Versions
 from contrada.spark.worker import EventColumns, cut
 
@@ -40,10 +41,11 @@ def register(
 
     `name(struct(*))` returns the ids that a row satisfies, as an array, and needs no id of the
     event. `name_match(TABLE(events))` returns rows of `event`, the column `id` of the events as
-    text, and `subscription`, as `match` does. Both always use every subscription in every worker.
+    text, and `subscription`, as `match` does. Unlike `match`, both always use every subscription
+    in every worker, as in the plan "broadcast", and count nothing.
 
-    Raises `InvalidInput` for a name that SQL would not take and for bad subscriptions. A bad event
-    fails the query.
+    Raises `InvalidInput` for a name that SQL would not take and for bad subscriptions, and
+    `Unavailable` if subscriptions cannot be staged. A bad event fails the query.
 
     >>> winds = spark.createDataFrame([("gale", "wind > 17")], "id string, filter string")
     >>> contrada.spark.register(spark, "winds", winds)
@@ -62,8 +64,9 @@ def register(
         raise InvalidInput(
             f"{name!r} is not a name for a function; use letters, digits and underscores"
         )
-    staged, has_whole_ids = stage_subscriptions(subscriptions, subscription_id, repair)
-    whole = join_parts(spark, staged.staged)
+    with raising_noted_errors():
+        staged, has_whole_ids = stage_subscriptions(subscriptions, subscription_id, repair)
+        whole = join_parts(spark, staged.staged)
     lookup = _Lookup(Versions.here(), whole, staged.geometries, has_whole_ids, repair)
     kind = "long" if has_whole_ids else "string"
 

@@ -24,7 +24,7 @@ from contrada.files.snapshot import SUFFIXES
 from contrada.files.snapshot_header import read_digest
 from contrada.machine import locked, temporary_folder
 from contrada.spark.evaluators import EXACT, Evaluator
-from contrada.spark.uris import open_uri
+from contrada.spark.uris import is_remote, open_uri
 from contrada.spark.worker_cache import cache_folder, prune
 
 if TYPE_CHECKING:
@@ -113,7 +113,8 @@ def put(uri: str, path: Path, count: int) -> StagedPart:
     except OSError as fault:
         with contextlib.suppress(OSError):
             filesystem.delete_file(draft)
-        raise blame(fault, f"{uri}: subscriptions cannot be written there: {fault}") from fault
+        message = f"{uri}: subscriptions cannot be written there: {fault}"
+        raise blame(fault, message, is_remote=is_remote(uri)) from fault
     return part
 
 
@@ -162,9 +163,9 @@ def _copy_here(uri: str, part: StagedPart, path: Path) -> None:
         if isinstance(fault, OSError) and fault.errno in _NO_ROOM:
             raise Unavailable(
                 f"{path.parent}: a copy of the subscriptions cannot be written there: "
-                f"{fault.strerror}; XDG_CACHE_HOME names another folder"
+                f"{fault.strerror}; set XDG_CACHE_HOME to another folder"
             ) from fault
         message = f"{uri}/{part.file_name}: the subscriptions cannot be read from here: {fault}"
-        raise blame(fault, message) from fault
+        raise blame(fault, message, is_remote=is_remote(uri)) from fault
     finally:
         draft.unlink(missing_ok=True)

@@ -4,12 +4,13 @@ An error of ours takes along a line of JSON, so that nobody has to read it out o
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import TypeVar
 
 import pyarrow as pa
 
-from contrada.errors import ContradaError, write_line
+from contrada.errors import ContradaError, read_line, write_line
 
 _Task = TypeVar("_Task")
 _Call = Callable[[_Task, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -27,3 +28,17 @@ def noting_errors(call: _Call[_Task]) -> _Call[_Task]:
             raise
 
     return noted
+
+
+@contextmanager
+def raising_noted_errors() -> Iterator[None]:
+    """Raise an error that a task has noted as what it was, not as PySpark's exception."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as failure:
+        noted = read_line(str(failure))
+        if noted is None:
+            raise
+        raise noted from None

@@ -24,5 +24,12 @@ def open_uri(uri: str) -> tuple[pa.fs.FileSystem, str]:
     try:
         filesystem, path = pa.fs.FileSystem.from_uri(_SPARKS_OWN.sub("s3://", uri, count=1))
     except (pa.ArrowException, OSError, ValueError) as fault:
-        raise blame(fault, f"{uri}: cannot be opened: {fault}") from fault
+        message = f"{uri}: cannot be opened: {fault}"
+        raise blame(fault, message, is_remote=is_remote(uri)) from fault
     return filesystem, str(path).rstrip("/")
+
+
+def is_remote(uri: str) -> bool:
+    """Whether a URI is on another machine, as far as it says so."""
+    scheme = _SCHEME.match(uri)
+    return scheme is not None and scheme[0].lower() != "file:"
