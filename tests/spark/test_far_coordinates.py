@@ -15,7 +15,7 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada import Matcher
 from contrada.matcher.inside import freeze
-from contrada.matching.anchors import list_anchors
+from contrada.matching.anchors import find_anchors, list_anchors
 from contrada.matching.columns import read_geometries
 from contrada.matching.grid import Grid
 from contrada.matching.lookup import LookupTable, Weights, make_lookup_table
@@ -48,7 +48,7 @@ def shapes(draw: st.DrawFn) -> BaseGeometry:
 
 def divide(matcher: Matcher) -> LookupTable:
     """Divide space as the plan does, as finely as it can."""
-    anchors = [shape for s in freeze(matcher) for _, shape in EXACT.find_anchors(s) or ()]
+    anchors = [shape for s in freeze(matcher) for _, shape in find_anchors(s) or ()]
     bounds = shapely.total_bounds(as_array(anchors)).tolist() if anchors else None
     universe = choose_universe(bounds)
     task = CellCountTask("", PARTITION_LEVEL, universe, EXACT)
@@ -71,14 +71,14 @@ def test_what_matches_has_a_prefix_in_common_however_far_it_lies(
         matcher.add(number, geometry=shape)
     table = divide(matcher)
     ordered = pack_subscriptions(sorted(freeze(matcher), key=lambda s: s.id))
-    anchors = list_anchors(ordered, EXACT.engine().find_anchors)
+    anchors = list_anchors(ordered)
     held = select_prefixes(anchors, table, len(ordered))
     column = read_geometries(pa.array([shape.wkb for shape in published]))
     router = Router(table, is_bounded=False)
     owners, prefixes = router.prefixes(column, np.arange(len(published)))
     visited = [set(prefixes[owners == row].tolist()) for row in range(len(published))]
     homes = lists(held.list_starts, held.prefixes)
-    anchored = {s.id for s in freeze(matcher) if EXACT.find_anchors(s) is not None}
+    anchored = {s.id for s in freeze(matcher) if find_anchors(s) is not None}
     for row, shape in enumerate(published):
         for id_ in matcher.match({"geometry": shape}):
             assert id_ not in anchored or visited[row] & homes[int(id_)]

@@ -60,7 +60,7 @@ def is_satisfied(constraint: Constraint, event: Event) -> bool:
 def geometry_of(expression: Expression, event: Event) -> BaseGeometry | None:
     """Return a side of a spatial test as a geometry; None where it is unknown."""
     if isinstance(expression, Attribute):
-        return event.geometry(expression.name)
+        return event.prepared(expression.name)
     value = expression.value if isinstance(expression, Literal) else None
     return value if isinstance(value, BaseGeometry) else None
 

@@ -101,12 +101,10 @@ class AnchorList:
     is_broad: Mask
 
 
-def list_anchors(
+def collect_anchors(
     subscriptions: SubscriptionColumns, find: Callable[[Subscription], list[Anchor] | None]
 ) -> AnchorList:
-    """Find the anchors of all subscriptions, as `find` does for one."""
-    if find is find_anchors:
-        return _list_anchors(subscriptions)
+    """Find the anchors of subscriptions one by one, by a rule of an engine's own."""
     found = [find(subscription) for subscription in subscriptions]
     flat = [(owner, *anchor) for owner, anchors in enumerate(found) for anchor in anchors or ()]
     return AnchorList(
@@ -117,8 +115,8 @@ def list_anchors(
     )
 
 
-def _list_anchors(subscriptions: SubscriptionColumns) -> AnchorList:
-    """Find anchors without an object for each subscription."""
+def list_anchors(subscriptions: SubscriptionColumns) -> AnchorList:
+    """Find the anchors of all subscriptions as `find_anchors` does, without an object for each."""
     table, constraints = subscriptions.table, subscriptions.table.constraints
     anchors = choose_anchors(table, anchor_sizes(constraints))
     is_broad = np.zeros(len(subscriptions), bool)

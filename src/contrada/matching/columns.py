@@ -86,11 +86,10 @@ class GeometryColumn:
         return taken
 
     def one(self, row: int) -> BaseGeometry | None:
-        """The geometry of one row, prepared."""
+        """The geometry of one row."""
         if self.is_point[row]:
             return shapely.Point(self.x[row], self.y[row])
         shape: BaseGeometry | None = self.shapes[row]
-        shapely.prepare(shape)
         return shape
 
     def set_aside(self, faults: Mapping[int, Fault]) -> None:

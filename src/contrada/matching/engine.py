@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from contrada.arrays import Geometries, Positions
 from contrada.errors import InvalidInput
-from contrada.matching.anchors import Anchor, find_anchors
+from contrada.matching.anchors import AnchorList, list_anchors
 from contrada.matching.columns import EventBatch
 from contrada.matching.subscription_columns import SubscriptionColumns
 from contrada.model.event import Event
@@ -43,7 +43,7 @@ MakeIndex = Callable[[SubscriptionColumns], Index]
 Describe = Callable[[Filter], list[str]]
 Effort = Callable[[Constraint], int]
 FindFaults = Callable[[Geometries], dict[int, Fault]]
-FindAnchors = Callable[[Subscription], list[Anchor] | None]
+ListAnchors = Callable[[SubscriptionColumns], AnchorList]
 
 
 def find_no_faults(_: Geometries) -> dict[int, Fault]:
@@ -59,8 +59,8 @@ class Engine:
     of two that say the same the simplifier keeps the one with the lower rank. An engine without
     it gets predicates as they are, since the simplifier reasons about relations exactly, and where
     they are approximate it would change answers. `check` refuses subscriptions,
-    `find_event_faults` events. `find_anchors` says where in space a subscription can be
-    satisfied at all.
+    `find_event_faults` events. `list_anchors` says where in space subscriptions can be satisfied
+    at all.
     """
 
     make_index: MakeIndex
@@ -68,7 +68,7 @@ class Engine:
     effort: Effort | None
     check: Callable[[Subscription], None] | None = None
     find_event_faults: FindFaults = find_no_faults
-    find_anchors: FindAnchors = find_anchors
+    list_anchors: ListAnchors = list_anchors
 
     @property
     def is_exact(self) -> bool:
@@ -103,4 +103,4 @@ class EngineKind:
 def check_choice(option: str, value: Any, choices: Collection[str]) -> None:
     """Refuse what is none of the choices."""
     if not isinstance(value, str) or value not in choices:
-        raise InvalidInput(f"unknown {option} {brief(value)}; there are {', '.join(choices)}")
+        raise InvalidInput(f"unknown {option} {brief(value)}; choose one of {', '.join(choices)}")

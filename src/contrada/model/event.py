@@ -6,6 +6,8 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+import shapely
+from shapely import Point
 from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput, Remedy
@@ -13,9 +15,9 @@ from contrada.model.geometry import (
     UNDECODABLE,
     Fault,
     as_array,
+    copied,
     find_faults,
     is_plain_point,
-    prepared,
     read_geometry,
     read_meant,
 )
@@ -107,6 +109,14 @@ class Event:
             self._geometries[name] = None if self._is_settled else self._read(name)
         return self._geometries[name]
 
+    def prepared(self, name: str) -> BaseGeometry | None:
+        """Return a geometry for whoever asks GEOS about it: answers come faster, and are right more
+        often. A point has nothing to prepare, and may be the caller's own."""
+        geometry = self.geometry(name)
+        if geometry is not None and not isinstance(geometry, Point):
+            shapely.prepare(geometry)
+        return geometry
+
     def settled(self, names: Iterable[str]) -> "Event":
         """Return the event with some geometries read; a bad one is refused, others stay unread."""
         return Event(
@@ -130,12 +140,12 @@ class Event:
             return None
         fault = find_faults(as_array([geometry])).get(0)
         if fault is None:
-            return prepared(geometry)
+            return copied(geometry)
         mended = mend(geometry) if self._repair and fault.code == "invalid" else fault
         if isinstance(mended, Fault):
             can_mend = fault.code == "invalid" and not self._repair
             raise self._refusal(name, mended, [Remedy.REPAIR] if can_mend else ())
-        return None if mended.is_empty else prepared(mended)
+        return None if mended.is_empty else copied(mended)
 
     def _refusal(self, name: str, fault: Fault, remedies: Sequence[Remedy] = ()) -> InvalidInput:
         error = replace(fault, place=f"attribute {name!r}").as_error(remedies)
@@ -164,17 +174,14 @@ def read_event(event: Any, *, repair: bool = False, place: str = "the event") ->
         raise InvalidInput(f"{place} must be a mapping, not {type(event).__name__}: {brief(event)}")
     if _is_cloud_event(event):
         if _is_cloud_event(event["data"]):
-            raise InvalidInput(
-                f"{place} is a CloudEvent within a CloudEvent, which carries a GeoJSON Feature or "
-                "attributes: give the inner one"
-            )
+            raise InvalidInput(f"{place} is a CloudEvent inside a CloudEvent; pass the inner one")
         inner = read_event(event["data"], repair=repair, place=place)
         if inner.id is None and inner.value("id") is None:
             inner.id = as_python(event.get("id"))
         return inner
     kind = event.get("type")
     if isinstance(kind, str) and kind == "FeatureCollection" and "features" in event:
-        raise InvalidInput(f"{place} is a FeatureCollection: give its features to match_many")
+        raise InvalidInput(f"{place} is a FeatureCollection; pass its features to match_many")
     if is_feature(event):
         return _read_feature(event, repair, place)
     return Event(event, repair=repair, place=place)

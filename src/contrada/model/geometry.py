@@ -181,13 +181,9 @@ def _first_line(error: BaseException) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
-def prepared(geometry: BaseGeometry) -> BaseGeometry:
-    """Return a prepared copy: its answers come faster, and are right more often.
-
-    A copy, since preparing would change the caller's geometry under the hands of other threads.
-    """
+def copied(geometry: BaseGeometry) -> BaseGeometry:
+    """Return a copy that may be prepared: a caller's geometry may be in the hands of others."""
     copy: BaseGeometry = shapely.force_2d(geometry)
-    shapely.prepare(copy)
     return copy
 
 
@@ -284,7 +280,9 @@ def find_faults(geometries: Geometries) -> dict[int, Fault]:
         faults = {int(i): Fault("invalid", _reason(geometries[i])) for i in invalid}
     for i in infinite:
         faults[int(i)] = Fault("non_finite", _non_finite(coordinates[owners == i]))
-    crowded = {i: Fault("crowded", f"not judged: {what}") for i, what in crowds.items()}
+    crowded = {
+        i: Fault("crowded", f"too complex to validate: {what}") for i, what in crowds.items()
+    }
     return {**_find_tangles(judged), **crowded, **faults}
 
 

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 from contrada.arrays import Box
 from contrada.errors import InvalidInput
-from contrada.matching.anchors import Anchor
 from contrada.matching.engine import Engine
 from contrada.matching.engines import DEFAULT_ENGINE, make_engine
 from contrada.matching.grid import LEVEL, LONGITUDE_LATITUDE, Grid
 from contrada.matching.subscribing import PredicateReader
-from contrada.model.subscription import Subscription
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,10 +31,6 @@ class Evaluator:
     def reader(self) -> PredicateReader:
         """Make a reader of predicates, which simplifies them where that changes no answer."""
         return PredicateReader(effort=self.engine().effort)
-
-    def find_anchors(self, subscription: Subscription) -> list[Anchor] | None:
-        """Find an anchor for each filter of a subscription; None where some filter has none."""
-        return self.engine().find_anchors(subscription)
 
 
 EXACT = Evaluator()

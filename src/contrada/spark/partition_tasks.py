@@ -12,7 +12,7 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Box, Geometries, Positions
 from contrada.matcher.column_files import load_columns
-from contrada.matching.anchors import AnchorList, list_anchors
+from contrada.matching.anchors import AnchorList
 from contrada.matching.columns import GeometryColumn
 from contrada.matching.grid import Grid
 from contrada.matching.grouping import expand, starts_of
@@ -49,7 +49,7 @@ class CellCountTask:
         """Count the cells of all anchors of some parts."""
         for part in _read_parts(batches):
             subscriptions = load_columns(fetch(self.uri, part))
-            shapes = list_anchors(subscriptions, self.evaluator.engine().find_anchors).shapes
+            shapes = self.evaluator.engine().list_anchors(subscriptions).shapes
             for first in range(0, len(shapes), _ROWS_MAX):
                 yield self._count(shapes[first : first + _ROWS_MAX])
 
@@ -118,7 +118,7 @@ class AssignTask:
         self, subscriptions: SubscriptionColumns
     ) -> tuple[PrefixLists, Positions, Positions]:
         """Return the prefixes of all rows, and rows with the partition that each belongs to."""
-        anchors = list_anchors(subscriptions, self.evaluator.engine().find_anchors)
+        anchors = self.evaluator.engine().list_anchors(subscriptions)
         lists = select_prefixes(anchors, self.table, len(subscriptions))
         replicas = [np.array(numbers, np.int64) for numbers in self.table.replicas]
         starts = starts_of(np.array([len(numbers) for numbers in replicas], np.int64))

@@ -19,7 +19,6 @@ import shapely
 from contrada.arrays import Box, Geometries
 from contrada.errors import BAD_ROWS_SHOWN_MAX, BadRows, InvalidInput, Remedy
 from contrada.matcher.column_files import load_columns, save_columns
-from contrada.matching.anchors import list_anchors
 from contrada.matching.id_columns import are_repeated
 from contrada.matching.mismatches import Mismatch, find_mismatches, join_mismatches
 from contrada.matching.subscribing import SubscriptionRows, read_subscriptions
@@ -122,7 +121,7 @@ class StageTask:
             faults.add_repeated(Counter(subscriptions.ids.array.to_pylist()))
             subscriptions = subscriptions.take(np.flatnonzero(~is_repeated))
         subscriptions = self._choose_served(subscriptions, faults)
-        anchors = list_anchors(subscriptions, self.evaluator.engine().find_anchors)
+        anchors = self.evaluator.engine().list_anchors(subscriptions)
         part = write_part(self.uri, subscriptions)
         skeletons = subscriptions.expressions.skeletons
         tests = subscriptions.table.constraints.tests.skeletons

@@ -3,7 +3,7 @@
 from contrada.arrays import Box
 from contrada.matching.ahs.by_cells import AreaIndex, CellReader, is_by_area
 from contrada.matching.ahs.shares import find_area_anchors
-from contrada.matching.anchors import Anchor
+from contrada.matching.anchors import Anchor, AnchorList, collect_anchors
 from contrada.matching.engine import Engine, EngineKind, Index
 from contrada.matching.forwarding import ForwardingIndex, describe_counted
 from contrada.matching.grid import LEVEL, LONGITUDE_LATITUDE, Grid
@@ -28,7 +28,11 @@ def _make(level: int = LEVEL, universe: Box = LONGITUDE_LATITUDE) -> Engine:
             if is_by_area(test):
                 grid.check(geometry)
 
-    return Engine(make_index, describe, None, check, grid.find_faults, _find_anchors)
+    return Engine(make_index, describe, None, check, grid.find_faults, _list_anchors)
+
+
+def _list_anchors(subscriptions: SubscriptionColumns) -> AnchorList:
+    return collect_anchors(subscriptions, _find_anchors)
 
 
 def _find_anchors(subscription: Subscription) -> list[Anchor] | None:

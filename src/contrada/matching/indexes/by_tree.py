@@ -175,7 +175,7 @@ class SpaceIndex:
         """Decide constraints by a grid over the event; give those that hold, and the open ones."""
         satisfied, undecided = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for name, forest in self._forests.items():
-            geometry = event.geometry(name)
+            geometry = event.prepared(name)
             if geometry is not None:
                 holds, open_ = forest.place(geometry, forest.items(numbers))
                 satisfied.append(holds)
@@ -186,7 +186,7 @@ class SpaceIndex:
         """Evaluate open constraints; give those that the event satisfies."""
         satisfied = [np.zeros(0, np.int64)]
         for name, forest in self._forests.items():
-            geometry = event.geometry(name)
+            geometry = event.prepared(name)
             if geometry is not None:
                 satisfied += forest.decide(geometry, forest.items(numbers))
         return np.concatenate(satisfied)
@@ -197,7 +197,7 @@ class SpaceIndex:
             case Spatial(relation, Attribute(name), Literal(BaseGeometry() as shape)) if not (
                 isinstance(self._evaluator, ExactEvaluator)
             ):
-                geometry = event.geometry(name)
+                geometry = event.prepared(name)
                 if geometry is None or not _is_known(_kind(constraint), is_area(geometry)):
                     return False
                 holds, is_known = relation.holds_when_apart(), True

@@ -69,7 +69,7 @@ class StrtreeIndex:
         """Find the filters whose anchor holds, then check their other constraints."""
         anchors = []
         for tree in self._trees:
-            geometry = event.geometry(tree.attribute)
+            geometry = event.prepared(tree.attribute)
             if geometry is not None:
                 anchors.append(tree.find_one(geometry))
         held = anchors[0] if len(anchors) == 1 else np.concatenate([_NONE, *anchors])

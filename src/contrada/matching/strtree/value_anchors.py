@@ -3,7 +3,7 @@
 Where a filter has no positive spatial constraint, one of these is its anchor: the rows of a batch
 that satisfy it are found all at once, so that the work follows what is found, not filters times
 rows. Anchors that a batch cannot serve, as its column is of another kind, are checked row by row.
-For a single event the indexes that `crtree` counts with find them.
+For a single event the indexes of the forwarding table find them.
 """
 
 from collections.abc import Callable
