@@ -33,16 +33,11 @@ def cover(
     x, y, top = _smallest_cell(edges, slack, level)
     code = interleave(x, y)
     touched_kind = BOUNDARY if is_area else INTERIOR
-    keys = np.empty(64, np.int64)
-    count = 0
+    keys, count = np.empty(64, np.int64), 0
     if top == level:
-        if prefix_start <= code < prefix_end:
-            keys[0] = make_key(code, level, touched_kind)
-            count = 1
-        return keys[:count]
-    arena = np.empty((level - top + 1) * len(edges), np.int32)
-    arena[: len(edges)] = np.arange(len(edges))
-    frames = np.zeros((level, 8), np.int64)
+        keys[0] = make_key(code, level, touched_kind)
+        return keys[: 1 if prefix_start <= code < prefix_end else 0]
+    arena, frames = _start_frames(len(edges), top, level)
     _set_frame(frames, top, x, y, code, 0, len(edges), len(edges), 0)
     depth = top
     while depth >= top:
@@ -100,6 +95,14 @@ def _smallest_cell(edges: Floats, slack: float, level: int) -> tuple[int, int, i
     while left >> shift != right >> shift or low >> shift != high >> shift:
         shift += 1
     return (left >> shift) << shift, (low >> shift) << shift, level - shift
+
+
+@kernel
+def _start_frames(edge_count: int, top: int, level: int) -> tuple[SmallIntegers, Ints]:
+    """Make room for the frames of all levels from the top on, and for their edges: first all."""
+    arena = np.empty((level - top + 1) * edge_count, np.int32)
+    arena[:edge_count] = np.arange(edge_count)
+    return arena, np.zeros((level, 8), np.int64)
 
 
 @kernel

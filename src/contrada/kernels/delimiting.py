@@ -101,15 +101,17 @@ def scan_rows(
             if mode != QUOTED:
                 row_start = at
     state[MODE] = mode
-    state[ROW_BYTES], state[LINE_BYTES] = at - row_start, at - line_start
-    state[AFTER_CR] = at > 0 and block[at - 1] == _CR
-    refuse_long(bytes_max, state)
+    end_block(block, at, row_start, line_start, bytes_max, state)
     return at
 
 
 @kernel
-def refuse_long(bytes_max: int, state: Ints) -> None:
-    """Note that a row is too long already, where nothing else is wrong with it."""
+def end_block(
+    block: Bytes, at: int, row_start: int, line_start: int, bytes_max: int, state: Ints
+) -> None:
+    """Remember where in a row and a line a block ends; the row may be too long already."""
+    state[ROW_BYTES], state[LINE_BYTES] = at - row_start, at - line_start
+    state[AFTER_CR] = at > 0 and block[at - 1] == _CR
     if state[ROW_BYTES] > bytes_max and state[FAULT] == NO_FAULT:
         state[FAULT] = ROW_TOO_LONG
 
