@@ -14,8 +14,8 @@ an order drawn anew each time (seed 1); medians of five.
     python benchmarks/lines.py [--data ../shared/data] [--repeats 5]
 
 What is asked: one thread as fast as `sjoin`; two faster than one where there is a second of work,
-which needs two cores that nobody else uses. The table goes to `results/lines.txt` beside this file.
-The exit code is 1 where a target is missed.
+which needs two cores that nobody else uses; at most 2 GB more memory than before the match. The
+table goes to `results/lines.txt` beside this file. The exit code is 1 where a target is missed.
 """
 
 import argparse
@@ -43,6 +43,7 @@ LAYERS = (
     ("nws_counties", "ibtracs_storm_tracks", 5_738),
     ("osm_natural_andorra_malta", "osm_lines_andorra", 10_604),
 )
+RISE_MIB_MAX = 2e9 / MIB
 SJOIN, TURNED, ONE, TWO = "sjoin", "turned", "1 thread", "2 threads"
 
 Pairs = set[tuple[int, int]]
@@ -74,6 +75,9 @@ def main() -> int:
         table.add(subscriptions, events, pairs, *times.values(), *ratios, rises[SJOIN], rises[TWO])
         work = f"{events} over {subscriptions}"
         report.ask_ratio(f"{work}: {ONE} to {SJOIN}", ratios[0], least=1)
+        rise = max(rises[ONE], rises[TWO])
+        asked, reached = f"≤ {RISE_MIB_MAX:,.0f} MiB", f"{rise:,.0f} MiB"
+        report.ask(f"{work}: rise in memory", asked, reached, rise <= RISE_MIB_MAX)
         if times[ONE] >= 1:
             report.ask_ratio(f"{work}: {TWO} to {ONE}", times[ONE] / times[TWO], least=1.2)
     return report.finish()
