@@ -25,7 +25,7 @@ from contrada.matching.lookup import (
 from contrada.matching.subscription_columns import SubscriptionColumns, join_subscriptions
 from contrada.matching.universe import SIDE_MAX
 from contrada.spark.evaluators import Evaluator
-from contrada.spark.joined_parts import as_row, write_joined
+from contrada.spark.joined_parts import as_row, prefix_columns, write_joined
 from contrada.spark.staging import StagedPart, fetch
 from contrada.spark.worker import EventColumns
 
@@ -45,7 +45,7 @@ class CellCountTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Count the cells of all anchors of some parts."""
-        for part in _read_parts(batches):
+        for part in read_parts(batches):
             subscriptions = load_columns(fetch(self.uri, part))
             shapes = list_anchors(subscriptions, self.evaluator.engine().find_anchors).shapes
             for first in range(0, len(shapes), _ROWS_MAX):
@@ -94,9 +94,9 @@ class AssignTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the subscriptions of some parts, once for each partition that they belong to."""
-        for part in _read_parts(batches):
+        for part in read_parts(batches):
             subscriptions = load_columns(fetch(self.uri, part))
-            lists, rows, partitions = self._assign(subscriptions)
+            lists, rows, partitions = self.assign(subscriptions)
             for partition in np.unique(partitions).tolist():
                 own = rows[partitions == partition]
                 for first in range(0, len(own), _ROWS_MAX):
@@ -110,7 +110,7 @@ class AssignTask:
                         }
                     )
 
-    def _assign(
+    def assign(
         self, subscriptions: SubscriptionColumns
     ) -> tuple[PrefixLists, Positions, Positions]:
         """Return the prefixes of all rows, and rows with the partition that each belongs to."""
@@ -144,7 +144,7 @@ class SegmentTask:
         parts = [pickle.loads(row["subscriptions"]) for row in pieces]  # noqa: S301  our own task's
         subscriptions = join_subscriptions([part for part, _ in parts])
         prefixes = join_prefix_lists([lists for _, lists in parts])
-        part = write_joined(self.uri, subscriptions, prefixes)
+        part = write_joined(self.uri, subscriptions, prefix_columns(prefixes))
         partition = pa.array([pieces[0]["partition"]], pa.int32())
         yield pa.RecordBatch.from_pylist([as_row(part)]).add_column(0, "partition", partition)
 
@@ -202,7 +202,8 @@ def meet(boxes: NDArray[np.float64], universe: Box) -> NDArray[np.bool_]:
     )
 
 
-def _read_parts(batches: Iterator[pa.RecordBatch]) -> Iterator[StagedPart]:
+def read_parts(batches: Iterator[pa.RecordBatch]) -> Iterator[StagedPart]:
+    """Read the rows of parts, as `as_row` makes them."""
     for batch in batches:
         for row in batch.to_pylist():
             yield StagedPart(**row)
