@@ -85,7 +85,7 @@ def measure(path: Path, count: int) -> None:
         "wind": rng.uniform(0, 100, _POINTS),
     }
     events = pa.RecordBatch.from_pydict(columns)
-    for batch in cut(iter([events]), tuple(columns), subscriptions):
+    for batch in cut([events], subscriptions):
         received = receive(
             batch,
             0,

@@ -13,7 +13,7 @@ import shapely
 import contrada
 import contrada.spark
 from contrada.model.relation import RELATIONS
-from contrada.spark import jobs
+from contrada.spark import meeting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -182,7 +182,7 @@ def test_a_set_too_large_for_every_worker_is_partitioned(
     events = as_frame(spark, make_events(rng, 20), EVENT_SCHEMA)
     subscriptions = as_frame(spark, make_subscriptions(rng, 20), SUBSCRIPTION_SCHEMA)
     plans = [contrada.spark.explain(events, subscriptions).plan]
-    monkeypatch.setattr(jobs, "BROADCAST_BYTES_MAX", 10)
+    monkeypatch.setattr(meeting, "BROADCAST_BYTES_MAX", 10)
     explained = contrada.spark.explain(events, subscriptions)
     assert [*plans, explained.plan] == ["broadcast", "partitioned"]
     assert "more than 10" in explained.reason

@@ -22,6 +22,7 @@ from contrada.model.relation import find_relation
 from contrada.model.subscription import Subscription
 from contrada.spark import answering, worker
 from contrada.spark.answering import TALLY, AnswerShape
+from contrada.spark.chosen_sets import ChosenSet, FixedSet
 from contrada.spark.staging import StagedSet, fetch
 from contrada.spark.subscription_tasks import write_part
 from contrada.spark.versions import Versions
@@ -45,7 +46,8 @@ def make_task(zones: int = 3, **changes: Any) -> MatchTask:
         fetch(uri, part)  # into the cache of this machine: the folder goes
     shape = AnswerShape((), False, False, has_whole_ids=True, has_whole_subscribers=False)
     columns = EventColumns(("id", "geometry", "note"), "id", ("geometry",), repair=False)
-    return MatchTask(Versions.here(), StagedSet(uri, (part,)), columns, replace(shape, **changes))
+    sets = FixedSet(ChosenSet(StagedSet(uri, (part,)), ("geometry",), ("geometry",)))
+    return MatchTask(Versions.here(), sets, columns, replace(shape, **changes))
 
 
 def answers_of(task: MatchTask, *batches: pa.RecordBatch) -> list[pa.RecordBatch]:

@@ -278,6 +278,19 @@ class SubscriptionSet:
         columns = [segment.rows.columns.ids for segment in self._segments]
         return RankedIds([*columns, self._recent.ids] if len(self._recent) else columns)
 
+    def list_by_rank(self) -> Positions:
+        """List the living rows by rank, as positions in all segments one after another.
+
+        At a rank that no living row has, 0 stands.
+        """
+        places = np.zeros(len(self._ranked.ids), np.int64)
+        first = 0
+        for number, segment in enumerate(self._segments):
+            alive = np.flatnonzero(segment.is_alive)
+            places[self._ranked.ranks(number, alive)] = first + alive
+            first += len(segment.is_alive)
+        return places
+
     def subscriber_column(self, kind: pa.DataType) -> pa.Array:
         """Return the subscribers in the order of `ids`, as a column of strings or integers."""
         parts = [s.rows.columns.subscribers for s in self._segments]

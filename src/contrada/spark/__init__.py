@@ -19,6 +19,7 @@ from contrada.spark.geoparquet import read_geoparquet
 from contrada.spark.geoparquet_writer import write_geoparquet
 from contrada.spark.match import match
 from contrada.spark.match_counts import EventCounts, counts
+from contrada.spark.publish import publish
 from contrada.spark.register import register
 from contrada.spark.session import session
 
@@ -28,6 +29,7 @@ __all__ = [
     "counts",
     "explain",
     "match",
+    "publish",
     "read_geoparquet",
     "register",
     "session",

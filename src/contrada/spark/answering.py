@@ -29,29 +29,32 @@ _LONG_TYPES = (
     pa.types.is_large_string,
 )
 DONE = ("evaluated", "set_aside", "mended", "without_geometry")
-_TALLY = pa.struct([(name, pa.int64()) for name in DONE])
+_TALLY = pa.struct([*((name, pa.int64()) for name in DONE), ("version", pa.string())])
 _ERROR_FIELDS = ("code", "message", "place")
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerNames:
-    """What an answer calls the subscriptions, by rank: columns of their ids and subscribers."""
+    """What an answer calls the subscriptions: columns of ids and subscribers by rank, a version."""
 
     ids: pa.Array
     subscribers: pa.Array
+    version: str | None = None
 
 
 @dataclass(slots=True)
 class TaskTally:
     """What a task has done: the events that it evaluated and set aside.
 
-    Among the evaluated are those that were mended, and those without a geometry.
+    Among the evaluated are those that were mended, and those without a geometry. `version` is that
+    of the subscriptions that they met; None where these came as a DataFrame.
     """
 
     evaluated: int = 0
     set_aside: int = 0
     mended: int = 0
     without_geometry: int = 0
+    version: str | None = None
 
     def add(self, events: ReceivedEvents) -> None:
         """Count the events of a batch."""
@@ -71,11 +74,12 @@ class AnswerShape:
     has_whole_ids: bool
     has_whole_subscribers: bool
 
-    def name(self, subscriptions: SubscriptionSet) -> AnswerNames:
-        """Make the columns of names for a set of subscriptions."""
+    def name(self, subscriptions: SubscriptionSet, version: str | None = None) -> AnswerNames:
+        """Make the columns of names for a version of a set of subscriptions."""
         return AnswerNames(
             subscriptions.ids.cast(_id_type(self.has_whole_ids)),
             subscriptions.subscriber_column(_id_type(self.has_whole_subscribers)),
+            version,
         )
 
     @property
@@ -105,7 +109,8 @@ class AnswerShape:
         if self.quarantine:
             texts = [field(name, types.StringType()) for name in _ERROR_FIELDS]
             fields.append(field("error", types.StructType(texts)))
-        done = [field(item.name, types.LongType()) for item in _TALLY]
+        done = [field(name, types.LongType()) for name in DONE]
+        done.append(field("version", types.StringType()))
         return types.StructType([*fields, field(TALLY, types.StructType(done))])
 
     def answer(
@@ -126,7 +131,7 @@ class AnswerShape:
             columns = {
                 "subscription": names.ids.take(ranks),
                 "subscriber": names.subscribers.take(ranks),
-                "version": pa.nulls(len(rows), pa.string()),
+                "version": pa.repeat(pa.scalar(names.version, pa.string()), len(rows)),
             }
             yield self._batch(batch, matched, rows, columns)
 

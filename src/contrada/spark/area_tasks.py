@@ -67,7 +67,7 @@ class AreaVisit(Visit):
 
         good = events.good_rows()
         found = self._share(staged).match(events.batch, good, is_mine)
-        names = self.task.shape.name(open_rows(staged))
+        names = self.task.shape.name(open_rows(staged), self.chosen.version)
         return [], self._write_partly(batch, events, found, names)
 
     def _write_partly(
@@ -91,15 +91,16 @@ class AreaVisit(Visit):
 
     def _share(self, staged: StagedSet) -> AreaShare:
         """Index a segment."""
+        table = self.chosen.placed.table
 
         def make() -> AreaShare:
             ordered = sorted(open_rows(staged), key=lambda subscription: subscription.id)
-            return AreaShare(ordered, self.task.table, self.partition)
+            return AreaShare(ordered, table, self.partition)
 
         def count_bytes(_: AreaShare) -> int:
             return estimate_bytes(open_rows(staged).living())
 
-        return derive(staged, (self.task.table.key, self.partition), make, count_bytes)
+        return derive(staged, (table.key, self.partition), make, count_bytes)
 
 
 def _name_only(

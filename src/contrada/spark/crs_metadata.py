@@ -75,3 +75,21 @@ def refuse_two_systems(
         if first_crs is None:
             first, first_crs = place, crs
     return first_crs
+
+
+def refuse_other_system(events: "DataFrame", crs: str | None, whose: str) -> str | None:
+    """Return the one coordinate system of events and of a published set; refuse two."""
+    first, first_crs = whose, crs
+    for name in dict.fromkeys(events.columns):
+        stated = stated_crs(events, name)
+        if stated is None:
+            continue
+        place = f"events, column {name!r}"
+        if first_crs is not None and not is_same_crs(stated, first_crs):
+            raise InvalidInput(
+                f"{first} is in {first_crs:.60}, {place} in {stated:.60}; "
+                "transform one of them, or leave it out"
+            )
+        if first_crs is None:
+            first, first_crs = place, stated
+    return first_crs

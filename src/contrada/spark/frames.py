@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 FILE = "__file"  # the column of files that bad events come from; it never leaves `match`
+FAULT = "__fault"  # a column of events: what their source found wrong with them, null in good ones
+MESSAGE = "__message"  # and the message that such an event came as
+MOMENT = "__moment"  # the column of the moment at which a batch of a stream began
 _DEFAULT_ID = "id"
 
 
@@ -50,6 +53,13 @@ def with_file(events: "DataFrame") -> "DataFrame":
     file = functions.nullif(functions.input_file_name(), functions.lit(""))
     named = _try_column(events, FILE, file)
     return events if named is None else named
+
+
+def with_moment(events: "DataFrame") -> "DataFrame":
+    """Add the moment at which the batch of each row began, which stays if it is run again."""
+    from pyspark.sql import functions
+
+    return events.withColumn(MOMENT, functions.current_timestamp())
 
 
 def _try_column(frame: "DataFrame", name: str, column: "Column") -> "DataFrame | None":
@@ -118,7 +128,7 @@ def with_wkb(frame: "DataFrame", names: Sequence[str], whose: str) -> "DataFrame
     systems = {}
     for name in names:
         kind = frame.schema[name].dataType
-        if not _can_travel(kind):
+        if not can_travel(kind):
             raise InvalidInput(
                 f"{whose}, column {name!r}: Spark cannot pass {kind.simpleString()} to Python; "
                 "cast it to another type, or leave it out"
@@ -130,19 +140,19 @@ def with_wkb(frame: "DataFrame", names: Sequence[str], whose: str) -> "DataFrame
     return state_crs(plain, systems) if systems else plain
 
 
-def _can_travel(kind: "DataType") -> bool:
+def can_travel(kind: "DataType") -> bool:
     """Whether Spark writes a type for a Python worker and reads it back."""
     from pyspark.sql import types
 
     match kind:
         case types.StructType():
             inner = [field.dataType for field in kind]
-            return len(set(kind.names)) == len(inner) and all(map(_can_travel, inner))
+            return len(set(kind.names)) == len(inner) and all(map(can_travel, inner))
         case types.ArrayType():
             is_void = isinstance(kind.elementType, types.NullType)
-            return kind.containsNull if is_void else _can_travel(kind.elementType)
+            return kind.containsNull if is_void else can_travel(kind.elementType)
         case types.MapType():
-            return _can_travel(types.ArrayType(kind.keyType, False)) and _can_travel(
+            return can_travel(types.ArrayType(kind.keyType, False)) and can_travel(
                 types.ArrayType(kind.valueType, kind.valueContainsNull)
             )
         case types.YearMonthIntervalType() | types.CalendarIntervalType():

@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING
 
 from contrada.spark.answering import AnswerShape
 from contrada.spark.area_tasks import AreaTask, AreaVisit, DetermineTask, partial_schema
+from contrada.spark.chosen_sets import ChosenSet, FixedSet, SetChoice
+from contrada.spark.count_tasks import SumTask
 from contrada.spark.event_samples import EventSample, take_sample
 from contrada.spark.joined_parts import join_parts
 from contrada.spark.match_counts import observed
+from contrada.spark.meeting import ChosenPlan
 from contrada.spark.partitioned import Partitions, partition
+from contrada.spark.published_sets import PublishedChoice
 from contrada.spark.routing import ROUTE, TURN, RouteTask
+from contrada.spark.staging import StagedSet
 from contrada.spark.subscription_tasks import Subscribed
 from contrada.spark.versions import Versions
 from contrada.spark.visiting import PartitionTask, Visit
@@ -20,35 +25,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructField, StructType
 
-BROADCAST_BYTES_MAX = 512 * 2**20  # of staged subscriptions
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenPlan:
-    """Which plan to take, and why."""
-
-    name: str
-    reason: str
-
-
-def choose_plan(wanted: str, subscribed: Subscribed) -> ChosenPlan:
-    """Choose a plan: the one asked for, else by the size of the set, which every worker holds."""
-    if wanted != "auto":
-        return ChosenPlan(wanted, "requested")
-    size, limit = subscribed.staged.size_bytes, BROADCAST_BYTES_MAX
-    is_small = size <= limit
-    reason = (
-        f"the subscriptions are {size:,} bytes, {'at most' if is_small else 'more than'} {limit:,}"
-    )
-    return ChosenPlan("broadcast" if is_small else "partitioned", reason)
-
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """Events with numbered columns, and staged subscriptions.
 
     `event_type` is that of the answer's column `event`; `kept` are the columns that it keeps.
-    Without a `sample` one is taken of the events, where the plan needs it.
+    Without a `sample` one is taken of the events, where the plan needs it. `published` chooses
+    among the versions of a set that has been published, and is None where none has.
     """
 
     events: "DataFrame"
@@ -59,12 +43,13 @@ class Job:
     kept: "Sequence[StructField]"
     plan: ChosenPlan
     sample: EventSample | None = None
+    published: PublishedChoice | None = None
 
     def run(self) -> "DataFrame":
         """Match the events, when something is asked of the answer."""
         if self.plan.name == "partitioned":
-            return self.run_partitioned(self.partition())
-        return self.run_broadcast()
+            return self._run_partitioned()
+        return self._run_broadcast()
 
     def partition(self) -> Partitions:
         """Put the subscriptions into as many partitions as a shuffle has."""
@@ -73,14 +58,28 @@ class Job:
         sample = self.sample or take_sample(self.events, self.columns, self.subscribed.anchored)
         return partition(spark, self.subscribed, sample, count)
 
-    def run_broadcast(self) -> "DataFrame":
+    def _choose(self, staged: StagedSet, partitions: Partitions | None = None) -> FixedSet:
+        """Let all tasks meet the subscriptions that were staged."""
+        known = self.subscribed
+        return FixedSet(ChosenSet(staged, known.geometries, known.anchored, partitions=partitions))
+
+    def _run_broadcast(self) -> "DataFrame":
         """Match every event against all subscriptions, wherever it is read."""
-        staged = join_parts(self.events.sparkSession, self.subscribed.staged)
-        task = MatchTask(Versions.here(), staged, self.columns, self.shape)
+        sets: SetChoice | None = self.published
+        if sets is None:
+            sets = self._choose(join_parts(self.events.sparkSession, self.subscribed.staged))
+        task = MatchTask(Versions.here(), sets, self.columns, self.shape)
         schema = self.shape.schema(self.event_type, self.kept)
         return observed(self.events, lambda events: events.mapInArrow(task, schema))
 
-    def run_partitioned(self, found: Partitions) -> "DataFrame":
+    def _run_partitioned(self) -> "DataFrame":
+        if self.published is not None:
+            return self._bring(self.published, self.published.partition_count)
+        found = self.partition()
+        sets = self._choose(self.subscribed.staged, found)
+        return self._bring(sets, found.table.partition_count)
+
+    def _bring(self, sets: SetChoice, count: int) -> "DataFrame":
         """Bring events to the subscriptions in their part of the universe."""
         from pyspark.sql import types
 
@@ -89,16 +88,9 @@ class Job:
         if shape.wants_counts or is_area:
             shape = replace(shape, keep=(*shape.keep, TURN))
             kept.append(types.StructField(TURN, types.LongType()))
-        routing = RouteTask(Versions.here(), found.table, self.columns, self.subscribed.anchored)
-        matching = PartitionTask(
-            Versions.here(),
-            found.table,
-            found.segments,
-            found.residual,
-            self.columns,
-            shape,
-            AreaVisit if is_area else Visit,
-        )
+        routing = RouteTask(Versions.here(), sets, self.columns)
+        visit = AreaVisit if is_area else Visit
+        matching = PartitionTask(Versions.here(), sets, self.columns, shape, visit)
         route = [
             types.StructField(name, kind) for name, kind in zip(ROUTE, _route_types(), strict=True)
         ]
@@ -107,15 +99,19 @@ class Job:
 
         def run(events: "DataFrame") -> "DataFrame":
             copies = events.mapInArrow(routing, routed)
-            dealt = copies.repartitionById(found.table.partition_count, ROUTE[0])
+            dealt = copies.repartitionById(count, ROUTE[0])
             if is_area:
-                return self._determine(dealt, AreaTask(matching), schema)
+                return self._determine(dealt, AreaTask(matching), schema, count)
             return dealt.mapInArrow(matching, schema)
 
-        return observed(self.events, run, self._sum_up if shape.wants_counts else lambda a: a)
+        if not shape.wants_counts:
+            return observed(self.events, run)
+        if not self.events.isStreaming:
+            return observed(self.events, run, self._sum_up)
+        return observed(self.events, run, lambda answer: _sum_in_batch(answer, count))
 
     def _determine(
-        self, dealt: "DataFrame", matching: AreaTask, schema: "StructType"
+        self, dealt: "DataFrame", matching: AreaTask, schema: "StructType", count: int
     ) -> "DataFrame":
         """Bring partial answers together by event, and decide over their sums."""
         from pyspark.sql import types
@@ -124,7 +120,6 @@ class Job:
         partial = dealt.mapInArrow(matching, partial_schema(schema, self.shape))
         fields = [field for field in schema.fields if wants_counts or field.name != TURN]
         task = DetermineTask(tuple(field.name for field in fields), wants_counts)
-        count = matching.within.table.partition_count
         return partial.repartition(count, TURN).mapInArrow(task, types.StructType(fields))
 
     def _sum_up(self, answer: "DataFrame") -> "DataFrame":
@@ -140,6 +135,14 @@ class Job:
         ]
         summed = answer.groupBy(TURN).agg(functions.sum("n").alias("n"), *firsts)
         return summed.select(*(name for name in answer.columns if name != TURN))
+
+
+def _sum_in_batch(answer: "DataFrame", count: int) -> "DataFrame":
+    """Add up the counts that partitions have of one event of a stream, within its batch."""
+    from pyspark.sql import types
+
+    fields = [field for field in answer.schema.fields if field.name != TURN]
+    return answer.repartition(count, TURN).mapInArrow(SumTask(TURN), types.StructType(fields))
 
 
 def _route_types() -> "list[DataType]":

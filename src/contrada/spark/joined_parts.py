@@ -6,8 +6,9 @@ so are the bytes, and the name of the file.
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from contrada.spark.task_errors import noting_errors
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PART = "digest string, count long, size_bytes long"
+PART = "digest string, count long, size_bytes long, gone string"
 _PREFIX_STARTS, _PREFIXES = "spark.prefixes.starts", "spark.prefixes.numbers"
 _JOIN_BYTES_MIN = 4 * 2**20  # of parts that a worker does not rather join for itself
 
@@ -53,17 +54,21 @@ def join_parts(spark: "SparkSession", staged: StagedSet) -> StagedSet:
 
 
 def write_joined(
-    uri: str, subscriptions: SubscriptionColumns, prefixes: PrefixLists | None = None
+    uri: str,
+    subscriptions: SubscriptionColumns,
+    beside: Mapping[str, NDArray[Any]] = MappingProxyType({}),
 ) -> StagedPart:
-    """Write subscriptions in their order as one part, and beside them perhaps their prefixes."""
-    columns: Mapping[str, NDArray[Any]] = list_columns(subscriptions)
-    if prefixes is not None:
-        beside = {_PREFIX_STARTS: prefixes.list_starts, _PREFIXES: prefixes.prefixes}
-        columns = {**columns, **beside}
+    """Write subscriptions in their order as one part, with columns beside them."""
+    columns = {**list_columns(subscriptions), **beside}
     with tempfile.TemporaryDirectory(prefix="contrada-part-") as folder:
         path = Path(folder) / "part"
         write_sections(path, {}, columns)
         return put(uri, path, len(subscriptions))
+
+
+def prefix_columns(prefixes: PrefixLists) -> dict[str, NDArray[Any]]:
+    """Return the prefixes of subscriptions as columns beside them."""
+    return {_PREFIX_STARTS: prefixes.list_starts, _PREFIXES: prefixes.prefixes}
 
 
 def read_prefixes(file: Sections) -> PrefixLists:
@@ -71,6 +76,11 @@ def read_prefixes(file: Sections) -> PrefixLists:
     return PrefixLists(file.columns[_PREFIX_STARTS], file.columns[_PREFIXES])
 
 
+def find_prefixes(file: Sections) -> PrefixLists | None:
+    """Return the prefixes of a part; None where none lie beside its subscriptions."""
+    return read_prefixes(file) if _PREFIXES in file.columns else None
+
+
 def as_row(part: StagedPart) -> dict[str, Any]:
     """Return what the driver must know of a part, as a row of `PART`."""
-    return {"digest": part.digest, "count": part.count, "size_bytes": part.size_bytes}
+    return asdict(part)

@@ -4,19 +4,22 @@ Whatever is wrong with the arguments, the schemas or a subscription is refused b
 the events starts.
 """
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from contrada.errors import InvalidInput, NotBuilt, Remedy
+from contrada.errors import InvalidInput, Remedy
 from contrada.matcher.inside import describe_projected
 from contrada.showing import brief, listed
 from contrada.spark.answering import AnswerShape
 from contrada.spark.crs_metadata import refuse_two_systems, stated_primary
 from contrada.spark.evaluators import EXACT, Evaluator, make_evaluator
-from contrada.spark.event_samples import check_sample, read_sample
+from contrada.spark.event_samples import EventSample, check_sample, read_sample
 from contrada.spark.frames import (
+    FAULT,
+    MESSAGE,
     arrow_schema,
     check_id,
     has_whole_ids,
@@ -27,9 +30,11 @@ from contrada.spark.frames import (
     subscription_columns,
     warn_of_mismatches,
     with_file,
+    with_moment,
     with_wkb,
 )
-from contrada.spark.jobs import Job, choose_plan
+from contrada.spark.jobs import Job
+from contrada.spark.meeting import MetSubscriptions, choose_plan, meet_published
 from contrada.spark.subscription_tasks import Subscribed, subscribe
 from contrada.spark.task_errors import raising_noted_errors
 from contrada.spark.worker import EventColumns
@@ -59,11 +64,19 @@ def match(
     subscription_id: str = "id",
     sample: "DataFrame | None" = None,
 ) -> "DataFrame":
-    """Match a DataFrame of events against a DataFrame of subscriptions.
+    """Match a DataFrame of events, a batch or a stream, against subscriptions.
 
     This is `Matcher.match_many` on Spark: rows mean the same, but every subscription, and every
     event that does not come straight from Parquet, needs an id, in the columns that `event_id` and
     `subscription_id` name. `register` makes the same matching a function of SQL.
+
+    The subscriptions are a DataFrame, which stays as it is now, or the URI of a set that `publish`
+    has made. A batch takes the version that holds at the call; a stream takes, for each of its
+    batches, the newest that holds when the batch begins, and the same one if the batch is run
+    again; `uri#version` is one version for good. Plan and types are fixed at the start. On a stream
+    every column travels, since a later version may read it. A later version that reads a column
+    which the stream lacks is warned of and taken; with `strict` it is passed over, and the one
+    before stays in force.
 
     The answer is a DataFrame of `event, subscription, subscriber, version` and the `keep` columns
     of the event, with geometries as `repair` mended them; with `output="counts"` it has `event, n`
@@ -82,9 +95,9 @@ def match(
     for a column of subscriptions whose name matches only in lower case; `strict` refuses these.
 
     Before any event is read, raises `InvalidInput` for arguments, schemas and coordinate systems
-    that do not fit, its subclass `BadRows` for bad subscriptions, and its subclass `NotBuilt` for
-    streams and published sets; `Unavailable` if subscriptions cannot be staged. A bad event raises
-    PySpark's `PythonException`, with our message in it, from the action.
+    that do not fit, and its subclass `BadRows` for bad subscriptions; `Unavailable` if
+    subscriptions cannot be staged. A bad event raises PySpark's `PythonException`, with our message
+    in it, from the action.
 
     >>> events = spark.createDataFrame([(1, 12), (2, 20)], "id long, wind int")
     >>> winds = spark.createDataFrame([("gale", "wind > 17")], "id string, filter string")
@@ -123,55 +136,93 @@ def plan_match(
     `row` is a column of row numbers, by which bad events are named.
     """
     _check_frames(events, subscriptions)
-    assert not isinstance(subscriptions, str)
     if options.sample is not None:
         check_sample(options.sample)
-    system = refuse_two_systems(events, subscriptions, options.sample)
-    event_id, is_strict = options.event_id, options.strict
     kept = _check_kept(events, options.keep, options.output)
-    given, events = events, identify(events, event_id)
-    deciding = make_evaluator(options.evaluator, events.sparkSession)
+    identified = identify(events, options.event_id)
+    if isinstance(subscriptions, str):
+        met = meet_published(identified, subscriptions, options)
+    else:
+        met = _meet_frame(identified, subscriptions, options)
+    columns = list(dict.fromkeys((options.event_id, *met.columns, *kept, *([row] if row else []))))
+    columns += [name for name in (FAULT, MESSAGE) if name in events.columns]
+    chosen = with_wkb(identified, columns, "events")
+    if options.quarantine and identified is events and row is None:
+        chosen = with_file(chosen)  # else the id names the file, or the caller
+    if met.published is not None and met.published.fixed is None:
+        chosen = with_moment(chosen)
+    shape = AnswerShape(
+        (*kept, MESSAGE) if options.quarantine and MESSAGE in columns else kept,
+        options.quarantine,
+        options.output == "counts",
+        met.has_whole_ids,
+        met.has_whole_subscribers,
+    )
+    # PySpark's mapInArrow takes no column with a dot or a backtick in its name.
+    numbered = chosen.toDF(*(f"column{i}" for i in range(len(chosen.columns))))
+    primary = stated_primary(events)
+    reading = EventColumns(
+        tuple(chosen.columns),
+        options.event_id,
+        met.subscribed.geometries,
+        options.repair,
+        met.subscribed.staged.evaluator,
+        primary if primary in chosen.columns else None,
+        row,
+    )
+    return Job(
+        numbered,
+        met.subscribed,
+        reading,
+        shape,
+        id_type(chosen, options.event_id),
+        [chosen.schema[name] for name in shape.keep],
+        met.plan,
+        _read_sample(options, identified, met, reading),
+        met.published,
+    )
+
+
+def _meet_frame(
+    events: "DataFrame", subscriptions: "DataFrame", options: SparkOptions
+) -> MetSubscriptions:
+    """Stage the subscriptions of a DataFrame, and compare them with what events have."""
+    if events.isStreaming:
+        warnings.warn(
+            "the subscriptions are a DataFrame, so the stream keeps them as they are now; publish "
+            "them and match the URI to let them change",
+            stacklevel=4,
+        )
+    system = refuse_two_systems(events, subscriptions, options.sample)
     subscribed, has_whole_ids = stage_subscriptions(
         subscriptions,
         options.subscription_id,
         options.repair,
-        deciding,
-        is_strict,
+        make_evaluator(options.evaluator, events.sparkSession),
+        options.strict,
         arrow_schema(events),
     )
-    referenced = referenced_columns(events, subscribed.attributes, is_strict)
-    warn_of_mismatches(_describe_mismatches(subscribed, system), is_strict)
-    columns = tuple(dict.fromkeys((event_id, *referenced, *kept, *([row] if row else []))))
-    shape = AnswerShape(
-        kept,
-        options.quarantine,
-        options.output == "counts",
+    referenced = referenced_columns(events, subscribed.attributes, options.strict)
+    warn_of_mismatches(_describe_mismatches(subscribed, system), options.strict)
+    return MetSubscriptions(
+        subscribed,
+        tuple(referenced),
         has_whole_ids,
         has_whole_subscribers(subscriptions),
+        choose_plan(options.plan, subscribed),
     )
-    chosen = with_wkb(events, columns, "events")
-    if (
-        options.quarantine and events is given and row is None
-    ):  # else the id names the file, or the caller
-        chosen = with_file(chosen)
-    # PySpark's mapInArrow takes no column with a dot or a backtick in its name.
-    numbered = chosen.toDF(*(f"column{i}" for i in range(len(chosen.columns))))
-    fields = [chosen.schema[name] for name in kept]
-    primary = stated_primary(events)
-    reading = EventColumns(
-        tuple(chosen.columns),
-        event_id,
-        subscribed.geometries,
-        options.repair,
-        deciding,
-        primary if primary in chosen.columns else None,
-        row,
-    )
-    sample = None
-    if options.sample is not None:
-        sample = read_sample(options.sample, events, subscribed.anchored, reading)
-    kind, chosen_plan = id_type(chosen, event_id), choose_plan(options.plan, subscribed)
-    return Job(numbered, subscribed, reading, shape, kind, fields, chosen_plan, sample)
+
+
+def _read_sample(
+    options: SparkOptions, events: "DataFrame", met: MetSubscriptions, reading: EventColumns
+) -> EventSample | None:
+    if options.sample is None:
+        return None
+    if met.published is not None:
+        raise InvalidInput(
+            "sample: a published set is divided when it is published; give the sample to publish"
+        )
+    return read_sample(options.sample, events, met.subscribed.anchored, reading)
 
 
 def stage_subscriptions(
@@ -204,10 +255,6 @@ def _check_frames(events: object, subscriptions: object) -> None:
                 f"{name} must be a Spark DataFrame, not {type(frame).__module__}."
                 f"{type(frame).__name__}"
             )
-    if isinstance(subscriptions, str):
-        raise NotBuilt(f"subscriptions from a published set ({subscriptions!r}) are not built yet")
-    if getattr(events, "isStreaming", False):
-        raise NotBuilt("events from a stream are not built yet; give a batch DataFrame")
     if getattr(subscriptions, "isStreaming", False):
         raise InvalidInput("subscriptions cannot be a stream; give a batch DataFrame")
 
@@ -221,6 +268,8 @@ def _check_kept(events: "DataFrame", keep: Sequence[str], output: str) -> tuple[
             raise InvalidInput(
                 f"events have no column {brief(name)} to keep; they have {listed(events.columns)}"
             )
+        if name in (FAULT, MESSAGE):
+            raise InvalidInput(f"the column {name!r} cannot be kept: it is what its source says")
         if name in _OUTPUT_COLUMNS[output]:
             raise InvalidInput(
                 f"the column {name!r} cannot be kept: the answer already has a column of that "

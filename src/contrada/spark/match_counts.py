@@ -5,6 +5,7 @@ how many it evaluated, set aside and mended, and how many had no geometry, which
 drops. `counts` compares them.
 """
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Thread
@@ -17,6 +18,8 @@ from contrada.spark.answering import DONE, TALLY
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
 
+CAME_IN, WAS_DONE = "contrada_in_", "contrada_out_"  # how observations of streams begin
+VERSIONS_SEEN = ("version_low", "version_high")
 _PATIENCE_S = 30.0
 _observations: "WeakKeyDictionary[DataFrame, tuple[Observation, Observation]]" = WeakKeyDictionary()
 
@@ -44,19 +47,30 @@ def observed(
     run: "Callable[[DataFrame], DataFrame]",
     finish: "Callable[[DataFrame], DataFrame]" = lambda answer: answer,
 ) -> "DataFrame":
-    """Run tasks over events, both counted; `finish` sees no rows that only count."""
+    """Run tasks over events, both counted; `finish` sees no rows that only count.
+
+    A stream is counted batch by batch: its progress has the counts, under names of their own.
+    """
     from pyspark.sql import Observation, functions
 
-    before, after = Observation(), Observation()
+    before, after = _name_observations() if events.isStreaming else (Observation(), Observation())
     answer = run(events.observe(before, functions.count("*").alias("events")))
     tally = functions.col(TALLY)
+    versions = functions.min(tally["version"]), functions.max(tally["version"])
     answer = answer.observe(
         after,
         *(functions.sum(tally[name]).alias(name) for name in DONE),
+        *(column.alias(name) for column, name in zip(versions, VERSIONS_SEEN, strict=True)),
     )
     answer = finish(answer.where(tally.isNull()).drop(TALLY))
-    _observations[answer] = (before, after)
+    if isinstance(before, Observation) and isinstance(after, Observation):
+        _observations[answer] = (before, after)
     return answer
+
+
+def _name_observations() -> tuple[str, str]:
+    token = secrets.token_hex(4)
+    return CAME_IN + token, WAS_DONE + token
 
 
 def counts(answer: "DataFrame") -> EventCounts:
@@ -77,6 +91,10 @@ def counts(answer: "DataFrame") -> EventCounts:
     >>> contrada.spark.counts(answer)
     EventCounts(events=2, evaluated=2, set_aside=0, mended=0, without_geometry=0)
     """
+    if getattr(answer, "isStreaming", False):
+        raise InvalidInput(
+            "a stream is counted batch by batch: look at observedMetrics in its progress"
+        )
     if answer not in _observations:
         raise InvalidInput("counts takes an answer of contrada.spark.match")
     before, after = _observations[answer]

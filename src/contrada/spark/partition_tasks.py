@@ -2,7 +2,7 @@
 
 import pickle
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,7 @@ from contrada.matching.lookup import (
 from contrada.matching.subscription_columns import SubscriptionColumns, join_subscriptions
 from contrada.matching.universe import SIDE_MAX
 from contrada.spark.evaluators import Evaluator
-from contrada.spark.joined_parts import as_row, write_joined
+from contrada.spark.joined_parts import as_row, prefix_columns, write_joined
 from contrada.spark.staging import StagedPart, fetch
 from contrada.spark.task_errors import noting_errors
 from contrada.spark.worker import EventColumns
@@ -47,7 +47,7 @@ class CellCountTask:
     @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Count the cells of all anchors of some parts."""
-        for part in _read_parts(batches):
+        for part in read_parts(batches):
             subscriptions = load_columns(fetch(self.uri, part))
             shapes = self.evaluator.engine().list_anchors(subscriptions).shapes
             for first in range(0, len(shapes), _ROWS_MAX):
@@ -89,18 +89,21 @@ class AssignTask:
 
     The partition after the last is that of the residual subscriptions. Subscriptions travel as
     columns with their prefixes, some thousand in a row: driver and workers run the same version.
+    A table that is older than the subscriptions may not reach to all of them; the others are then
+    residual, too.
     """
 
     uri: str
     table: LookupTable
     evaluator: Evaluator
+    is_older: bool = False
 
     @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the subscriptions of some parts, once for each partition that they belong to."""
-        for part in _read_parts(batches):
+        for part in read_parts(batches):
             subscriptions = load_columns(fetch(self.uri, part))
-            lists, rows, partitions = self._assign(subscriptions)
+            lists, rows, partitions = self.assign(subscriptions)
             for partition in np.unique(partitions).tolist():
                 own = rows[partitions == partition]
                 for first in range(0, len(own), _ROWS_MAX):
@@ -114,11 +117,13 @@ class AssignTask:
                         }
                     )
 
-    def _assign(
+    def assign(
         self, subscriptions: SubscriptionColumns
     ) -> tuple[PrefixLists, Positions, Positions]:
         """Return the prefixes of all rows, and rows with the partition that each belongs to."""
         anchors = self.evaluator.engine().list_anchors(subscriptions)
+        if self.is_older:
+            anchors = keep_inside(anchors, self.table.universe)
         lists = select_prefixes(anchors, self.table, len(subscriptions))
         replicas = [np.array(numbers, np.int64) for numbers in self.table.replicas]
         starts = starts_of(np.array([len(numbers) for numbers in replicas], np.int64))
@@ -149,9 +154,26 @@ class SegmentTask:
         parts = [pickle.loads(row["subscriptions"]) for row in pieces]  # noqa: S301  our own task's
         subscriptions = join_subscriptions([part for part, _ in parts])
         prefixes = join_prefix_lists([lists for _, lists in parts])
-        part = write_joined(self.uri, subscriptions, prefixes)
+        part = write_joined(self.uri, subscriptions, prefix_columns(prefixes))
         partition = pa.array([pieces[0]["partition"]], pa.int32())
         yield pa.RecordBatch.from_pylist([as_row(part)]).add_column(0, "partition", partition)
+
+
+def keep_inside(anchors: AnchorList, universe: Box) -> AnchorList:
+    """Return the anchors of subscriptions that lie in a universe; all others are broad."""
+    west, south, east, north = universe
+    boxes = np.array(shapely.bounds(anchors.shapes), float).reshape(-1, 4)
+    is_inside = (boxes[:, :2] >= (west, south)).all(axis=1)
+    is_inside &= (boxes[:, 2:] <= (east, north)).all(axis=1)
+    is_broad = anchors.is_broad.copy()
+    is_broad[anchors.owners[~is_inside]] = True
+    is_left = ~is_broad[anchors.owners]
+    return replace(
+        anchors,
+        owners=anchors.owners[is_left],
+        shapes=anchors.shapes[is_left],
+        is_broad=is_broad,
+    )
 
 
 def select_prefixes(anchors: AnchorList, table: LookupTable, count: int) -> PrefixLists:
@@ -207,7 +229,8 @@ def meet(boxes: NDArray[np.float64], universe: Box) -> NDArray[np.bool_]:
     )
 
 
-def _read_parts(batches: Iterator[pa.RecordBatch]) -> Iterator[StagedPart]:
+def read_parts(batches: Iterator[pa.RecordBatch]) -> Iterator[StagedPart]:
+    """Read the rows of parts, as `as_row` makes them."""
     for batch in batches:
         for row in batch.to_pylist():
             yield StagedPart(**row)

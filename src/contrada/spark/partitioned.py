@@ -7,6 +7,7 @@ is lost or doubled. Subscriptions without an anchor are residual: an event visit
 home partition.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,9 @@ from contrada.arrays import Box
 from contrada.matching.grid import LONGITUDE_LATITUDE
 from contrada.matching.lookup import LookupTable, loads, make_lookup_table, weigh
 from contrada.matching.universe import SIDE_MIN
+from contrada.spark.chosen_sets import SetPartitions
 from contrada.spark.event_samples import EventSample
-from contrada.spark.joined_parts import PART
+from contrada.spark.joined_parts import PART, as_row
 from contrada.spark.partition_tasks import (
     FAR,
     AssignTask,
@@ -37,15 +39,9 @@ _ROW = "partition int, place string, subscriptions binary"
 
 
 @dataclass(frozen=True, slots=True)
-class Partitions:
-    """Subscriptions in their partitions, and how to find those of an event.
+class Partitions(SetPartitions):
+    """Subscriptions in their partitions, the load of each, and in how many one lies on average."""
 
-    `segments[p]` are the subscriptions of partition p, None where it has none.
-    """
-
-    table: LookupTable
-    segments: tuple[StagedSet | None, ...]
-    residual: StagedSet | None
     loads: NDArray[np.float64]
     replication: float
 
@@ -57,7 +53,7 @@ def partition(
     count: int,
 ) -> Partitions:
     """Divide the universe by where subscriptions lie and a sample falls, and stage the segments."""
-    table, weights = _divide(spark, subscribed, sample, count)
+    table, weights = divide(spark, subscribed, sample, count)
     parts = _parts(spark, subscribed.staged)
     rows = parts.mapInArrow(
         AssignTask(subscribed.staged.uri, table, subscribed.staged.evaluator), _ROW
@@ -72,7 +68,7 @@ def partition(
     staged = {
         row["partition"]: StagedSet(
             subscribed.staged.uri,
-            (StagedPart(row["digest"], row["count"], row["size_bytes"]),),
+            (StagedPart(row["digest"], row["count"], row["size_bytes"], row["gone"]),),
             subscribed.staged.evaluator,
         )
         for row in written
@@ -87,7 +83,7 @@ def partition(
     )
 
 
-def _divide(
+def divide(
     spark: "SparkSession",
     subscribed: Subscribed,
     sample: EventSample | None,
@@ -136,5 +132,10 @@ def _histogram(counted: "DataFrame") -> dict[int, int]:
 
 
 def _parts(spark: "SparkSession", staged: StagedSet) -> "DataFrame":
-    rows = [(part.digest, part.count, part.size_bytes) for part in staged.parts]
+    return parts_frame(spark, staged.parts)
+
+
+def parts_frame(spark: "SparkSession", parts: Sequence[StagedPart]) -> "DataFrame":
+    """Return parts as rows, one for each task."""
+    rows = [as_row(part) for part in parts]
     return spark.createDataFrame(rows, PART).repartition(max(1, len(rows)))

@@ -126,7 +126,7 @@ class _Lookup:
         subscriptions = open_set(self.staged)
         names = tuple(batch.schema.names)
         columns = EventColumns(names, event_id, self.geometries, self.repair)
-        for piece in cut(iter([batch]), names, subscriptions):
+        for piece in cut([batch], subscriptions):
             events = columns.receive(piece)
             columns.refuse_bad(piece, events, remedies=())
             yield match_received(events, subscriptions)

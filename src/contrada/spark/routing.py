@@ -5,7 +5,7 @@ its home, where bad events are reported and residual subscriptions are evaluated
 no cell, bad ones among them, have their home outside.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -18,10 +18,11 @@ from contrada.matching.columns import GeometryColumn
 from contrada.matching.lookup import LookupTable, PrefixLists, make_prefix_lists
 from contrada.matching.receiving import ReceivedEvents
 from contrada.spark.answering import ROWS_MAX
+from contrada.spark.chosen_sets import ChosenSet, SetChoice
 from contrada.spark.partition_tasks import bound, boxes_of, meet
 from contrada.spark.task_errors import noting_errors
 from contrada.spark.versions import Versions
-from contrada.spark.worker import EventColumns
+from contrada.spark.worker import EventColumns, begin
 from contrada.threads import once
 
 TURN = "__turn"  # numbers the events of a job, in no order
@@ -72,9 +73,8 @@ class RouteTask:
     """The function for `mapInArrow` that sends each event to its partitions."""
 
     versions: Versions
-    table: LookupTable
+    sets: SetChoice
     events: EventColumns
-    anchored: tuple[str, ...]
 
     @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -84,17 +84,24 @@ class RouteTask:
         self.versions.check()
         context = TaskContext.get()
         first_turn = (0 if context is None else context.partitionId()) << _TURN_BITS
-        router = Router(self.table, self.events.evaluator.grid is not None)
-        for large in batches:
+        begun = begin(batches, self.events.names)
+        if begun is None:
+            return
+        first_batch, named = begun
+        chosen = self.sets.choose(first_batch)
+        router = Router(chosen.placed.table, self.events.evaluator.grid is not None)
+        for large in named:
             for first in range(0, large.num_rows, ROWS_MAX):
                 batch = large.slice(first, ROWS_MAX)
                 turns = first_turn + np.arange(batch.num_rows, dtype=np.int64)
-                yield self._route(batch, turns, router)
+                yield self._route(batch, turns, router, chosen)
                 first_turn += batch.num_rows
 
-    def _route(self, batch: pa.RecordBatch, turns: Integers, router: Router) -> pa.RecordBatch:
-        events = self.events.receive(batch.rename_columns(list(self.events.names)))
-        lists = self._select(events, router)
+    def _route(
+        self, batch: pa.RecordBatch, turns: Integers, router: Router, chosen: ChosenSet
+    ) -> pa.RecordBatch:
+        events = self.events.reading(chosen).receive(batch)
+        lists = _select(events, chosen.anchored, router)
         copies = _deal(lists, draw_lots(events.ids), router)
         at = pa.array(copies.rows)
         offsets = pa.array(lists.list_starts.astype(np.int32))
@@ -106,16 +113,18 @@ class RouteTask:
             prefixes.take(at),
         ]
         columns = [*route, *(column.take(at) for column in batch.columns)]
-        return pa.RecordBatch.from_arrays(columns, names=[*ROUTE, *batch.schema.names])
+        names = [*ROUTE, *(f"column{i}" for i in range(batch.num_columns))]
+        return pa.RecordBatch.from_arrays(columns, names=names)
 
-    def _select(self, events: ReceivedEvents, router: Router) -> PrefixLists:
-        """Select the prefixes of good events, by all attributes that anchors are found by."""
-        good = events.good_rows()
-        found = [router.prefixes(events.batch.geometry(name), good) for name in self.anchored]
-        none = np.zeros(0, np.int64)
-        owners = np.concatenate([none, *(owners for owners, _ in found)])
-        prefixes = np.concatenate([none, *(prefixes for _, prefixes in found)])
-        return make_prefix_lists(owners, prefixes, events.batch.length)
+
+def _select(events: ReceivedEvents, anchored: Sequence[str], router: Router) -> PrefixLists:
+    """Select the prefixes of good events, by all attributes that anchors are found by."""
+    good = events.good_rows()
+    found = [router.prefixes(events.batch.geometry(name), good) for name in anchored]
+    none = np.zeros(0, np.int64)
+    owners = np.concatenate([none, *(owners for owners, _ in found)])
+    prefixes = np.concatenate([none, *(prefixes for _, prefixes in found)])
+    return make_prefix_lists(owners, prefixes, events.batch.length)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,16 @@ import hashlib
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
+from contrada.arrays import Positions
 from contrada.errors import ContradaError, InvalidInput, Unavailable, blame
 from contrada.files.sections import Sections, open_sections
 from contrada.files.snapshot import SUFFIXES
@@ -31,17 +33,24 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STAGING = "spark.contrada.staging"
+BROADCAST_BYTES_MAX = 512 * 2**20  # of subscriptions that every worker holds, unless it is told to
+GONE = "spark.gone"  # the column of positions that are gone from a part
 _COPY_BYTES = 2**20
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 @dataclass(frozen=True, slots=True)
 class StagedPart:
-    """Some subscriptions of a set, as a snapshot."""
+    """Some subscriptions of a set, as a snapshot.
+
+    `gone` names a file with the positions of rows that a version has no more; `count` is without
+    them.
+    """
 
     digest: str
     count: int
     size_bytes: int
+    gone: str = ""
 
     @property
     def file_name(self) -> str:
@@ -51,11 +60,15 @@ class StagedPart:
 
 @dataclass(frozen=True, slots=True)
 class StagedSet:
-    """Parts at a URI that together are one set of subscriptions, and what decides them."""
+    """Parts at a URI that together are one set of subscriptions, and what decides them.
+
+    `version` names the version of a published set, which shares parts with others.
+    """
 
     uri: str
     parts: tuple[StagedPart, ...]
     evaluator: Evaluator = EXACT
+    version: str | None = None
 
     @property
     def digest(self) -> str:
@@ -116,6 +129,21 @@ def put(uri: str, path: Path, count: int) -> StagedPart:
         message = f"{uri}: subscriptions cannot be written there: {fault}"
         raise blame(fault, message, is_remote=is_remote(uri)) from fault
     return part
+
+
+def delete_parts(uri: str, parts: Sequence[StagedPart]) -> None:
+    """Delete parts at a URI; one that cannot be deleted does no harm."""
+    filesystem, folder = open_uri(uri)
+    for part in parts:
+        with contextlib.suppress(OSError, pa.ArrowException):
+            filesystem.delete_file(f"{folder}/{part.file_name}")
+
+
+def fetch_gone(uri: str, part: StagedPart) -> Positions:
+    """Return the positions of a part's rows that are gone."""
+    if not part.gone:
+        return np.zeros(0, np.int64)
+    return fetch(uri, StagedPart(part.gone, 0, 0)).columns[GONE]
 
 
 def fetch(uri: str, part: StagedPart) -> Sections:

@@ -27,7 +27,9 @@ from contrada.model.expression import DistanceWithin, attributes, geometry_attri
 from contrada.model.subscription import Id
 from contrada.spark.evaluators import Evaluator
 from contrada.spark.frames import has_whole_ids
-from contrada.spark.joined_parts import PART, as_row
+from contrada.spark.joined_parts import PART, as_row, write_joined
+from contrada.spark.known_parts import SeenRows
+from contrada.spark.row_digests import ROW_DIGESTS
 from contrada.spark.staging import StagedPart, StagedSet, fetch, put, staging_uri
 from contrada.spark.task_errors import noting_errors
 from contrada.spark.versions import Versions
@@ -43,7 +45,8 @@ _LINES = (
     "digest string, count long, size_bytes long, broad long, attributes array<string>, "
     "geometries array<string>, anchored array<string>, bounds array<double>, "
     "mismatches binary, has_distances boolean, "
-    "rows long, bad long, faults long, reasons array<string>, remedies array<string>"
+    "rows long, unchanged long, seen binary, "
+    "bad long, faults long, reasons array<string>, remedies array<string>"
 )
 
 
@@ -70,7 +73,11 @@ class Subscribed:
 
 @dataclass(frozen=True, slots=True)
 class StageTask:
-    """The function for `mapInArrow`: judge rows of subscriptions and write them to the URI."""
+    """The function for `mapInArrow`: judge rows of subscriptions and write them to the URI.
+
+    With `known`, the parts of a published version, rows that these have are left as they are, and
+    the others are written with their digests.
+    """
 
     versions: Versions
     uri: str
@@ -79,6 +86,7 @@ class StageTask:
     repair: bool
     evaluator: Evaluator
     event_schema: pa.Schema
+    known: tuple[StagedPart, ...] | None = None
 
     @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -87,10 +95,14 @@ class StageTask:
         faults = _Faults()
         rows = SubscriptionRows()
         reader = self.evaluator.reader()
+        seen = None if self.known is None else SeenRows(self.uri, self.known)
         first_row = 0
-        for batch in batches:
+        for numbered in batches:
+            batch = numbered.rename_columns(list(self.columns))
+            if seen is not None:
+                batch = seen.leave_out(batch, self.id_column, self.repair)
             read_subscriptions(
-                batch.rename_columns(list(self.columns)),
+                batch,
                 first_row,
                 _NAME,
                 reader=reader,
@@ -103,26 +115,34 @@ class StageTask:
             )
             first_row += batch.num_rows
             if rows.count >= _PART_ROWS_MAX:
-                yield self._stage(rows.columns, faults)
+                yield self._stage(rows.columns, faults, seen)
                 rows = SubscriptionRows()
         if rows.count:
-            yield self._stage(rows.columns, faults)
+            yield self._stage(rows.columns, faults, seen)
         yield _as_line(
             rows=first_row,
+            unchanged=0 if seen is None else seen.count,
+            seen=None if seen is None else seen.as_bits(),
             bad=faults.rows,
             faults=faults.count,
             reasons=faults.shown,
             remedies=sorted(remedy.name for remedy in faults.remedies),
         )
 
-    def _stage(self, subscriptions: SubscriptionColumns, faults: "_Faults") -> pa.RecordBatch:
+    def _stage(
+        self, subscriptions: SubscriptionColumns, faults: "_Faults", seen: SeenRows | None
+    ) -> pa.RecordBatch:
         is_repeated = are_repeated(subscriptions.ids.array, from_end=True)
         if is_repeated.any():
             faults.add_repeated(Counter(subscriptions.ids.array.to_pylist()))
             subscriptions = subscriptions.take(np.flatnonzero(~is_repeated))
         subscriptions = self._choose_served(subscriptions, faults)
         anchors = self.evaluator.engine().list_anchors(subscriptions)
-        part = write_part(self.uri, subscriptions)
+        if seen is None:
+            part = write_part(self.uri, subscriptions)
+        else:
+            beside = {ROW_DIGESTS: seen.digests_of(subscriptions.ids.array)}
+            part = write_joined(self.uri, subscriptions, beside)
         skeletons = subscriptions.expressions.skeletons
         tests = subscriptions.table.constraints.tests.skeletons
         return _as_line(
@@ -132,7 +152,7 @@ class StageTask:
             broad=int(anchors.is_broad.sum()),
             geometries=sorted({name for s in skeletons for name in geometry_attributes(s)}),
             anchored=sorted(anchors.attributes),
-            bounds=_bounds(anchors.shapes),
+            bounds=bounds_of(anchors.shapes),
             attributes=sorted({name for s in skeletons for name in attributes(s)}),
             mismatches=pickle.dumps(find_mismatches(subscriptions, self.event_schema)),
             has_distances=any(isinstance(test, DistanceWithin) for test in tests),
@@ -163,7 +183,8 @@ def write_part(uri: str, subscriptions: SubscriptionColumns) -> StagedPart:
         return put(uri, path, len(subscriptions))
 
 
-def _bounds(shapes: Geometries) -> list[float] | None:
+def bounds_of(shapes: Geometries) -> list[float] | None:
+    """Return the box of all shapes: west, south, east, north; None where there are none."""
     return np.asarray(shapely.total_bounds(shapes)).tolist() if len(shapes) else None
 
 
@@ -179,17 +200,11 @@ def subscribe(
     spark = frame.sparkSession
     reading = tuple(columns), id_, repair, evaluator, event_schema
     task = StageTask(Versions.here(), staging_uri(spark), *reading)
-    numbered = frame.toDF(*(f"column{i}" for i in range(len(columns))))
-    lines = numbered.mapInArrow(task, _LINES).toArrow().to_pylist()
+    lines = run_staging(frame, task)
     parts = [line for line in lines if line["digest"] is not None]
-    staged = StagedSet(
-        task.uri,
-        tuple(StagedPart(line["digest"], line["count"], line["size_bytes"]) for line in parts),
-        evaluator,
-    )
-    rows = sum(line["rows"] or 0 for line in lines)
-    _refuse(lines, rows)
+    staged = StagedSet(task.uri, list_parts(lines), evaluator)
     if len(parts) > 1:
+        rows = sum(line["rows"] or 0 for line in lines)
         _refuse_repeated(spark, staged, has_whole_ids(frame, id_, _NAME), rows)
     return Subscribed(
         staged,
@@ -197,9 +212,26 @@ def subscribe(
         tuple(_names(parts, "geometries")),
         tuple(_names(parts, "anchored")),
         sum(line["broad"] for line in parts),
-        _join([line["bounds"] for line in parts if line["bounds"] is not None]),
+        join_bounds([line["bounds"] for line in parts if line["bounds"] is not None]),
         tuple(join_mismatches(one for line in parts for one in _load(line["mismatches"]))),
         any(line["has_distances"] for line in parts),
+    )
+
+
+def run_staging(frame: "DataFrame", task: StageTask) -> list[dict[str, Any]]:
+    """Stage a DataFrame of subscriptions; refuse bad rows, and return the lines of the tasks."""
+    numbered = frame.toDF(*(f"column{i}" for i in range(len(task.columns))))
+    lines: list[dict[str, Any]] = numbered.mapInArrow(task, _LINES).toArrow().to_pylist()
+    _refuse(lines, sum((line["rows"] or 0) + (line["unchanged"] or 0) for line in lines))
+    return lines
+
+
+def list_parts(lines: Sequence[dict[str, Any]]) -> tuple[StagedPart, ...]:
+    """List the parts that tasks have written."""
+    return tuple(
+        StagedPart(line["digest"], line["count"], line["size_bytes"])
+        for line in lines
+        if line["digest"] is not None
     )
 
 
@@ -212,7 +244,8 @@ def _names(parts: Sequence[dict[str, Any]], column: str) -> list[str]:
     return sorted({name for line in parts for name in line[column]})
 
 
-def _join(bounds: Sequence[Sequence[float]]) -> Box | None:
+def join_bounds(bounds: Sequence[Sequence[float]]) -> Box | None:
+    """Return the box of several boxes."""
     if not bounds:
         return None
     sides = np.array(bounds)
@@ -231,6 +264,14 @@ def _refuse(lines: Sequence[dict[str, Any]], rows: int) -> None:
 
 def _summary(bad: int, rows: int) -> str:
     return f"{_NAME}: {bad:,} of {rows:,} cannot be used"
+
+
+def refuse_ids(repeated: Sequence[tuple[Id, int]], rows: int) -> None:
+    """Refuse subscriptions of which several have one id."""
+    if repeated:
+        reasons = [f"subscription {id_!r}: {count} rows have this id" for id_, count in repeated]
+        bad = sum(count - 1 for _, count in repeated)
+        raise BadRows(_summary(bad, rows), reasons, len(reasons), [Remedy.SPARK_SUBSCRIPTION_ID])
 
 
 def _refuse_repeated(spark: "SparkSession", staged: StagedSet, is_whole: bool, rows: int) -> None:
@@ -312,6 +353,8 @@ def _as_line(**values: Any) -> pa.RecordBatch:
             ("mismatches", pa.binary()),
             ("has_distances", pa.bool_()),
             ("rows", pa.int64()),
+            ("unchanged", pa.int64()),
+            ("seen", pa.binary()),
             ("bad", pa.int64()),
             ("faults", pa.int64()),
             ("reasons", pa.list_(pa.string())),

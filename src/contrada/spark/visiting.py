@@ -8,18 +8,19 @@ import pyarrow as pa
 
 from contrada.kernels.owners import first_common
 from contrada.matcher.match_run import MatchedBatch, count_rows_at_once, match_received
-from contrada.matching.lookup import LookupTable, PrefixLists
+from contrada.matching.lookup import PrefixLists, join_prefix_lists
 from contrada.matching.receiving import ReceivedEvents
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.writing import with_mended
 from contrada.spark.answering import ROWS_MAX, AnswerShape, TaskTally
+from contrada.spark.chosen_sets import ChosenSet, SetChoice
 from contrada.spark.joined_parts import read_prefixes
 from contrada.spark.open_sets import derive, open_set
 from contrada.spark.routing import ROUTE, Router, draw_lots
-from contrada.spark.staging import StagedSet
+from contrada.spark.staging import StagedSet, fetch
 from contrada.spark.task_errors import noting_errors
 from contrada.spark.versions import Versions
-from contrada.spark.worker import EventColumns
+from contrada.spark.worker import EventColumns, begin
 
 MatchedSet = tuple[MatchedBatch, SubscriptionSet]
 
@@ -29,9 +30,7 @@ class PartitionTask:
     """The function for `mapInArrow` of the plan "partitioned": some subscriptions, their events."""
 
     versions: Versions
-    table: LookupTable
-    segments: tuple[StagedSet | None, ...]
-    residual: StagedSet | None
+    sets: SetChoice
     events: EventColumns
     shape: AnswerShape
     visit: "type[Visit]"
@@ -40,16 +39,21 @@ class PartitionTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Match the events of one partition; the answers are of bounded size."""
         self.versions.check()
-        router = Router(self.table, self.events.evaluator.grid is not None)
-        rows_max = ROWS_MAX
-        if self.residual is not None:
-            rows_max = min(rows_max, count_rows_at_once(open_set(self.residual)))
-        done = TaskTally()
+        begun = begin(batches, [*ROUTE, *self.events.names])
+        if begun is None:
+            return
+        first_batch, named = begun
+        chosen = self.sets.choose(first_batch)
+        router = Router(chosen.placed.table, self.events.evaluator.grid is not None)
+        residual, rows_max = chosen.placed.residual, ROWS_MAX
+        if residual is not None:
+            rows_max = min(rows_max, count_rows_at_once(open_set(residual)))
+        done = TaskTally(version=chosen.version)
         schema: pa.Schema | None = None
-        for large in batches:
+        for large in named:
             for first in range(0, large.num_rows, rows_max):
                 batch = large.slice(first, rows_max)
-                visit = self.visit(self, router, batch, done)
+                visit = self.visit(self, chosen, router, batch, done)
                 yield from visit.answers()
                 schema = visit.kept_schema
         if schema is not None:
@@ -61,11 +65,15 @@ class Visit:
     """One batch of events in its partition; `done` counts those that are at home here."""
 
     def __init__(
-        self, task: PartitionTask, router: Router, batch: pa.RecordBatch, done: TaskTally
+        self,
+        task: PartitionTask,
+        chosen: ChosenSet,
+        router: Router,
+        batch: pa.RecordBatch,
+        done: TaskTally,
     ) -> None:
-        self.task, self.router, self._done = task, router, done
-        names = [*ROUTE, *task.events.names]
-        self._batch = batch.rename_columns(names)
+        self.task, self.chosen, self.router, self._done = task, chosen, router, done
+        self._batch = batch
         self.partition = int(batch.column(0)[0].as_py())
         self.kept_schema: pa.Schema | None = None
 
@@ -78,20 +86,21 @@ class Visit:
                 yield from self._answer(self._batch.take(pa.array(rows)), at_home)
 
     def _answer(self, batch: pa.RecordBatch, at_home: bool) -> Iterator[pa.RecordBatch]:
-        task = self.task
-        events = task.events.receive(batch.select(list(task.events.names)))
+        task, placed = self.task, self.chosen.placed
+        reading = task.events.reading(self.chosen)
+        events = reading.receive(batch.select(list(reading.names)))
         if not task.shape.quarantine:
-            task.events.refuse_bad(batch, events)
+            reading.refuse_bad(batch, events)
         batch = with_mended(batch, events.batch, task.shape.keep)
         kinds = [pa.field("event", events.ids.type), *batch.schema]
         self.kept_schema = pa.schema({field.name: field for field in kinds}.values())
-        staged = task.segments[self.partition]
+        staged = placed.segments[self.partition]
         matched: list[MatchedSet] = []
         if staged is not None:
             matched, partial = self.match_segment(batch, events, staged)
             yield from partial
-        if at_home and task.residual is not None:
-            residual = open_set(task.residual)
+        if at_home and placed.residual is not None:
+            residual = open_set(placed.residual)
             matched.append((match_received(events, residual), residual))
         yield from self._write(batch, events, matched)
         if at_home:
@@ -133,7 +142,8 @@ class Visit:
         shape = self.task.shape
         if not shape.wants_counts:
             for found, subscriptions in matched:
-                yield from shape.answer(batch, found, shape.name(subscriptions))
+                names = shape.name(subscriptions, self.chosen.version)
+                yield from shape.answer(batch, found, names)
             return
         none = np.zeros(0, np.int64)
         rows = np.concatenate([none, *(found.rows for found, _ in matched)])
@@ -141,10 +151,10 @@ class Visit:
 
 
 def _prefixes_by_rank(staged: StagedSet, subscriptions: SubscriptionSet) -> PrefixLists:
-    """List the prefixes of a segment's subscriptions, as they were staged, in the order of ids."""
+    """List the prefixes of a segment's subscriptions, as they were staged, by their ranks."""
 
     def make() -> PrefixLists:
-        (file,) = staged.fetch()
-        return read_prefixes(file).take(subscriptions.living().ids.order)
+        lists = [read_prefixes(fetch(staged.uri, part)) for part in staged.parts]
+        return join_prefix_lists(lists).take(subscriptions.list_by_rank())
 
     return derive(staged, "prefixes", make, lambda lists: lists.nbytes)

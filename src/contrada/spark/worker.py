@@ -3,8 +3,9 @@
 Only importable names travel to a worker by reference, so this module must not need the driver.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +15,12 @@ from contrada.matcher.match_run import count_rows_at_once, match_received
 from contrada.matching.receiving import ReceivedEvents, find_remedies, receive
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.writing import with_mended
+from contrada.model.geometry import Fault
 from contrada.spark.answering import ROWS_MAX, AnswerShape, TaskTally
+from contrada.spark.chosen_sets import ChosenSet, SetChoice
 from contrada.spark.evaluators import EXACT, Evaluator
-from contrada.spark.frames import FILE
+from contrada.spark.frames import FAULT, FILE
 from contrada.spark.open_sets import open_set
-from contrada.spark.staging import StagedSet
 from contrada.spark.task_errors import noting_errors
 from contrada.spark.versions import Versions
 
@@ -41,6 +43,10 @@ class EventColumns:
     primary: str | None = None
     row: str | None = None
 
+    def reading(self, chosen: ChosenSet) -> "EventColumns":
+        """Return how to read the events that meet some subscriptions."""
+        return replace(self, geometries=chosen.geometries)
+
     def receive(self, batch: pa.RecordBatch) -> ReceivedEvents:
         """Decode a batch that has these names."""
         received = receive(
@@ -53,6 +59,7 @@ class EventColumns:
             repair=self.repair,
             find_more_faults=self.evaluator.engine().find_event_faults,
         )
+        take_faults(batch, received)
         name_files(batch, received)
         return received
 
@@ -80,7 +87,7 @@ class MatchTask:
     """The function for `mapInArrow` of the plan "broadcast": all subscriptions, some events."""
 
     versions: Versions
-    staged: StagedSet
+    sets: SetChoice
     events: EventColumns
     shape: AnswerShape
 
@@ -88,34 +95,55 @@ class MatchTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Match batches of events; the answers are of bounded size."""
         self.versions.check()
-        subscriptions = open_set(self.staged)
-        names = self.shape.name(subscriptions)
-        done = TaskTally()
-        schema: pa.Schema | None = None
-        for batch in cut(batches, self.events.names, subscriptions):
-            events = self.events.receive(batch)
+        begun = begin(batches, self.events.names)
+        if begun is None:
+            return
+        first, named = begun
+        chosen = self.sets.choose(first)
+        subscriptions = open_set(chosen.staged)
+        names = self.shape.name(subscriptions, chosen.version)
+        reading = self.events.reading(chosen)
+        done = TaskTally(version=chosen.version)
+        for batch in cut(named, subscriptions):
+            events = reading.receive(batch)
             if not self.shape.quarantine:
-                self.events.refuse_bad(batch, events)
+                reading.refuse_bad(batch, events)
             matched = match_received(events, subscriptions)
             kept = with_mended(batch, events.batch, self.shape.keep)
             yield from self.shape.answer(kept, matched, names)
             bad = np.array(sorted(events.bad), np.int64)
             yield from self.shape.bad(kept, matched, bad)
             done.add(events)
-            schema, event_type = batch.schema, events.ids.type
-        if schema is not None:
-            kinds = [schema.field(name).type for name in self.shape.keep]
-            yield self.shape.tally(event_type, kinds, done)
+        kinds = [first.schema.field(name).type for name in self.shape.keep]
+        yield self.shape.tally(events.ids.type, kinds, done)
+
+
+def begin(
+    batches: Iterator[pa.RecordBatch], names: Sequence[str]
+) -> tuple[pa.RecordBatch, Iterator[pa.RecordBatch]] | None:
+    """Name the columns of batches; return the first that has rows, and all; None without rows."""
+    named = (batch.rename_columns(list(names)) for batch in batches if batch.num_rows)
+    first = next(named, None)
+    return None if first is None else (first, chain([first], named))
 
 
 def cut(
-    batches: Iterator[pa.RecordBatch], names: tuple[str, ...], subscriptions: SubscriptionSet
+    batches: Iterable[pa.RecordBatch], subscriptions: SubscriptionSet
 ) -> Iterator[pa.RecordBatch]:
     """Cut batches so small that the answer is bounded even for events that match everything."""
     rows_max = min(ROWS_MAX, count_rows_at_once(subscriptions))
     for large in batches:
         for first in range(0, large.num_rows, rows_max):
-            yield large.slice(first, rows_max).rename_columns(list(names))
+            yield large.slice(first, rows_max)
+
+
+def take_faults(batch: pa.RecordBatch, events: ReceivedEvents) -> None:
+    """Set aside the events that their source has found to be bad, for its reasons."""
+    if FAULT not in batch.schema.names:
+        return
+    faults = batch.column(FAULT)
+    for row in np.flatnonzero(faults.is_valid().to_numpy(zero_copy_only=False)).tolist():
+        events.bad[row] = Fault(**faults[row].as_py())
 
 
 def name_files(batch: pa.RecordBatch, events: ReceivedEvents) -> None:

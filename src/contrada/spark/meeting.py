@@ -1,0 +1,149 @@
+"""What a match needs to know of subscriptions before it runs, whether staged or published."""
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from contrada.errors import InvalidInput
+from contrada.matcher.inside import describe_projected
+from contrada.matching.mismatches import find_unmet
+from contrada.spark.crs_metadata import refuse_other_system
+from contrada.spark.evaluators import make_evaluator
+from contrada.spark.frames import (
+    arrow_schema,
+    can_travel,
+    referenced_columns,
+    warn_of_mismatches,
+)
+from contrada.spark.published_sets import (
+    Manifest,
+    PublishedChoice,
+    find_manifest,
+    find_version,
+    parts_uri,
+    split_uri,
+)
+from contrada.spark.staging import BROADCAST_BYTES_MAX, StagedSet
+from contrada.spark.subscription_tasks import Subscribed
+from contrada.spark.version_files import now_us
+from contrada.spark_options import SparkOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenPlan:
+    """Which plan to take, and why."""
+
+    name: str
+    reason: str
+
+
+def choose_plan(wanted: str, subscribed: Subscribed) -> ChosenPlan:
+    """Choose a plan: the one asked for, else by the size of the set, which every worker holds."""
+    if wanted != "auto":
+        return ChosenPlan(wanted, "requested")
+    size, limit = subscribed.staged.size_bytes, BROADCAST_BYTES_MAX
+    is_small = size <= limit
+    reason = (
+        f"the subscriptions are {size:,} bytes, {'at most' if is_small else 'more than'} {limit:,}"
+    )
+    return ChosenPlan("broadcast" if is_small else "partitioned", reason)
+
+
+@dataclass(frozen=True, slots=True)
+class MetSubscriptions:
+    """Subscriptions that events are to meet, the columns of events that travel, and the plan."""
+
+    subscribed: Subscribed
+    columns: tuple[str, ...]
+    has_whole_ids: bool
+    has_whole_subscribers: bool
+    plan: ChosenPlan
+    published: PublishedChoice | None = None
+
+
+def meet_published(events: "DataFrame", text: str, options: SparkOptions) -> MetSubscriptions:
+    """Open a published set, and compare the version that holds now with what events have."""
+    uri, named = split_uri(text)
+    is_live = events.isStreaming and named is None
+    evaluator = make_evaluator(options.evaluator, events.sparkSession)
+    manifest = find_manifest(uri, now_us()) if named is None else find_version(uri, named)
+    plan = _choose_published_plan(options, manifest, uri)
+    stated = manifest.description
+    subscribed = Subscribed(
+        StagedSet(parts_uri(uri), manifest.parts, evaluator, manifest.version),
+        frozenset(stated.attributes),
+        stated.geometries,
+        stated.anchored,
+        stated.broad,
+        stated.bounds,
+        has_distances=stated.has_distances,
+    )
+    system = refuse_other_system(events, manifest.crs, uri)
+    referenced = referenced_columns(events, subscribed.attributes, options.strict)
+    warn_of_mismatches(_describe_unmet(manifest, events, system), options.strict)
+    count = 0 if manifest.partitions is None else len(manifest.partitions.segments)
+    return MetSubscriptions(
+        subscribed,
+        _list_travelling(events) if is_live else tuple(referenced),
+        manifest.has_whole_ids,
+        manifest.has_whole_subscribers,
+        plan,
+        PublishedChoice(
+            uri,
+            evaluator,
+            events.schema if is_live and options.strict else None,
+            None if is_live else manifest,
+            count,
+        ),
+    )
+
+
+def _choose_published_plan(options: SparkOptions, manifest: Manifest, uri: str) -> ChosenPlan:
+    """Choose a plan that the set was published for."""
+    has_partitions = manifest.partitions is not None
+    if options.evaluator == "area" and options.plan != "partitioned":
+        return ChosenPlan("broadcast", "a published set is matched by area as a whole")
+    if options.evaluator == "area":
+        raise InvalidInput(
+            "evaluator='area' matches a published set in the plan \"broadcast\" only"
+        )
+    if options.plan == "partitioned" and not has_partitions:
+        raise InvalidInput(
+            f'{uri}: the set was published without partitions, so the plan "partitioned" is not '
+            "to be had; publish it elsewhere with partitions=…"
+        )
+    if options.plan != "auto":
+        return ChosenPlan(options.plan, "requested")
+    if has_partitions:
+        return ChosenPlan("partitioned", "the set was published in partitions")
+    return ChosenPlan("broadcast", "the set was published as a whole")
+
+
+def _list_travelling(events: "DataFrame") -> tuple[str, ...]:
+    """List the columns that Spark can pass to Python; warn of the others."""
+    from contrada.spark.frames import FAULT, MESSAGE
+
+    names = [name for name in events.columns if name not in (FAULT, MESSAGE)]
+    lost = [name for name in names if not can_travel(events.schema[name].dataType)]
+    if lost:
+        warnings.warn(
+            f"events: Spark cannot pass {', '.join(map(repr, lost))} to Python, so that no version "
+            "can read them",
+            stacklevel=6,
+        )
+    return tuple(name for name in names if name not in lost)
+
+
+def _describe_unmet(manifest: Manifest, events: "DataFrame", system: str | None) -> list[str]:
+    """Describe the columns that hold other values than subscriptions compare them with."""
+    unmet = find_unmet(manifest.description.expected_kinds(), arrow_schema(events))
+    found = [
+        f"events: column {name!r} holds {kind.value}, and subscriptions of version "
+        f"{manifest.version} compare it with something else, which is never true"
+        for name, kind in sorted(unmet.items())
+    ]
+    has_distances = manifest.description.has_distances
+    return found + (describe_projected("events", system) if has_distances else [])
