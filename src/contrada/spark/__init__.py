@@ -22,8 +22,11 @@ from contrada.spark.match_counts import EventCounts, counts
 from contrada.spark.publish import publish
 from contrada.spark.register import register
 from contrada.spark.session import session
+from contrada.spark.stream_watch import BatchReport
+from contrada.spark.write_stream import write_stream
 
 __all__ = [
+    "BatchReport",
     "EventCounts",
     "PlanExplanation",
     "counts",
@@ -34,6 +37,7 @@ __all__ = [
     "register",
     "session",
     "write_geoparquet",
+    "write_stream",
 ]
 
 
