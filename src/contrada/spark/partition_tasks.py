@@ -2,7 +2,7 @@
 
 import pickle
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -86,11 +86,14 @@ class AssignTask:
 
     The partition after the last is that of the residual subscriptions. Subscriptions travel as
     columns with their prefixes, some thousand in a row: driver and workers run the same version.
+    A table that is older than the subscriptions may not reach to all of them; the others are then
+    residual, too.
     """
 
     uri: str
     table: LookupTable
     evaluator: Evaluator
+    is_older: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the subscriptions of some parts, once for each partition that they belong to."""
@@ -115,6 +118,8 @@ class AssignTask:
     ) -> tuple[PrefixLists, Positions, Positions]:
         """Return the prefixes of all rows, and rows with the partition that each belongs to."""
         anchors = list_anchors(subscriptions, self.evaluator.engine().find_anchors)
+        if self.is_older:
+            anchors = keep_inside(anchors, self.table.universe)
         lists = select_prefixes(anchors, self.table, len(subscriptions))
         replicas = [np.array(numbers, np.int64) for numbers in self.table.replicas]
         starts = starts_of(np.array([len(numbers) for numbers in replicas], np.int64))
@@ -147,6 +152,23 @@ class SegmentTask:
         part = write_joined(self.uri, subscriptions, prefix_columns(prefixes))
         partition = pa.array([pieces[0]["partition"]], pa.int32())
         yield pa.RecordBatch.from_pylist([as_row(part)]).add_column(0, "partition", partition)
+
+
+def keep_inside(anchors: AnchorList, universe: Box) -> AnchorList:
+    """Return the anchors of subscriptions that lie in a universe; all others are broad."""
+    west, south, east, north = universe
+    boxes = np.array(shapely.bounds(anchors.shapes), float).reshape(-1, 4)
+    is_inside = (boxes[:, :2] >= (west, south)).all(axis=1)
+    is_inside &= (boxes[:, 2:] <= (east, north)).all(axis=1)
+    is_broad = anchors.is_broad.copy()
+    is_broad[anchors.owners[~is_inside]] = True
+    is_left = ~is_broad[anchors.owners]
+    return replace(
+        anchors,
+        owners=anchors.owners[is_left],
+        shapes=anchors.shapes[is_left],
+        is_broad=is_broad,
+    )
 
 
 def select_prefixes(anchors: AnchorList, table: LookupTable, count: int) -> PrefixLists:

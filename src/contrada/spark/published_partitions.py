@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _ROW = "partition int, place string, subscriptions binary"
 _PLACED = "partition int, parts string"
 _ROWS_MAX = 8_192
+_BEYOND_MAX = 0.1  # of all subscriptions: if more lie beyond the table, it is made anew
 
 
 def wants_partitions(manifest: Manifest, newest: Manifest | None, stated: int | None) -> bool:
@@ -66,18 +67,21 @@ def place(
     """Bring the subscriptions of a version to their partitions."""
     at = parts_uri(uri)
     before = None if newest is None else newest.partitions
-    if newest is None or before is None or sample is not None:
-        if before is not None:
-            count = len(before.segments) - 1
-        fresh = _divide(spark, at, manifest, count, sample)
-        return _place_new(spark, at, manifest, (), _no_digests(), fresh)
-    known = tuple(newest.parts)
-    gone = _find_gone(spark, at, known, manifest.parts)
-    return _place_new(spark, at, manifest, known, gone, before)
+    if newest is not None and before is not None:
+        count = len(before.segments) - 1
+        if sample is None:
+            gone = _find_gone(spark, at, newest.parts, manifest.parts)
+            placed = _place_new(spark, at, manifest, newest.parts, gone, before)
+            if not _is_outgrown(placed, manifest):
+                return placed
+    fresh = _divide(spark, at, manifest, count, sample)
+    return _place_new(spark, at, manifest, (), np.zeros((0, 2), np.uint64), fresh)
 
 
-def _no_digests() -> RowDigests:
-    return np.zeros((0, 2), np.uint64)
+def _is_outgrown(placed: PublishedPartitions, manifest: Manifest) -> bool:
+    """Whether many subscriptions lie beyond the table, and so are met by every event."""
+    beyond = count_rows(placed.residual) - manifest.description.broad
+    return beyond > _BEYOND_MAX * count_rows(manifest.parts)
 
 
 def _divide(
@@ -133,7 +137,8 @@ def _place_new(
     count = len(before.segments)
     table = read_table(at, before.table)
     unplaced = [part for part in manifest.parts if part.digest not in {k.digest for k in known}]
-    assigning = AssignNewTask(Versions.here(), AssignTask(at, table, EXACT), known)
+    assign = AssignTask(at, table, EXACT, is_older=True)
+    assigning = AssignNewTask(Versions.here(), assign, known)
     rows = parts_frame(spark, unplaced).mapInArrow(assigning, _ROW)
     every = spark.range(0, count + 1, 1, 1).selectExpr(
         "CAST(id AS int) AS partition", "'' AS place", "CAST(NULL AS binary) AS subscriptions"
