@@ -146,6 +146,7 @@ def _local_defaults(master: str) -> dict[str, str]:
         "spark.python.worker.faulthandler.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(_ARROW_BATCH_ROWS_MAX),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.redaction.options.regex": r"(?i)url|kafka[.](sasl|ssl)[.]",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(2 * _cores(master)),
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
