@@ -17,13 +17,17 @@ if find_spec("pyspark") is None:
 from contrada.spark.explain import PlanExplanation, explain
 from contrada.spark.geoparquet import read_geoparquet
 from contrada.spark.geoparquet_writer import write_geoparquet
+from contrada.spark.kafka import read_kafka
 from contrada.spark.match import match
 from contrada.spark.match_counts import EventCounts, counts
 from contrada.spark.publish import publish
 from contrada.spark.register import register
 from contrada.spark.session import session
+from contrada.spark.stream_watch import BatchReport
+from contrada.spark.write_stream import write_stream
 
 __all__ = [
+    "BatchReport",
     "EventCounts",
     "PlanExplanation",
     "counts",
@@ -31,9 +35,11 @@ __all__ = [
     "match",
     "publish",
     "read_geoparquet",
+    "read_kafka",
     "register",
     "session",
     "write_geoparquet",
+    "write_stream",
 ]
 
 

@@ -17,8 +17,8 @@ import pyarrow.fs
 from contrada.errors import InvalidInput, blame
 from contrada.spark.uris import is_remote, open_uri
 
+SUCCESS = "_SUCCESS"  # the last file of a folder that is complete
 _RENAMES_FOLDERS = ("local", "hdfs")
-_SUCCESS = "_SUCCESS"
 _WHOLE = "whole"
 
 
@@ -35,7 +35,7 @@ class DraftFolder:
         """Make a draft; refuse a folder that exists, unless it is to be replaced."""
         draft = cls(uri, secrets.token_hex(8), replace)
         filesystem, target = open_uri(uri)
-        with _refusing(uri):
+        with refusing(uri):
             draft._check_target(filesystem, target)
             filesystem.create_dir(draft._path(target), recursive=True)
         return draft
@@ -44,14 +44,8 @@ class DraftFolder:
     def open(self, name: str) -> Iterator[IO[bytes]]:
         """Open a file of the draft for writing; what a failure leaves of it is removed."""
         filesystem, target = open_uri(self.uri)
-        path = f"{self._path(target)}/{name}"
-        try:
-            with filesystem.open_output_stream(path) as file:
-                yield file
-        except BaseException:
-            with contextlib.suppress(OSError):
-                filesystem.delete_file(path)
-            raise
+        with new_file(filesystem, f"{self._path(target)}/{name}") as file:
+            yield file
 
     def finish(self, names: Sequence[str]) -> None:
         """Put files of the draft in place, as all that the folder has.
@@ -60,9 +54,9 @@ class DraftFolder:
         `_SUCCESS` last, as from Spark itself.
         """
         filesystem, target = open_uri(self.uri)
-        with _refusing(self.uri):
+        with refusing(self.uri):
             self._check_target(filesystem, target)
-            if filesystem.type_name in _RENAMES_FOLDERS:
+            if renames_folders(filesystem):
                 whole = f"{self._path(target)}/{_WHOLE}"
                 self._move(filesystem, names, target, whole)
                 self._rename(filesystem, whole, target)
@@ -94,7 +88,7 @@ class DraftFolder:
         filesystem.create_dir(place, recursive=True)
         for name in names:
             filesystem.move(f"{self._path(target)}/{name}", f"{place}/{name}")
-        with filesystem.open_output_stream(f"{place}/{_SUCCESS}"):
+        with filesystem.open_output_stream(f"{place}/{SUCCESS}"):
             pass
 
     def _rename(self, filesystem: pa.fs.FileSystem, whole: str, target: str) -> None:
@@ -114,7 +108,25 @@ class DraftFolder:
 
 
 @contextlib.contextmanager
-def _refusing(uri: str) -> Iterator[None]:
+def new_file(filesystem: pa.fs.FileSystem, path: str) -> Iterator[IO[bytes]]:
+    """Open a new file; what a failure leaves of it is removed."""
+    try:
+        with filesystem.open_output_stream(path) as file:
+            yield file
+    except BaseException:
+        with contextlib.suppress(OSError):
+            filesystem.delete_file(path)
+        raise
+
+
+def renames_folders(filesystem: pa.fs.FileSystem) -> bool:
+    """Whether a folder can take another name in one step, with all that it holds."""
+    return filesystem.type_name in _RENAMES_FOLDERS
+
+
+@contextlib.contextmanager
+def refusing(uri: str) -> Iterator[None]:
+    """Name the place at which files cannot be written."""
     try:
         yield
     except (OSError, pa.ArrowException) as fault:

@@ -90,7 +90,7 @@ def explain(events: "DataFrame", subscriptions: "DataFrame", **options: Any) -> 
     for the plan "partitioned", put into partitions; of the events only a sample is read, or nothing
     if you pass one.
 
-    Raises `InvalidInput`, `NotBuilt` and `Unavailable` as `match` does, and `InvalidInput` for an
+    Raises `InvalidInput` and `Unavailable` as `match` does, and `InvalidInput` for an
     option that `match` does not have.
 
     >>> events = spark.createDataFrame([(1, 12), (2, 20)], "id long, wind int")

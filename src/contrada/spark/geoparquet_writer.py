@@ -1,9 +1,6 @@
 """GeoParquet out of DataFrames: each task writes a file, the driver puts all in place at once."""
 
-import contextlib
-import io
 import os
-import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from contrada.errors import InvalidInput, blame, read_line, write_line
+from contrada.errors import InvalidInput, read_line, write_line
 from contrada.files.crs import is_same_crs, spell_given_crs
-from contrada.files.parquet_writer import GeoParquetWriter
 from contrada.model.event import GEOMETRY
 from contrada.spark.crs_metadata import stated_crs
 from contrada.spark.drafts import DraftFolder
 from contrada.spark.frames import with_wkb
+from contrada.spark.part_files import FileShape, PartFile
 from contrada.spark.task_errors import noting_errors, raising_noted_errors
-from contrada.spark.uris import as_uri, is_remote
+from contrada.spark.uris import as_uri
 from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
@@ -40,9 +37,7 @@ class WriteTask:
 
     versions: Versions
     draft: DraftFolder
-    schema: pa.Schema
-    geometry: str
-    crs: str | None
+    shape: FileShape
 
     @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -67,18 +62,11 @@ class WriteTask:
 
     def write(self, batches: Iterable[pa.RecordBatch], number: int) -> tuple[str, int]:
         """Write a file; return its name and the number of its rows."""
-        name = f"part-{number:05}-{secrets.token_hex(8)}.parquet"
-        place = f"{self.draft.uri}: partition {number}"
-        rows = 0
-        with _blaming(place, self.draft.uri), self.draft.open(name) as file:
-            writer = GeoParquetWriter(file, self.schema, self.geometry, self.crs, place)
-            with _abandoned_on_failure(writer):
-                for batch in batches:
-                    table = pa.Table.from_batches([batch.rename_columns(self.schema.names)])
-                    writer.write(table.cast(self.schema))
-                    rows += batch.num_rows
-                writer.finish()
-        return name, rows
+        with PartFile(self.draft, self.shape, number) as part:
+            part.begin()
+            for batch in batches:
+                part.write(batch.rename_columns(self.shape.schema.names))
+        return part.name, part.rows
 
 
 def write_geoparquet(
@@ -111,10 +99,10 @@ def write_geoparquet(
     _check(frame, geometry, mode)
     system = _choose_crs(frame, geometry, crs, name)
     plain = with_wkb(frame, frame.columns, name)
-    schema = _arrow_schema(plain, geometry, system, name)
+    shape = FileShape.of(plain, geometry, system, name)
     draft = DraftFolder.begin(as_uri(name), replace=mode == "overwrite")
     try:
-        task = WriteTask(Versions.here(), draft, schema, geometry, system)
+        task = WriteTask(Versions.here(), draft, shape)
         with raising_noted_errors():
             written = _run(plain, task) or [task.write([], 0)]
         draft.finish([name for name, _ in written])
@@ -157,20 +145,6 @@ def _choose_crs(frame: "DataFrame", geometry: str, given: str | None, name: str)
     return wanted or stated
 
 
-def _arrow_schema(frame: "DataFrame", geometry: str, crs: str | None, name: str) -> pa.Schema:
-    """Find the schema of the files; refuse a type that they cannot have, before anything runs."""
-    from pyspark.errors import PySparkException
-
-    # Not of the frame itself: an action on the answer of a match ends its counts.
-    empty = frame.sparkSession.createDataFrame([], frame.schema).limit(0)
-    try:
-        schema = pa.schema([field.remove_metadata() for field in empty.toArrow().schema])
-        GeoParquetWriter(io.BytesIO(), schema, geometry, crs, name).abandon()
-    except (PySparkException, pa.ArrowException) as fault:
-        raise InvalidInput(f"{name}: a column cannot be written: {fault}") from fault
-    return schema
-
-
 def _run(frame: "DataFrame", task: WriteTask) -> list[tuple[str, int]]:
     # PySpark's mapInArrow takes no column with a dot or a backtick in its name.
     numbered = frame.toDF(*(f"column{i}" for i in range(len(frame.columns))))
@@ -180,21 +154,3 @@ def _run(frame: "DataFrame", task: WriteTask) -> list[tuple[str, int]]:
         if error is not None:
             raise error
     return [(line["name"], line["rows"]) for line in lines]
-
-
-@contextlib.contextmanager
-def _blaming(place: str, uri: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as fault:
-        message = f"{place}: cannot be written: {fault}"
-        raise blame(fault, message, is_remote=is_remote(uri)) from fault
-
-
-@contextlib.contextmanager
-def _abandoned_on_failure(writer: GeoParquetWriter) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        writer.abandon()
-        raise

@@ -1,0 +1,104 @@
+"""Subscriptions of a running stream: a file that is published whenever it has changed."""
+
+import argparse
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from contrada.cli.match import open_subscriptions
+from contrada.cli.remedies import describe
+from contrada.cli.spark_source import Source
+from contrada.cli.spark_start import our_errors, shared_folder
+from contrada.cli.terminal import complain, say
+from contrada.errors import ContradaError, InvalidInput, Remedy
+from contrada.matching.subscribing import SUBSCRIPTION_COLUMNS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Stamp = tuple[tuple[str, int, int], ...]  # names, times and sizes of files
+
+
+class SubscriptionPublisher:
+    """Publishes a file of subscriptions, and again when it has changed.
+
+    Of a file that is bad it says so once, and the version before stays.
+    """
+
+    def __init__(self, spark: "SparkSession", options: argparse.Namespace, uri: str) -> None:
+        """Publish nothing yet."""
+        self._spark, self._options, self._uri = spark, options, uri
+        self._stamp: Stamp | None = None
+        self.version = ""
+
+    def begin(self) -> None:
+        """Publish the file as it is; what is wrong with the first one ends the command."""
+        from contrada.spark.published_sets import list_versions
+        from contrada.spark.uris import as_uri
+
+        known = list_versions(as_uri(self._uri))
+        self.version = str(known[-1]) if known else ""
+        self.look()
+        say(f"subscriptions: version {self.version}")
+
+    def look(self) -> None:
+        """Publish the file if it has changed since it was looked at last."""
+        stamp = read_stamp(self._options.subscriptions)
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        try:
+            version = self._publish()
+        except ContradaError as error:
+            if not self.version:
+                raise
+            lines = describe(error) if isinstance(error, InvalidInput) else [str(error)]
+            complain(*lines)
+            say(f"the subscriptions stay as they were, at version {self.version}")
+            return
+        if version != self.version and self.version:
+            say(f"subscriptions: version {version} from now on")
+        self.version = version
+
+    def _publish(self) -> str:
+        import contrada.spark
+
+        options = self._options
+        subscriptions = open_subscriptions(options)
+        rows = Source(
+            subscriptions.rows,
+            options.subscriptions,
+            options.id,
+            Remedy.SUBSCRIPTION_ID,
+            SUBSCRIPTION_COLUMNS,
+            is_changed=True,  # it may change while Spark reads it: a copy stays as it is
+        )
+        with (
+            our_errors(),
+            tempfile.TemporaryDirectory(
+                prefix="contrada-", dir=shared_folder(self._spark)
+            ) as folder,
+        ):
+            frame = rows.frame(self._spark, Path(folder) / "subscriptions")
+            return contrada.spark.publish(
+                frame,
+                self._uri,
+                subscription_id=rows.id_column,
+                repair=options.repair,
+                strict=options.strict,
+                partitions=options.partitions,
+            )
+
+
+def read_stamp(path: str) -> Stamp:
+    """Read what changes when a file does, or one of a folder; nothing where there is none."""
+    here = Path(path)
+    files = sorted(here.rglob("*")) if here.is_dir() else [here]
+    found = []
+    for file in files:
+        try:
+            state = file.stat()
+        except OSError:
+            continue
+        found.append((str(file), state.st_mtime_ns, state.st_size))
+    return tuple(found)

@@ -1,0 +1,242 @@
+"""Files that keep coming, as a streaming DataFrame: each is read as the matcher reads it.
+
+Spark finds the files, and remembers which it has had; a task opens those of a batch with the
+readers of `files`, so that a row means what it means everywhere else, and a bad one is named by its
+file and line. The columns and their types are fixed when the stream starts.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+
+from contrada.errors import InvalidInput, Unavailable
+from contrada.files import Rows, read_rows
+from contrada.files.arrow_types import storage_type
+from contrada.files.crs import is_same_crs
+from contrada.matching.ids import read_id_column
+from contrada.model.geometry import BAD_CELL, UNDECODABLE, Fault
+from contrada.showing import brief
+from contrada.spark.crs_metadata import state_crs, state_primary
+from contrada.spark.frames import FAULT
+from contrada.spark.versions import Versions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SUFFIXES = (".parquet", ".geoparquet", ".ndjson", ".geojsonl", ".jsonl", ".ndgeojson", ".csv")
+ID = "id"
+_FILE = "path string, modificationTime timestamp, length long, content binary"
+_FAULT = pa.struct([(name, pa.string()) for name in ("code", "message", "place")])
+
+
+@dataclass(frozen=True, slots=True)
+class FileColumns:
+    """What every file of a stream is read as: columns of Arrow types, and what they mean.
+
+    `id_column` is None where rows are known by their file and number. `geometry` is the column of
+    the primary geometry, None where there is none.
+    """
+
+    schema: pa.Schema
+    id_column: str | None
+    geometry: str | None
+    crs: str | None
+
+    @classmethod
+    def survey(cls, path: str, id_column: str | None) -> "FileColumns":
+        """Take them from a file."""
+        rows = read_rows(path)
+        named = id_column or (ID if ID in rows.schema.names else None)
+        if named is not None and named not in rows.schema.names:
+            raise InvalidInput(
+                f"{rows.name} has no column {named!r} for the id; it has "
+                f"{', '.join(rows.schema.names)}"
+            )
+        fields = []
+        for field in rows.schema:
+            kind = storage_type(field.type)
+            if field.name == named:
+                kind = read_id_column(pa.nulls(0, kind), f"{rows.name}, column {named!r}").type
+            fields.append(pa.field(field.name, _plain_type(kind)))
+        geometry = next(iter(rows.geometry_columns), None)
+        return cls(pa.schema(fields), named, geometry, rows.crs)
+
+    def as_json(self) -> dict[str, Any]:
+        """Write them, so that a stream that goes on has the same."""
+        schema = self.schema.serialize().to_pybytes().hex()
+        beside = {"id_column": self.id_column, "geometry": self.geometry, "crs": self.crs}
+        return {"schema": schema, **beside}
+
+    @classmethod
+    def of(cls, stated: Mapping[str, Any]) -> "FileColumns":
+        """Take what was written."""
+        schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(stated["schema"])))
+        return cls(schema, stated["id_column"], stated["geometry"], stated["crs"])
+
+
+def read_file_stream(
+    spark: "SparkSession", path: str, columns: FileColumns, *, files_max: int | None = None
+) -> "DataFrame":
+    """Stream the rows of files in a folder, or that a pattern names, also of those to come.
+
+    A row has the columns of `columns`, `id` with file and number if it has no id of its own, and
+    `__fault` where the file shows it to be bad.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    source = spark.readStream.format("binaryFile").schema(_FILE)
+    if files_max is not None:
+        source = source.option("maxFilesPerTrigger", files_max)
+    if not any(mark in path for mark in "*?[{"):
+        source = source.option("pathGlobFilter", "*{" + ",".join(SUFFIXES) + "}")
+    paths = source.load(path).select("path")  # Spark does not read what is not asked for
+    task = ReadFilesTask(Versions.here(), columns)
+    frame = paths.mapInArrow(task, from_arrow_schema(task.schema))
+    frame = state_crs(frame, {columns.geometry: columns.crs} if columns.geometry else {})
+    return frame if columns.geometry is None else state_primary(frame, columns.geometry)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFilesTask:
+    """The function for `mapInArrow` that reads the files whose names come in."""
+
+    versions: Versions
+    columns: FileColumns
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of what is read."""
+        fields = list(self.columns.schema)
+        if self.columns.id_column is None:
+            fields.append(pa.field(ID, pa.string()))
+        return pa.schema([*fields, pa.field(FAULT, _FAULT)])
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of files; one that cannot be read is one bad row."""
+        self.versions.check()
+        for batch in batches:
+            for uri in batch.column(0).to_pylist():
+                yield from self._read(_local_path(uri))
+
+    def _read(self, path: str) -> Iterator[pa.RecordBatch]:
+        first_row = 0
+        try:
+            rows = read_rows(path)
+            self._check_system(rows)
+            for batch, told in rows.judged(self.columns.schema.names):
+                yield self._fit(batch, told, rows, first_row)
+                first_row += batch.num_rows
+        except Unavailable:
+            raise  # the machine is at fault: the file is read again
+        except InvalidInput as error:
+            yield self._as_bad(path, first_row, error)
+
+    def _check_system(self, rows: Rows) -> None:
+        known = self.columns.crs
+        if known is not None and rows.crs is not None and not is_same_crs(rows.crs, known):
+            raise InvalidInput(
+                f"{rows.name} is in {rows.crs:.60}, and the stream began in {known:.60}"
+            )
+
+    def _fit(
+        self, batch: pa.RecordBatch, told: Mapping[int, Fault], rows: Rows, first_row: int
+    ) -> pa.RecordBatch:
+        faults = dict(told)
+        fitted = []
+        for field in self.columns.schema:
+            index = batch.schema.get_field_index(field.name)
+            if index < 0:
+                fitted.append(pa.nulls(batch.num_rows, field.type))
+                continue
+            array, misfits = fit(batch.column(index), field.type)
+            fitted.append(array)
+            for row in misfits:
+                shown = brief(batch.column(index)[row].as_py())
+                fault = Fault(BAD_CELL, f"{shown} is not {field.type}", f"column {field.name!r}")
+                faults.setdefault(row, fault)
+        if self.columns.id_column is None:
+            numbers = range(first_row, first_row + batch.num_rows)
+            fitted.append(pa.array([f"{rows.name}#{number}" for number in numbers], pa.string()))
+        find_line = rows.line_finder()
+        stated: list[dict[str, str] | None] = [None] * batch.num_rows
+        for row, (code, message) in sorted(faults.items()):
+            line = find_line(first_row + row)
+            place = f"{rows.name}, " + (
+                f"row {first_row + row}" if line is None else f"line {line}"
+            )
+            stated[row] = {"code": code, "message": message, "place": place}  # type: ignore[call-overload]
+        return pa.RecordBatch.from_arrays([*fitted, pa.array(stated, _FAULT)], schema=self.schema)
+
+    def _as_bad(self, path: str, row: int, error: InvalidInput) -> pa.RecordBatch:
+        """Return one bad row for all of a file that could not be read, from some row on."""
+        fault = {"code": UNDECODABLE, "message": error.message, "place": f"{path}, from row {row}"}
+        values: dict[str, Any] = {FAULT: fault}
+        if self.columns.id_column is None or pa.types.is_string(self._id_type()):
+            values[self.columns.id_column or ID] = f"{path}#{row}"
+        return pa.RecordBatch.from_pylist([values], schema=self.schema)
+
+    def _id_type(self) -> pa.DataType:
+        return self.schema.field(self.columns.id_column or ID).type
+
+
+def fit(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Sequence[int]]:
+    """Cast an array to a type; return it and the rows whose values do not fit, which are null."""
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if array.type == kind:
+        return array, ()
+    try:
+        return array.cast(kind), ()
+    except pa.ArrowException:
+        pass
+    fitted, misfits = [], []
+    for row, value in enumerate(array):
+        try:
+            fitted.append(value.cast(kind).as_py())
+        except pa.ArrowException:
+            fitted.append(None)
+            misfits.append(row)
+    return pa.array(fitted, kind), misfits
+
+
+def find_first(path: str) -> str | None:
+    """Find a file of those that a folder has or a pattern names, to learn its columns from."""
+    here = Path(path)
+    if here.is_file():
+        return path
+    if here.is_dir():
+        found = [entry for entry in here.iterdir() if entry.suffix.lower() in SUFFIXES]
+    else:
+        top = Path(here.anchor)
+        found = list(top.glob(str(here.relative_to(top))))
+    return next((str(entry) for entry in sorted(found) if entry.is_file()), None)
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type in which Spark takes a column from Python."""
+    types = pa.types
+    if types.is_dictionary(kind):
+        return _plain_type(kind.value_type)
+    if types.is_large_string(kind) or types.is_null(kind):
+        return pa.string()
+    if types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        return pa.binary()
+    if types.is_unsigned_integer(kind):
+        return pa.int64()
+    if types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    return pa.float64() if types.is_float16(kind) else kind
+
+
+def _local_path(uri: str) -> str:
+    parts = urlsplit(uri)
+    if parts.scheme not in ("", "file"):
+        raise InvalidInput(
+            f"{uri}: files of a stream must be on a file system that every machine mounts; "
+            "for others, read a stream of Parquet with Spark and give it to contrada.spark.match"
+        )
+    return unquote(parts.path)

@@ -1,0 +1,133 @@
+"""Folders that a stream writes: `batch=N` for each batch that has rows, whole or not there.
+
+    FOLDER/_contrada.json          the token of the query that the folder belongs to
+    FOLDER/batch=7/part-….parquet  the files of batch 7, and `_SUCCESS`
+    .FOLDER-TOKEN.tmp/             beside it: what tasks are writing, and no reader looks for
+
+A batch that is in place never changes. Whoever lists the folder sees it whole, where the file
+system renames folders; elsewhere its files come one by one, and `_SUCCESS` last.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+import pyarrow as pa
+import pyarrow.fs
+
+from contrada.errors import InvalidInput
+from contrada.spark.drafts import SUCCESS, new_file, refusing, renames_folders
+from contrada.spark.small_files import list_names, read_json, write_json
+from contrada.spark.stream_checkpoints import FORMAT, StreamCheckpoint, check_format
+from contrada.spark.uris import open_uri
+
+MARKER = "_contrada.json"
+_WHOLE = "whole"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFolder:
+    """A folder that belongs to the query with a token; tasks write to its draft."""
+
+    uri: str
+    token: str
+
+    @classmethod
+    def claim(cls, uri: str, checkpoint: StreamCheckpoint, *, can_be_new: bool) -> "StreamFolder":
+        """Make a folder that of a query; one that another query or nobody has marked is refused."""
+        marker = _read_marker(uri)
+        if marker is None:
+            _refuse_unmarked(uri, checkpoint, can_be_new)
+            stated = {"format": FORMAT, "token": checkpoint.token, "checkpoint": checkpoint.uri}
+            write_json(uri, MARKER, stated)
+        folder = cls(uri, checkpoint.token)
+        folder.check()
+        return folder
+
+    def check(self) -> None:
+        """Refuse to write where another query does."""
+        marker = _read_marker(self.uri) or {}
+        if marker.get("token") == self.token:
+            return
+        whose = f"of the query with the checkpoint {marker.get('checkpoint')}"
+        raise InvalidInput(
+            f"{self.uri}: is the folder {whose if marker else 'of no query'}; go on with that "
+            "checkpoint, or give another folder: a new checkpoint begins with batch 0 again"
+        )
+
+    def begin(self) -> None:
+        """Make the draft; what an earlier attempt has left in it is removed."""
+        self.clear()
+        filesystem, root = open_uri(self.uri)
+        with refusing(self.uri):
+            filesystem.create_dir(self._draft(root), recursive=True)
+
+    @contextlib.contextmanager
+    def open(self, name: str) -> Iterator[IO[bytes]]:
+        """Open a file of the draft for writing; what a failure leaves of it is removed."""
+        filesystem, root = open_uri(self.uri)
+        with new_file(filesystem, f"{self._draft(root)}/{name}") as file:
+            yield file
+
+    def put(self, batch: int, names: Sequence[str]) -> None:
+        """Put files of the draft in place as a batch; one that is in place stays as it is.
+
+        An earlier attempt may have come to an end anywhere on the way.
+        """
+        filesystem, root = open_uri(self.uri)
+        draft, target = self._draft(root), f"{root}/batch={batch}"
+        is_renaming = renames_folders(filesystem)
+        place = f"{draft}/{_WHOLE}" if is_renaming else target
+        with refusing(self.uri):
+            if SUCCESS in _present(filesystem, target):
+                return
+            left = _present(filesystem, draft) & set(names)
+            missing = set(names) - left - _present(filesystem, place)
+            if missing:
+                raise InvalidInput(
+                    f"{self.uri}: {', '.join(sorted(missing))} of batch {batch} should be in "
+                    f"{draft}; go on with the folder that the query had before"
+                )
+            filesystem.create_dir(place, recursive=True)
+            for name in sorted(left):
+                filesystem.move(f"{draft}/{name}", f"{place}/{name}")
+            with filesystem.open_output_stream(f"{place}/{SUCCESS}"):
+                pass
+            if is_renaming:
+                filesystem.move(place, target)
+
+    def clear(self) -> None:
+        """Remove the draft; what cannot be removed has a hidden name."""
+        filesystem, root = open_uri(self.uri)
+        with contextlib.suppress(OSError, pa.ArrowException):
+            filesystem.delete_dir(self._draft(root))
+
+    def _draft(self, root: str) -> str:
+        parent, slash, name = root.rpartition("/")
+        return f"{parent}{slash}.{name}-{self.token}.tmp"
+
+
+def _read_marker(uri: str) -> dict[str, object] | None:
+    marker = read_json(uri, MARKER)
+    if marker is not None:
+        check_format(marker, f"{uri}/{MARKER}")
+    return marker
+
+
+def _refuse_unmarked(uri: str, checkpoint: StreamCheckpoint, can_be_new: bool) -> None:
+    if any(not name.startswith(".") for name in list_names(uri)):
+        raise InvalidInput(
+            f"{uri}: has files that no write_stream has written; give a folder that is empty or "
+            "not there yet"
+        )
+    if not can_be_new:
+        raise InvalidInput(
+            f"{uri}: is empty, but the query of checkpoint {checkpoint.uri} has written batches to "
+            "another folder; go on with that folder, or give a new checkpoint"
+        )
+
+
+def _present(filesystem: pa.fs.FileSystem, path: str) -> set[str]:
+    found = filesystem.get_file_info(pa.fs.FileSelector(path, allow_not_found=True))
+    return {info.base_name for info in found}

@@ -1,0 +1,238 @@
+"""What a running stream says of itself: counts of each batch, its version, how far it is behind.
+
+Counts are observed by name (see `match_counts`). They are known when the tasks of a batch have
+ended, so that a sink can refuse a batch whose counts do not add up before anyone sees it; with all
+else they come in Spark's progress, when the batch is committed.
+"""
+
+import contextlib
+import json
+import logging
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+from contrada.errors import RowsLost
+from contrada.spark.answering import DONE
+from contrada.spark.match_counts import CAME_IN, VERSIONS_SEEN, WAS_DONE, EventCounts
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_WRITTEN = "contrada_written_"
+_QUERY_ID = "sql.streaming.queryId"
+_PATIENCE_S = 60.0
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """What became of a batch of a stream.
+
+    `counts` are those of its events, and `version` the version of a published set that they met,
+    both None where the stream is not one answer of `match`; `rows` are the rows of the answer that
+    were written as matches. It took `seconds`, of which Spark's phases had `durations_ms`. After it
+    the sources had `offsets_behind` more, which at its rate take `seconds_behind`; both are None
+    where a source does not number what it has, as files do not.
+    """
+
+    batch: int
+    counts: EventCounts | None
+    rows: int | None
+    version: str | None
+    seconds: float
+    durations_ms: Mapping[str, int]
+    offsets_behind: int | None = None
+    seconds_behind: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Observed:
+    """What the tasks of one `match` have done in a batch."""
+
+    counts: EventCounts
+    versions: tuple[str | None, str | None]
+
+    def find_fault(self) -> str | None:
+        """Describe what must not be; None where all is well."""
+        done = self.counts
+        if done.events != done.evaluated + done.set_aside:
+            return (
+                f"{done.events:,} events came in, and {done.evaluated:,} were evaluated and "
+                f"{done.set_aside:,} set aside: the answer is not complete"
+            )
+        low, high = self.versions
+        if low != high:
+            return (
+                f"its tasks met two versions of the subscriptions, {low} and {high}; run again, "
+                "they will all meet the later one (was `lead` of publish too short for the clocks?)"
+            )
+        return None
+
+
+class StreamWatch:
+    """Watches one query: `check` from inside of a batch, `on_batch` when it is committed."""
+
+    def __init__(
+        self,
+        spark: "SparkSession",
+        on_batch: Callable[[BatchReport], object] | None = None,
+        on_end: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._spark = spark
+        self._on_batch = on_batch
+        self._on_end = on_end
+        self._run_id: object = None
+        self._is_bound = Event()
+        self._listener: Any = None
+
+    def check(self, number: int) -> None:
+        """Refuse a batch whose counts do not add up, when its tasks have ended."""
+        for observed in read_observed(_ask_spark(self._spark)):
+            if (fault := observed.find_fault()) is not None:
+                raise RowsLost(f"batch {number}: {fault}")
+
+    def attach(self) -> None:
+        """Listen to queries, before the one that is meant has started."""
+        self._listener = _make_listener(self)
+        self._spark.streams.addListener(self._listener)
+
+    def bind(self, query: "StreamingQuery | None") -> None:
+        """Watch a query that has started; None where it could not, and nothing is to be watched."""
+        self._run_id = None if query is None else str(query.runId)
+        self._is_bound.set()
+        if query is None:
+            self._spark.streams.removeListener(self._listener)
+
+    def is_ours(self, run_id: object) -> bool:
+        """Whether an event is about this query, which its first events may outrun."""
+        self._is_bound.wait(_PATIENCE_S)
+        return str(run_id) == self._run_id
+
+    def report(self, progress: "StreamingQueryProgress") -> None:
+        """Hand on what became of a batch, and log what must not be."""
+        metrics = {name: row.asDict() for name, row in progress.observedMetrics.items()}
+        for observed in read_observed(metrics):
+            if (fault := observed.find_fault()) is not None:
+                _logger.error("batch %d: %s", progress.batchId, fault)
+        if self._on_batch is not None:
+            self._on_batch(make_report(progress, metrics))
+
+    def end(self) -> None:
+        """Let go of what belongs to the query, which has ended."""
+        with contextlib.suppress(Exception):  # Spark may have ended with it
+            self._spark.streams.removeListener(self._listener)
+        self._on_end()
+
+
+def count_written(answer: "DataFrame", error: str | None) -> "DataFrame":
+    """Let a stream count the rows that are written as matches, under a name of its own."""
+    from pyspark.sql import functions
+
+    is_match = functions.lit(True) if error is None else functions.col(error).isNull()
+    counted = functions.count(functions.when(is_match, True)).alias("rows")
+    return answer.observe(_WRITTEN + secrets.token_hex(4), counted)
+
+
+def make_report(
+    progress: "StreamingQueryProgress", metrics: Mapping[str, Mapping[str, Any]]
+) -> BatchReport:
+    """Make a report of what Spark says of a batch."""
+    observed = read_observed(metrics)
+    only = observed[0] if len(observed) == 1 else None
+    written = [row["rows"] for name, row in metrics.items() if name.startswith(_WRITTEN)]
+    behind = count_behind([(s.endOffset, s.latestOffset) for s in progress.sources])
+    rate = progress.processedRowsPerSecond
+    return BatchReport(
+        progress.batchId,
+        None if only is None else only.counts,
+        written[0] if written else None,
+        None if only is None else only.versions[1],
+        progress.batchDuration / 1000,
+        dict(progress.durationMs),
+        behind,
+        0.0 if behind == 0 else behind / rate if behind and rate else None,
+    )
+
+
+def read_observed(metrics: Mapping[str, Mapping[str, Any]]) -> list[_Observed]:
+    """Bring together what was observed before and after the tasks of each match."""
+    found = []
+    for name, came_in in sorted(metrics.items()):
+        done = metrics.get(WAS_DONE + name.removeprefix(CAME_IN))
+        if name.startswith(CAME_IN) and done is not None and came_in["events"] is not None:
+            counts = EventCounts(came_in["events"], *(done[key] or 0 for key in DONE))
+            low, high = (done[key] for key in VERSIONS_SEEN)
+            found.append(_Observed(counts, (low, high)))
+    return found
+
+
+def count_behind(offsets: Sequence[tuple[str | None, str | None]]) -> int | None:
+    """Count what sources have beyond a batch; None where one does not number what it has.
+
+    Kafka's offsets are JSON, a number for each partition of each topic.
+    """
+    behind = 0
+    for end, latest in offsets:
+        ends, latests = _read_offsets(end), _read_offsets(latest)
+        if ends is None or latests is None:
+            return None
+        behind += sum(max(0, last - ends.get(key, 0)) for key, last in latests.items())
+    return behind
+
+
+def _read_offsets(text: str | None) -> dict[tuple[str, str], int] | None:
+    with contextlib.suppress(ValueError, TypeError, AttributeError):
+        topics = json.loads(text or "")
+        numbers = {(t, p): n for t, partitions in topics.items() for p, n in partitions.items()}
+        if all(isinstance(n, int) for n in numbers.values()):
+            return numbers
+    return None
+
+
+def _ask_spark(spark: "SparkSession") -> dict[str, dict[str, Any]]:
+    """Read what was observed in the batch that this thread is running.
+
+    PySpark has no call for it, and other makes of Spark may lack what it stands on: then nothing
+    is known before the batch is committed.
+    """
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+
+    try:
+        id_ = spark.sparkContext.getLocalProperty(_QUERY_ID)
+        query: Any = spark.streams.get(str(id_))
+        pairs = query._jsq.streamingQuery().lastExecution().observedMetrics().iterator()
+        found = {}
+        while pairs.hasNext():
+            pair = pairs.next()
+            found[pair._1()] = json.loads(pair._2().json())
+    except (Py4JError, AttributeError) as fault:
+        _logger.debug("the counts of a batch cannot be read before it is committed: %s", fault)
+        return {}
+    return found
+
+
+def _make_listener(watch: StreamWatch) -> Any:
+    """Make a listener; a class of PySpark's, which is not imported before it is needed."""
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    class WatchListener(StreamingQueryListener):
+        def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+            pass
+
+        def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+            if watch.is_ours(event.progress.runId):
+                watch.report(event.progress)
+
+        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+            pass
+
+        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+            if watch.is_ours(event.runId):
+                watch.end()
+
+    return WatchListener()
