@@ -163,12 +163,11 @@ class ReadFilesTask:
             fitted.append(pa.array([f"{rows.name}#{number}" for number in numbers], pa.string()))
         find_line = rows.line_finder()
         stated: list[dict[str, str] | None] = [None] * batch.num_rows
-        for row, (code, message) in sorted(faults.items()):
+        for row, fault in sorted(faults.items()):
             line = find_line(first_row + row)
-            place = f"{rows.name}, " + (
-                f"row {first_row + row}" if line is None else f"line {line}"
-            )
-            stated[row] = {"code": code, "message": message, "place": place}  # type: ignore[call-overload]
+            where = f"row {first_row + row}" if line is None else f"line {line}"
+            place = ", ".join(part for part in (rows.name, where, fault.place) if part)
+            stated[row] = {"code": fault.code, "message": fault.message, "place": place}
         return pa.RecordBatch.from_arrays([*fitted, pa.array(stated, _FAULT)], schema=self.schema)
 
     def _as_bad(self, path: str, row: int, error: InvalidInput) -> pa.RecordBatch:
