@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from contrada.spark.stream_watch import BatchReport
 
+_POLL_S = 0.05
+_REPORTS_S = 30.0  # how long Spark may take to say what the last batch did
 _LOOK_S = 1.0  # how often the file of subscriptions is looked at
 _STOP_S = 60.0  # how long the batch under way may take when the command is told to stop
 _QUARANTINE = "-quarantine"  # what follows the name of a topic
@@ -47,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
         events = _open_events(spark, options, state)
         query = _start(events, subscriptions, options, state, report, every_us / 1e6)
         is_stopped = _wait(query, publisher)
+        _await_reports(query, report)
     report.show(sys.stderr, is_last=True)
     if is_stopped:
         say(f"stopped; the same --state {options.state} goes on from here")
@@ -181,12 +185,20 @@ def _wait(query: "StreamingQuery", publisher: SubscriptionPublisher | None) -> b
     return False
 
 
+def _await_reports(query: "StreamingQuery", report: StreamReport) -> None:
+    """Wait until the last batch is counted, of which Spark speaks a moment after it."""
+    progress = query.lastProgress
+    limit = time.monotonic() + _REPORTS_S
+    while progress is not None and time.monotonic() < limit:
+        if report.last is not None and report.last.batch >= progress.batchId:
+            return
+        time.sleep(_POLL_S)
+
+
 def _stop(query: "StreamingQuery") -> None:
     """Let the batch under way end, then stop; a batch that is cut off would be run again."""
-    import time
-
     say("stopping after the batch under way")
     limit = time.monotonic() + _STOP_S
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < limit:
-        time.sleep(0.05)
+        time.sleep(_POLL_S)
     query.stop()

@@ -147,8 +147,8 @@ def plan_match(
     columns = list(dict.fromkeys((options.event_id, *met.columns, *kept, *([row] if row else []))))
     columns += [name for name in (FAULT, MESSAGE) if name in events.columns]
     chosen = with_wkb(identified, columns, "events")
-    if options.quarantine and identified is events and row is None:
-        chosen = with_file(chosen)  # else the id names the file, or the caller
+    if options.quarantine and identified is events and row is None and FAULT not in columns:
+        chosen = with_file(chosen)  # else the id, the caller or the fault names the file
     if met.published is not None and met.published.fixed is None:
         chosen = with_moment(chosen)
     shape = AnswerShape(
