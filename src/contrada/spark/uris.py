@@ -26,3 +26,9 @@ def open_uri(uri: str) -> tuple[pa.fs.FileSystem, str]:
     except (pa.ArrowException, OSError, ValueError) as fault:
         raise blame(fault, f"{uri}: cannot be opened: {fault}") from fault
     return filesystem, str(path).rstrip("/")
+
+
+def name_place(uri: str) -> str:
+    """Name the place of a URI, however it is spelt: the kind of file system and the path."""
+    filesystem, path = open_uri(uri)
+    return f"{filesystem.type_name}:{path}"
