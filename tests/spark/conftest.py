@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import contrada.spark
+from kafka_broker import KafkaBroker, missing_for_kafka
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,6 +19,16 @@ def spark() -> Iterator["SparkSession"]:
     session = contrada.spark.session("local[2]", config=native)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """The broker of all tests in this process; they are skipped where none was fetched."""
+    missing = missing_for_kafka()
+    if missing is not None:
+        pytest.skip(missing)
+    with KafkaBroker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
 
 
 @pytest.fixture(scope="module", autouse=True)
