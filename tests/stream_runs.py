@@ -8,8 +8,11 @@ to be killed.
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +20,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+import pytest
 import shapely
 
 import contrada.spark
@@ -24,9 +28,11 @@ from contrada.spark.crs_metadata import state_crs
 from contrada.spark.folder_sink import FolderSink
 from contrada.spark.stream_checkpoints import StreamCheckpoint
 from contrada.spark.stream_folders import StreamFolder
+from contrada.spark.stream_watch import StreamWatch
+from contrada.spark.topic_sink import TopicSink
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -36,7 +42,7 @@ GOOD_EVENTS = 3  # in each batch
 Rows = set[tuple[Any, ...]]
 
 # Where a batch can fail: which method comes next, and which of its calls belongs to batch 1.
-PLACES: dict[str, tuple[type, str, int]] = {
+PLACES: dict[str, tuple[type, str, int]] = {  # in folders
     "the offsets are written": (FolderSink, "_begin", 2),
     "the drafts are written": (StreamCheckpoint, "decide", 2),
     "the batch is decided": (StreamFolder, "put", 3),
@@ -44,12 +50,16 @@ PLACES: dict[str, tuple[type, str, int]] = {
     "all rows are in place": (StreamCheckpoint, "settle", 2),
     "all is done but Spark's commit": (FolderSink, "_clear", 3),
 }
+TOPIC_PLACES: dict[str, tuple[type, str, int]] = {
+    "only the offsets are written": (TopicSink, "__call__", 2),
+    "the messages are written": (StreamWatch, "check", 2),
+}
 NOWHERE = (FolderSink, "_clear", 0)
 
 
 def stop_at(place: str, stop: Callable[[], None]) -> tuple[type, str, Any]:
     """Return a class, a method, and what to put in its stead: it stops where a batch is so far."""
-    kind, name, number = PLACES.get(place, NOWHERE)
+    kind, name, number = (PLACES | TOPIC_PLACES).get(place, NOWHERE)
     method, calls = getattr(kind, name), []
 
     def stopping(*args: Any, **options: Any) -> Any:
@@ -91,14 +101,10 @@ def answer(spark: SparkSession, folder: Path, **options: Any) -> DataFrame:
 
 
 def start(spark: SparkSession, folder: Path, **options: Any) -> StreamingQuery:
-    """Write what there is, or go on with it."""
+    """Write what there is, or go on with it; without another place to its folders."""
+    places = {"to": folder / "matches", "quarantine": folder / "bad", **options}
     return contrada.spark.write_stream(
-        answer(spark, folder),
-        folder / "matches",
-        checkpoint=folder / "checkpoint",
-        quarantine=folder / "bad",
-        once=True,
-        **options,
+        answer(spark, folder), checkpoint=folder / "checkpoint", once=True, **places
     )
 
 
@@ -163,7 +169,47 @@ def check_whole(folder: Path, batches: int) -> None:
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
 
 
-def main(folder: Path, place: str) -> None:
+@contextmanager
+def child(folder: Path, place: str, *places: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that runs the stream; what is left of it in the end, its Java too, is killed."""
+    command = [sys.executable, __file__, str(folder), place, *places]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def kill_at(place: str, folder: Path, *places: str) -> None:
+    """Run the stream in a process of its own, and kill it with all that belongs to it."""
+    with child(folder, place, *places) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "here\n"
+
+
+def fail_at(
+    place: str, spark: SparkSession, folder: Path, patch: pytest.MonkeyPatch, **options: Any
+) -> None:
+    """Run the stream until batch 1 fails at a place."""
+    from pyspark.errors import StreamingQueryException
+
+    def fail() -> None:
+        raise AssertionError(place)
+
+    with patch.context() as patched:
+        patched.setattr(*stop_at(place, fail))
+        with pytest.raises(StreamingQueryException, match=place):
+            run(spark, folder, **options)
+
+
+def main(folder: Path, place: str, **places: str) -> None:
     """Run the stream; come to a place, say so, and wait."""
 
     def wait() -> None:
@@ -172,9 +218,10 @@ def main(folder: Path, place: str) -> None:
 
     kind, name, stopping = stop_at(place, wait)
     setattr(kind, name, stopping)
-    run(contrada.spark.session("local[2]"), folder)
+    run(contrada.spark.session("local[2]"), folder, **places)
     print("the end", flush=True)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    _, given, where, *others = sys.argv
+    main(Path(given), where, **dict(zip(("to", "quarantine"), others, strict=False)))

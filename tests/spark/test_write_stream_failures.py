@@ -5,32 +5,32 @@ Who reads the folders in between sees whole batches, and nothing twice.
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.dataset as ds
 import pytest
 
 import contrada.spark
-import stream_runs
-from stream_runs import PLACES, add_batch, check_partial, check_whole, query, run, stop_at, zones
+from stream_runs import (
+    PLACES,
+    add_batch,
+    check_partial,
+    check_whole,
+    child,
+    fail_at,
+    kill_at,
+    query,
+    run,
+    zones,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
-
-
-class Failure(Exception):
-    """What a test makes happen."""
 
 
 @pytest.fixture
@@ -40,19 +40,6 @@ def folder(tmp_path: Path, spark: SparkSession) -> Path:
     for number in range(2):
         add_batch(tmp_path, number)
     return tmp_path
-
-
-def fail_at(place: str, spark: SparkSession, folder: Path, patch: pytest.MonkeyPatch) -> None:
-    """Run the stream until batch 1 fails at a place."""
-    from pyspark.errors import StreamingQueryException
-
-    def fail() -> None:
-        raise Failure(place)
-
-    with patch.context() as patched:
-        patched.setattr(*stop_at(place, fail))
-        with pytest.raises(StreamingQueryException, match=place):
-            run(spark, folder)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -80,31 +67,6 @@ def test_a_replayed_batch_names_the_version_that_it_named_at_first(
 def versions(folder: Path, where: str = "true") -> set[str]:
     files = f"read_parquet('{folder}/matches/**/*.parquet')"
     return {version for (version,) in query(f"SELECT version FROM {files} WHERE {where}")}
-
-
-@contextmanager
-def child(folder: Path, place: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that runs the stream; what is left of it in the end, its Java too, is killed."""
-    command = [sys.executable, stream_runs.__file__, str(folder), place]
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        yield process
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-
-
-def kill_at(place: str, folder: Path) -> None:
-    """Run the stream in a process of its own, and kill it with all that belongs to it."""
-    with child(folder, place) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "here\n"
 
 
 def test_a_stream_that_is_killed_between_its_two_folders_goes_on(

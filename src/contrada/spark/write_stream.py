@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 from contrada.errors import InvalidInput
 from contrada.showing import brief, brief_text
 from contrada.spark.folder_sink import ERROR, FolderSink, check_columns
+from contrada.spark.kafka_uris import is_kafka_uri
 from contrada.spark.stream_checkpoints import CheckpointHold, StreamCheckpoint
 from contrada.spark.stream_folders import StreamFolder
 from contrada.spark.stream_watch import BatchReport, StreamWatch, count_written
-from contrada.spark.topic_sink import is_topic, write_topics
+from contrada.spark.topic_sink import write_topics
 from contrada.spark.uris import as_uri, name_place
 from contrada.spark_options import read_duration
 
@@ -78,7 +79,7 @@ def write_stream(
     [Row(event=19, subscription='gale')]
     """
     _check_answer(answer, to, quarantine)
-    if not is_topic(to):
+    if not is_kafka_uri(to):
         check_columns(answer, as_uri(to))
         for option in options:
             raise InvalidInput(f"write_stream has no option {brief_text(option)!r} for folders")
@@ -119,7 +120,7 @@ def _prepare(
 ) -> tuple["DataFrame", Sink]:
     """Make the stream that is written, and what writes a batch of it."""
     counted = count_written(answer, ERROR if quarantine is not None else None)
-    if is_topic(to):
+    if is_kafka_uri(to):
         bad_topic = None if quarantine is None else os.fspath(quarantine)
         return write_topics(counted, str(to), bad_topic, watch, options)
     uri = as_uri(to).rstrip("/")
@@ -148,7 +149,7 @@ def _check_answer(answer: object, to: _Place, quarantine: _Place | None) -> None
     frame: Any = answer
     has_errors = _has_errors(frame)
     if has_errors and quarantine is None:
-        where = "kafka://…" if is_topic(to) else "a folder"
+        where = "kafka://…" if is_kafka_uri(to) else "a folder"
         raise InvalidInput(
             f"the answer has bad events, in its column {ERROR!r}: quarantine={where} is where they "
             "go; without quarantine=True of match a bad event fails the query"
@@ -158,7 +159,7 @@ def _check_answer(answer: object, to: _Place, quarantine: _Place | None) -> None
             f"nothing would go to the quarantine {brief(os.fspath(quarantine))}: the answer has no "
             f"column {ERROR!r} of bad events, as match(…, quarantine=True) makes"
         )
-    if quarantine is not None and is_topic(quarantine) and not is_topic(to):
+    if quarantine is not None and is_kafka_uri(quarantine) and not is_kafka_uri(to):
         raise InvalidInput(
             f"quarantine {brief(os.fspath(quarantine))} is a topic, and {brief(os.fspath(to))} a "
             "folder; give two folders, or two topics"
@@ -184,7 +185,7 @@ def _read_trigger(every: str | float | None, once: bool) -> dict[str, Any]:
 def _refuse_nesting(checkpoint: str, to: _Place, quarantine: _Place | None) -> None:
     """Refuse folders of which one lies in the other, where its files would be read along."""
     places = {"checkpoint": checkpoint}
-    if not is_topic(to):
+    if not is_kafka_uri(to):
         places["to"] = as_uri(to)
         places |= {} if quarantine is None else {"quarantine": as_uri(quarantine)}
     for role, inner in places.items():
