@@ -21,7 +21,7 @@ from contrada.spark.frames import (
     subscription_columns,
     with_wkb,
 )
-from contrada.spark.publish_tasks import SETTLED, Settled, SettleTask
+from contrada.spark.publish_tasks import SETTLED, SettledVersion, SettleTask
 from contrada.spark.published_partitions import place, wants_partitions
 from contrada.spark.published_sets import (
     Manifest,
@@ -159,7 +159,7 @@ def _stage(
     added = list_parts(lines)
     settling = SettleTask(Versions.here(), task.uri, task.known or (), is_seen.tobytes(), added)
     (row,) = spark.range(0, 1, 1, 1).mapInArrow(settling, SETTLED).collect()
-    settled = Settled.of(row["settled"])
+    settled = SettledVersion.of(row["settled"])
     _delete_unused(task.uri, added, settled.parts, task.known or ())
     refuse_ids(settled.repeated, rows)
     manifest = Manifest(

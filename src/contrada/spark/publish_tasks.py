@@ -36,7 +36,7 @@ SETTLED = "settled string"
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettledVersion:
     """What a version consists of; `repeated` are ids that several rows have, and how many."""
 
     parts: tuple[StagedPart, ...]
@@ -44,7 +44,7 @@ class Settled:
     repeated: tuple[tuple[Id, int], ...] = ()
 
     @classmethod
-    def of(cls, text: str) -> "Settled":
+    def of(cls, text: str) -> "SettledVersion":
         """Take what a task has sent."""
         stated = json.loads(text)
         return cls(
@@ -76,15 +76,15 @@ class SettleTask:
         settled = self._settle()
         yield pa.RecordBatch.from_pydict({"settled": [json.dumps(asdict(settled))]})
 
-    def _settle(self) -> Settled:
+    def _settle(self) -> SettledVersion:
         held = self._open_kept()
         if self.added:
             held.append((None, join_known([open_known(self.uri, part) for part in self.added])))
         repeated = _find_repeated([part for _, part in held])
         description = describe([part for _, part in held])
         if repeated:
-            return Settled((), description, repeated)
-        return Settled(write_held(self.uri, held), description)
+            return SettledVersion((), description, repeated)
+        return SettledVersion(write_held(self.uri, held), description)
 
     def _open_kept(self) -> list[HeldPart]:
         held: list[HeldPart] = []
