@@ -88,6 +88,14 @@ def test_a_folder_with_files_and_no_marker_is_refused(
         claim(tmp_path / "taken" / "data.parquet", checkpoint)
 
 
+@pytest.mark.parametrize("uri", ["file:///", "file:///dev", "s3://bucket?region=eu-south-1"])
+def test_a_folder_that_has_nothing_beside_it_is_refused(
+    uri: str, checkpoint: StreamCheckpoint
+) -> None:
+    with pytest.raises(InvalidInput, match="is the top of its file system, and drafts lie"):
+        StreamFolder.claim(uri, checkpoint, can_be_new=True)
+
+
 def test_a_query_that_has_begun_does_not_go_on_in_another_folder(
     tmp_path: Path, checkpoint: StreamCheckpoint
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import geopandas
@@ -227,6 +228,7 @@ def _counts(found: DataFrame) -> DataFrame:
 REFUSALS: list[tuple[Callable[[DataFrame], Any], dict[str, Any], str]] = [
     (lambda found: "text", {}, "only a DataFrame can be written, not str"),
     (lambda found: found.sparkSession.range(1), {}, "the answer is not a stream; write_geoparquet"),
+    (lambda found: SimpleNamespace(isStreaming=True), {}, "does not run over Spark Connect; write"),
     (lambda found: found, {"quarantine": None}, r"in its column 'error': quarantine=a folder is"),
     (_counts, {}, "nothing would go to the quarantine '.*bad': the answer has no column 'error'"),
     (lambda found: found, {"quarantine": "kafka://a/b"}, "is a topic, and '.*matches' a folder"),
