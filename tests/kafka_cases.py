@@ -15,7 +15,6 @@ MESSAGE_TYPE = pa.schema(
         ("key", pa.binary()),
         ("value", pa.binary()),
         ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-        ("topic", pa.string()),
         ("partition", pa.int32()),
         ("offset", pa.int64()),
     ]

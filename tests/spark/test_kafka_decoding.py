@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada.spark.kafka_decoding import DecodeTask
+from contrada.spark.kafka_headers import unpack_headers
 from contrada.spark.versions import Versions
 from kafka_cases import (
     BAD,
@@ -37,11 +38,10 @@ def decode(
         "key": [m.key for m in messages],
         "value": [m.value for m in messages],
         "headers": [m.header_list() for m in messages],
-        "topic": ["positions"] * len(messages),
         "partition": [3] * len(messages),
         "offset": list(range(41, 41 + len(messages))),
     }
-    task = DecodeTask(Versions.here(), format, attributes, has_whole_ids, **more)
+    task = DecodeTask(Versions.here(), "positions", format, attributes, has_whole_ids, **more)
     batch = pa.RecordBatch.from_pydict(columns, schema=MESSAGE_TYPE)
     (decoded,) = task(iter([batch, batch.slice(0, 0)]))
     assert decoded.num_rows == len(messages)
@@ -98,12 +98,11 @@ def test_of_two_headers_of_one_name_the_last_counts() -> None:
         **{name: [None] for name in ("key",)},
         "value": [WKB],
         "headers": [[{"key": "wind", "value": b"1"}, {"key": "wind", "value": b"2"}]],
-        "topic": ["positions"],
         "partition": [3],
         "offset": [41],
     }
     batch = pa.RecordBatch.from_pydict(columns, schema=MESSAGE_TYPE)
-    task = DecodeTask(Versions.here(), "wkb", WIND, False)
+    task = DecodeTask(Versions.here(), "positions", "wkb", WIND, False)
     assert task.decode(batch).column("wind").to_pylist() == [2.0]
 
 
@@ -171,7 +170,7 @@ def test_a_bad_message_is_a_row_that_says_what_is_wrong_and_has_it_whole(
         assert fault["message"].startswith(said)
         assert fault["place"] == f"positions/3/{offset}{place}"
         assert row["__message"]["value"] == message.value
-        assert row["__message"]["headers"] == message.header_list()
+        assert unpack_headers(row["__message"]["headers"]) == (message.header_list() or [])
 
 
 @pytest.mark.parametrize("format", ["geojson", "cloudevents", "wkb"])

@@ -9,15 +9,14 @@ import shapely
 
 from contrada.errors import InvalidInput
 from contrada.files.cloudevents import read_structured
-from contrada.spark.kafka_decoding import FAULT_TYPE
+from contrada.spark.kafka_decoding import FAULT_TYPE, MESSAGE_TYPE
+from contrada.spark.kafka_headers import pack_headers
 from contrada.spark.kafka_messages import EncodeTask, as_messages
 from contrada.spark.versions import Versions
-from kafka_cases import MESSAGE_TYPE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MESSAGE = pa.struct(list(MESSAGE_TYPE))
 WKB = shapely.to_wkb(shapely.Point(1, 2))
 ERROR = {"code": "bad_cell", "message": "'x' is not a number", "place": "positions/3/41"}
 
@@ -83,7 +82,7 @@ def quarantined(message: dict[str, Any] | None) -> list[dict[str, Any]]:
         "event": pa.array(["good", "bad"]),
         "subscription": pa.array(["fence", None], pa.string()),
         "error": pa.array([None, ERROR], FAULT_TYPE),
-        "__message": pa.array([None, message], MESSAGE),
+        "__message": pa.array([None, message], MESSAGE_TYPE),
     }
     return encode(columns)
 
@@ -92,7 +91,7 @@ def test_a_bad_event_goes_out_as_it_came_with_its_error_in_headers() -> None:
     original = {
         "key": b"\xff",
         "value": b"{oops",
-        "headers": [{"key": "trace", "value": b"1"}],
+        "headers": pack_headers([{"key": "trace", "value": b"1"}]),
         "topic": "positions",
         "partition": 3,
         "offset": 41,

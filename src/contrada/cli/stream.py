@@ -189,7 +189,7 @@ def _await_reports(query: "StreamingQuery", report: StreamReport) -> None:
     """Wait until the last batch is counted, of which Spark speaks a moment after it."""
     progress = query.lastProgress
     limit = time.monotonic() + _REPORTS_S
-    while progress is not None and time.monotonic() < limit:
+    while progress is not None and progress.numInputRows and time.monotonic() < limit:
         if report.last is not None and report.last.batch >= progress.batchId:
             return
         time.sleep(_POLL_S)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ERROR = "error"
 _BATCH = "batch"  # the column that readers take from the names of folders
-_OF_MATCHES = ("subscription", "subscriber", "version", "n")  # null in every bad row
+_OF_MATCHES = (("subscription", "subscriber", "version"), ("n",))  # null in every bad row
 
 
 @dataclass(slots=True)
@@ -52,13 +52,13 @@ class FolderSink:
         """Return the stream of lines about the files that tasks write of an answer."""
         uri = self.matches.uri
         plain = with_wkb(answer, answer.columns, uri)
-        _check_columns(plain, uri)
         geometry = choose_geometry(plain)
         crs = None if geometry is None else stated_crs(plain, geometry)
         shape = FileShape.of(plain.drop(ERROR, MESSAGE) if self.bad else plain, geometry, crs, uri)
         bad = None
         if self.bad is not None:
-            bad = (self.bad, FileShape.of(plain.drop(*_OF_MATCHES), None, None, self.bad.uri))
+            rest = _without_matches(plain)
+            bad = (self.bad, FileShape.of(rest, None, None, self.bad.uri))
         names = tuple(plain.columns)
         task = StreamFileTask(Versions.here(), names, (self.matches, shape), bad, ERROR)
         # PySpark's mapInArrow takes no column with a dot or a backtick in its name.
@@ -125,7 +125,8 @@ def choose_geometry(answer: "DataFrame") -> str | None:
     return GEOMETRY if is_wkb else None
 
 
-def _check_columns(answer: "DataFrame", uri: str) -> None:
+def check_columns(answer: "DataFrame", uri: str) -> None:
+    """Refuse columns that files in folders of batches cannot have."""
     lower = [name.lower() for name in answer.columns]
     twice = [name for name, low in zip(answer.columns, lower, strict=True) if lower.count(low) > 1]
     if twice:
@@ -135,6 +136,14 @@ def _check_columns(answer: "DataFrame", uri: str) -> None:
             f"{uri}: the answer has a column {_BATCH!r}, which readers take from the names of "
             "folders; rename it first"
         )
+
+
+def _without_matches(answer: "DataFrame") -> "DataFrame":
+    """Leave out the columns that an answer of `match` has after `event` and bad events lack."""
+    for names in _OF_MATCHES:
+        if tuple(answer.columns[1 : 1 + len(names)]) == names:
+            return answer.drop(*names)
+    return answer
 
 
 def _names(files: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -30,9 +30,9 @@ FAULT_METADATA = {"contrada.fault": True}
 _READ_AT = "__read_at"
 _FAULT_DDL = "code string, message string, place string"
 _MESSAGE_DDL = (
-    "key binary, value binary, headers array<struct<key: string, value: binary>>, "
-    "topic string, partition int, offset bigint"
+    "key binary, value binary, headers binary, topic string, partition int, offset bigint"
 )
+_NO_HEADERS = "coalesce(headers, cast(array() AS array<struct<key: string, value: binary>>))"
 
 
 def read_kafka(
@@ -65,7 +65,7 @@ def read_kafka(
 
     No message is left out, and none fails the query: one that cannot be decoded, has no value, or
     has a value that does not fit the schema is a row with `__fault` (code, message, place), and
-    `__message` has it as it came. `match` takes such a row for a bad event.
+    `__message` has it as it came, its headers packed. `match` takes such a row for a bad event.
 
     A stream goes on for ever; with `batch` what the topic holds now is read. `starting` is
     "earliest", "latest", a moment, or the offset of each partition; a query that has a checkpoint
@@ -87,6 +87,8 @@ def read_kafka(
     Traceback (most recent call last):
     contrada.errors.InvalidInput: 'kafka://localhost:9092' names no topic: kafka://host:port/topic
     """
+    from pyspark.sql import functions
+
     topic = read_kafka_uri(uri)
     if format not in FORMATS:
         raise InvalidInput(f"format {brief(format)} is unknown; there are {', '.join(FORMATS)}")
@@ -100,6 +102,7 @@ def read_kafka(
     messages = load_kafka(spark.read if batch else spark.readStream, reading)
     task = DecodeTask(
         Versions.here(),
+        topic.topic,
         format,
         tuple(_to_arrow(attributes)),
         _has_whole_ids(declared),
@@ -108,7 +111,9 @@ def read_kafka(
         drop_doubles is not None,
     )
     columns = [*SOURCE_COLUMNS, *(["timestamp"] if time else [])]
-    rows = messages.select(*columns).mapInArrow(task, _row_schema(declared, task))
+    # A list that is null would cost far more on the way to Python (`kafka_headers`).
+    filled = messages.withColumn("headers", functions.expr(_NO_HEADERS))
+    rows = filled.select(*columns).mapInArrow(task, _row_schema(declared, task))
     if drop_doubles is not None:
         rows = _drop_doubles(rows, drop_doubles)
     return state_crs(rows, {GEOMETRY: system})

@@ -22,17 +22,28 @@ from contrada.model.event import GEOMETRY
 from contrada.model.geometry import BAD_CELL, Fault
 from contrada.model.unicode import is_unicode
 from contrada.showing import brief
+from contrada.spark.kafka_headers import pack_headers
 from contrada.spark.kafka_reading import ID, ReadMessages, read_messages
 from contrada.spark.versions import Versions
 
 FAULT, MESSAGE, NAME = "__fault", "__message", "__name"
-SOURCE_COLUMNS = ("key", "value", "headers", "topic", "partition", "offset")
+SOURCE_COLUMNS = ("key", "value", "headers", "partition", "offset")
+MESSAGE_TYPE = pa.struct(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", pa.binary()),  # packed
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+    ]
+)
 FAULT_TYPE = pa.struct([(name, pa.string()) for name in ("code", "message", "place")])
 
 
 @dataclass(frozen=True, slots=True)
 class DecodeTask:
-    """The function for `mapInArrow` that reads messages with the columns `SOURCE_COLUMNS`.
+    """The function for `mapInArrow` that reads messages of a topic, in `SOURCE_COLUMNS`.
 
     `attributes` are the declared ones without the id, which is text unless `has_whole_ids`.
     `place` and `time` name columns for where and when the broker has a message; `time` comes in
@@ -40,6 +51,7 @@ class DecodeTask:
     """
 
     versions: Versions
+    topic: str
     format: str
     attributes: tuple[pa.Field, ...]
     has_whole_ids: bool
@@ -59,7 +71,7 @@ class DecodeTask:
         texts = {field.name: is_text(field.type) for field in self.attributes}
         texts[ID] = not self.has_whole_ids
         read = read_messages(batch.column("value"), batch.column("headers"), self.format, texts)
-        places = _join_places(batch)
+        places = self._join_places(batch)
         columns = {ID: self._read_ids(read, places)}
         shapes = []
         for field in self.attributes:
@@ -74,7 +86,7 @@ class DecodeTask:
         if self.time is not None:
             columns[self.time] = batch.column(len(SOURCE_COLUMNS))
         columns[FAULT] = _write_faults(read.faults, places)
-        columns[MESSAGE] = _keep_messages(batch, read.faults, [columns[GEOMETRY], *shapes])
+        columns[MESSAGE] = self._keep_messages(batch, read.faults, [columns[GEOMETRY], *shapes])
         if self.names_events:
             columns[NAME] = _name_events(read, places)
         return pa.RecordBatch.from_pydict(columns)
@@ -96,6 +108,28 @@ class DecodeTask:
             texts.append(text)
         return pc.coalesce(pa.array(texts, pa.string()), places)
 
+    def _join_places(self, batch: pa.RecordBatch) -> pa.Array:
+        """Name each message by its topic, partition and offset: `positions/3/41`."""
+        numbers = (batch.column(name).cast(pa.string()) for name in ("partition", "offset"))
+        return pc.binary_join_element_wise(pa.scalar(self.topic), *numbers, "/")
+
+    def _keep_messages(
+        self, batch: pa.RecordBatch, faults: dict[int, Fault], shapes: list[pa.Array]
+    ) -> pa.Array:
+        """Keep the messages of rows that are bad or may turn out so; the others are null."""
+        is_kept = np.logical_or.reduce([_may_be_bad(array) for array in shapes])
+        is_kept[list(faults)] = True
+        if not is_kept.any():
+            return pa.nulls(batch.num_rows, MESSAGE_TYPE)
+        # Taken, not masked: else the bytes under a null would travel, too.
+        at = pa.array(np.arange(batch.num_rows), mask=~is_kept)
+        taken = {name: batch.column(name).take(at) for name in SOURCE_COLUMNS}
+        packed = [pack_headers(headers) for headers in taken["headers"].to_pylist()]
+        taken["headers"] = pa.array(packed, pa.binary())
+        taken["topic"] = pa.repeat(self.topic, batch.num_rows)
+        columns = [taken[field.name].cast(field.type) for field in MESSAGE_TYPE]
+        return pa.StructArray.from_arrays(columns, fields=[*MESSAGE_TYPE], mask=pa.array(~is_kept))
+
 
 def _add(faults: dict[int, Fault], more: Mapping[int, Fault]) -> None:
     """Add faults of rows that have none yet."""
@@ -109,12 +143,6 @@ def _write_id(id_: Any) -> str | None:
         return id_ if is_unicode(id_) else None
     is_number = isinstance(id_, int | float) and not isinstance(id_, bool)
     return repr(id_) if is_number else None
-
-
-def _join_places(batch: pa.RecordBatch) -> pa.Array:
-    """Name each message by its topic, partition and offset: `positions/3/41`."""
-    numbers = (batch.column(name).cast(pa.string()) for name in ("partition", "offset"))
-    return pc.binary_join_element_wise(batch.column("topic"), *numbers, "/")
 
 
 def _read_geometries(values: list[Any] | pa.Array) -> tuple[pa.Array, dict[int, Fault]]:
@@ -136,22 +164,6 @@ def _write_faults(faults: dict[int, Fault], places: pa.Array) -> pa.Array:
         place = f"{places[row].as_py()}{inside}"
         rows[row] = {"code": fault.code, "message": fault.message, "place": place}
     return pa.array(rows, FAULT_TYPE)
-
-
-def _keep_messages(
-    batch: pa.RecordBatch, faults: dict[int, Fault], shapes: list[pa.Array]
-) -> pa.Array:
-    """Keep the messages of rows that are bad or may turn out so; the others are null."""
-    is_kept = np.logical_or.reduce([_may_be_bad(array) for array in shapes])
-    is_kept[list(faults)] = True
-    columns = [batch.column(name) for name in SOURCE_COLUMNS]
-    kind = pa.struct([(n, c.type) for n, c in zip(SOURCE_COLUMNS, columns, strict=True)])
-    if not is_kept.any():
-        return pa.nulls(batch.num_rows, kind)
-    # Taken, not masked: else the bytes under a null would travel, too.
-    at = pa.array(np.arange(batch.num_rows), mask=~is_kept)
-    taken = [column.take(at) for column in columns]
-    return pa.StructArray.from_arrays(taken, fields=[*kind], mask=pa.array(~is_kept))
 
 
 def _may_be_bad(array: pa.Array) -> Mask:

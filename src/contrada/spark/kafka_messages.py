@@ -18,6 +18,7 @@ from contrada.files.json_columns import JsonPieces, escape
 from contrada.model.event import GEOMETRY
 from contrada.spark.frames import with_wkb
 from contrada.spark.kafka_decoding import MESSAGE
+from contrada.spark.kafka_headers import unpack_headers
 from contrada.spark.kafka_uris import read_topic
 from contrada.spark.versions import Versions
 
@@ -199,4 +200,4 @@ def _set_aside(
         return event, written, [{"key": _CONTENT_TYPE, "value": _CONTENT.encode()}, *told]
     place = f"{message['topic']}/{message['partition']}/{message['offset']}"
     told.append({"key": SOURCE_HEADER, "value": place.encode()})
-    return message["key"], message["value"], [*(message["headers"] or []), *told]
+    return message["key"], message["value"], [*unpack_headers(message["headers"]), *told]

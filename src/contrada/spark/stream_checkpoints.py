@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING
 
 from contrada.errors import InvalidInput
 from contrada.spark.small_files import delete, list_names, read_json, rename, write_json
-from contrada.spark.uris import open_uri
+from contrada.spark.uris import name_place, open_uri
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -102,20 +102,20 @@ def check_format(stated: dict[str, object], place: str) -> None:
 class CheckpointHold:
     """The right to run the query of a checkpoint: one at a time, here and on this machine."""
 
-    uri: str
+    place: str
     query: "StreamingQuery | None" = None
     file: IO[str] | None = field(default=None, repr=False)
 
     @classmethod
     def take(cls, uri: str) -> "CheckpointHold":
         """Take the checkpoint; refuse it while another query runs on it."""
+        place = name_place(uri)
         with _guard:
-            if (other := _holds.get(uri)) is not None:
+            if (other := _holds.get(place)) is not None:
                 if other.is_running():
                     raise _refuse_second(uri)
                 other.close()
-            hold = cls(uri, file=_lock(uri))
-            _holds[uri] = hold
+            hold = _holds[place] = cls(place, file=_lock(uri))
         return hold
 
     def is_running(self) -> bool:
@@ -131,17 +131,17 @@ class CheckpointHold:
         """Let others have the checkpoint."""
         with _guard:
             self.close()
-            if _holds.get(self.uri) is self:
-                del _holds[self.uri]
+            if _holds.get(self.place) is self:
+                del _holds[self.place]
 
     def close(self) -> None:
-        """Give back the lock of the machine."""
+        """Open the lock of the machine."""
         if self.file is not None:
             self.file.close()
 
 
 _guard = Lock()
-_holds: dict[str, CheckpointHold] = {}  # those of this process, by URI
+_holds: dict[str, CheckpointHold] = {}  # those of this process, by place
 
 
 def _lock(uri: str) -> IO[str] | None:

@@ -11,6 +11,7 @@ system renames folders; elsewhere its files come one by one, and `_SUCCESS` last
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO
 
 import pyarrow as pa
@@ -36,6 +37,7 @@ class StreamFolder:
     @classmethod
     def claim(cls, uri: str, checkpoint: StreamCheckpoint, *, can_be_new: bool) -> "StreamFolder":
         """Make a folder that of a query; one that another query or nobody has marked is refused."""
+        _refuse_alone(uri)
         marker = _read_marker(uri)
         if marker is None:
             _refuse_unmarked(uri, checkpoint, can_be_new)
@@ -113,6 +115,17 @@ def _read_marker(uri: str) -> dict[str, object] | None:
     if marker is not None:
         check_format(marker, f"{uri}/{MARKER}")
     return marker
+
+
+def _refuse_alone(uri: str) -> None:
+    """Refuse a folder that has no room beside it, from where a draft could be renamed."""
+    filesystem, root = open_uri(uri)
+    is_mount = filesystem.type_name == "local" and Path(root or "/").is_mount()
+    if is_mount or "/" not in root:
+        raise InvalidInput(
+            f"{uri}: is the top of its file system, and drafts lie beside the folder; give a "
+            "folder below"
+        )
 
 
 def _refuse_unmarked(uri: str, checkpoint: StreamCheckpoint, can_be_new: bool) -> None:

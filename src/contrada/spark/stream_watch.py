@@ -119,8 +119,12 @@ class StreamWatch:
         for observed in read_observed(metrics):
             if (fault := observed.find_fault()) is not None:
                 _logger.error("batch %d: %s", progress.batchId, fault)
-        if self._on_batch is not None:
+        if self._on_batch is None:
+            return
+        try:
             self._on_batch(make_report(progress, metrics))
+        except Exception:  # which would be lost in Java
+            _logger.exception("batch %d: on_batch failed", progress.batchId)
 
     def end(self) -> None:
         """Let go of what belongs to the query, which has ended."""

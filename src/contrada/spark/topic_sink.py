@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from contrada.errors import InvalidInput
+from contrada.spark.kafka_jars import load_kafka
+from contrada.spark.kafka_messages import as_messages
+from contrada.spark.kafka_options import sink_options
+from contrada.spark.kafka_uris import is_kafka_uri, read_kafka_uri
 from contrada.spark.stream_watch import StreamWatch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_SCHEME = "kafka://"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +28,6 @@ class TopicSink:
         self.watch.check(number)
 
 
-def is_topic(place: object) -> bool:
-    """Whether something is meant as a topic of Kafka, right or wrong."""
-    return isinstance(place, str) and place.lower().startswith(_SCHEME)
-
-
 def write_topics(
     answer: "DataFrame",
     to: str,
@@ -42,16 +39,14 @@ def write_topics(
 
     The quarantine is a topic of the same servers, by its URI or its name alone.
     """
-    from contrada.spark.kafka_messages import as_messages
-    from contrada.spark.kafka_options import sink_options
-    from contrada.spark.kafka_uris import read_kafka_uri
-
     topic, bad = read_kafka_uri(to), None
     if quarantine is not None:
-        bad = read_kafka_uri(quarantine) if is_topic(quarantine) else topic.sibling(quarantine)
+        bad = read_kafka_uri(quarantine) if is_kafka_uri(quarantine) else topic.sibling(quarantine)
         if bad.servers != topic.servers:
             raise InvalidInput(
                 f"{bad}: the servers are not those of {topic}; a query writes to one cluster"
             )
+    writing = sink_options(topic, options)
+    load_kafka(answer.sparkSession.read, {**writing, "subscribe": topic.topic})  # if there is any
     messages = as_messages(answer, topic.topic, None if bad is None else bad.topic)
-    return messages, TopicSink(sink_options(topic, options), watch)
+    return messages, TopicSink(writing, watch)

@@ -33,3 +33,9 @@ def is_remote(uri: str) -> bool:
     """Whether a URI is on another machine, as far as it says so."""
     scheme = _SCHEME.match(uri)
     return scheme is not None and scheme[0].lower() != "file:"
+
+
+def name_place(uri: str) -> str:
+    """Name the place of a URI, however it is spelt: the kind of file system and the path."""
+    filesystem, path = open_uri(uri)
+    return f"{filesystem.type_name}:{path}"

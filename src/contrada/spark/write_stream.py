@@ -5,13 +5,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from contrada.errors import InvalidInput
-from contrada.showing import brief
-from contrada.spark.folder_sink import ERROR, FolderSink
+from contrada.showing import brief, brief_text
+from contrada.spark.folder_sink import ERROR, FolderSink, check_columns
+from contrada.spark.kafka_uris import is_kafka_uri
 from contrada.spark.stream_checkpoints import CheckpointHold, StreamCheckpoint
 from contrada.spark.stream_folders import StreamFolder
 from contrada.spark.stream_watch import BatchReport, StreamWatch, count_written
-from contrada.spark.topic_sink import is_topic, write_topics
-from contrada.spark.uris import as_uri
+from contrada.spark.topic_sink import write_topics
+from contrada.spark.uris import as_uri, name_place
 from contrada.spark_options import read_duration
 
 if TYPE_CHECKING:
@@ -22,16 +23,16 @@ if TYPE_CHECKING:
 _EVERY = "1 s"  # without an interval an idle stream asks its sources all the time
 _ERROR_FIELDS = ["code", "message", "place"]
 
-Place = str | os.PathLike[str]
+_Place = str | os.PathLike[str]
 Sink = Callable[["DataFrame", int], None]
 
 
 def write_stream(
     answer: "DataFrame",
-    to: Place,
+    to: _Place,
     *,
-    checkpoint: Place,
-    quarantine: Place | None = None,
+    checkpoint: _Place,
+    quarantine: _Place | None = None,
     every: str | float | None = None,
     once: bool = False,
     name: str | None = None,
@@ -53,11 +54,11 @@ def write_stream(
     this function does if it is called again with the same folders. Bad events, which
     `match(…, quarantine=True)` has with their `error`, go to `quarantine`, another folder or topic.
 
-    A batch begins `every` second, or as a text such as "10 s" says; with `once` the query ends
-    when it has written what is there now. Where the counts of a batch do not add up, or its tasks
-    met two versions of the subscriptions, it fails before anything of it is in place. `on_batch` is
-    called with a `BatchReport` when a batch is committed. `options` are those of Kafka's clients,
-    with `kafka.` before them.
+    Batches begin every second, or as often as `every` has it, a text such as "10 s" or a number of
+    seconds; with `once` the query ends when it has written what is there now. Where the counts of a
+    batch do not add up, or its tasks met two versions of the subscriptions, the query fails, before
+    anything of the batch is in a folder. `on_batch` is called with a `BatchReport` soon after a
+    batch was committed. `options` are those of Kafka's clients, with `kafka.` before them.
 
     Raises `InvalidInput` for an answer that is not a stream, for arguments that do not fit it or
     each other, for a folder or checkpoint of another query, and for a checkpoint on which a query
@@ -78,6 +79,10 @@ def write_stream(
     [Row(event=19, subscription='gale')]
     """
     _check_answer(answer, to, quarantine)
+    if not is_kafka_uri(to):
+        check_columns(answer, as_uri(to))
+        for option in options:
+            raise InvalidInput(f"write_stream has no option {brief_text(option)!r} for folders")
     trigger = _read_trigger(every, once)
     checkpoint_uri = as_uri(checkpoint).rstrip("/")
     _refuse_nesting(checkpoint_uri, to, quarantine)
@@ -107,19 +112,17 @@ def _start(writer: "DataStreamWriter", watch: StreamWatch) -> "StreamingQuery":
 
 def _prepare(
     answer: "DataFrame",
-    to: Place,
-    quarantine: Place | None,
+    to: _Place,
+    quarantine: _Place | None,
     checkpoint: StreamCheckpoint,
     watch: StreamWatch,
     options: dict[str, Any],
 ) -> tuple["DataFrame", Sink]:
     """Make the stream that is written, and what writes a batch of it."""
     counted = count_written(answer, ERROR if quarantine is not None else None)
-    if is_topic(to):
+    if is_kafka_uri(to):
         bad_topic = None if quarantine is None else os.fspath(quarantine)
         return write_topics(counted, str(to), bad_topic, watch, options)
-    for name in sorted(options):
-        raise InvalidInput(f"write_stream has no option {name!r} for folders")
     uri = as_uri(to).rstrip("/")
     matches = StreamFolder.claim(uri, checkpoint, can_be_new=not checkpoint.has_begun)
     bad = None
@@ -130,7 +133,7 @@ def _prepare(
     return sink.lines(counted), sink
 
 
-def _check_answer(answer: object, to: Place, quarantine: Place | None) -> None:
+def _check_answer(answer: object, to: _Place, quarantine: _Place | None) -> None:
     """Refuse what is not a stream, and bad events that nothing is said of."""
     if not hasattr(answer, "isStreaming"):
         raise InvalidInput(f"only a DataFrame can be written, not {type(answer).__name__}")
@@ -146,7 +149,7 @@ def _check_answer(answer: object, to: Place, quarantine: Place | None) -> None:
     frame: Any = answer
     has_errors = _has_errors(frame)
     if has_errors and quarantine is None:
-        where = "kafka://…" if is_topic(to) else "a folder"
+        where = "kafka://…" if is_kafka_uri(to) else "a folder"
         raise InvalidInput(
             f"the answer has bad events, in its column {ERROR!r}: quarantine={where} is where they "
             "go; without quarantine=True of match a bad event fails the query"
@@ -156,7 +159,7 @@ def _check_answer(answer: object, to: Place, quarantine: Place | None) -> None:
             f"nothing would go to the quarantine {brief(os.fspath(quarantine))}: the answer has no "
             f"column {ERROR!r} of bad events, as match(…, quarantine=True) makes"
         )
-    if quarantine is not None and is_topic(quarantine) and not is_topic(to):
+    if quarantine is not None and is_kafka_uri(quarantine) and not is_kafka_uri(to):
         raise InvalidInput(
             f"quarantine {brief(os.fspath(quarantine))} is a topic, and {brief(os.fspath(to))} a "
             "folder; give two folders, or two topics"
@@ -179,15 +182,15 @@ def _read_trigger(every: str | float | None, once: bool) -> dict[str, Any]:
     return {"processingTime": f"{milliseconds} milliseconds"}
 
 
-def _refuse_nesting(checkpoint: str, to: Place, quarantine: Place | None) -> None:
+def _refuse_nesting(checkpoint: str, to: _Place, quarantine: _Place | None) -> None:
     """Refuse folders of which one lies in the other, where its files would be read along."""
     places = {"checkpoint": checkpoint}
-    for role, place in (("to", to), ("quarantine", quarantine)):
-        if place is not None and not is_topic(to):
-            places[role] = as_uri(place).rstrip("/")
+    if not is_kafka_uri(to):
+        places["to"] = as_uri(to)
+        places |= {} if quarantine is None else {"quarantine": as_uri(quarantine)}
     for role, inner in places.items():
         for other, outer in places.items():
-            if role != other and f"{inner}/".startswith(f"{outer}/"):
+            if role != other and f"{name_place(inner)}/".startswith(f"{name_place(outer)}/"):
                 raise InvalidInput(
                     f"{role} {inner} lies in {other} {outer}: give folders of their own"
                 )

@@ -1,0 +1,227 @@
+"""A small stream that tests write to folders, make fail or kill, and start again.
+
+Each file of events is a batch: points that lie in one zone or two, and one event that is bad. As a
+program it runs the stream until it comes to a place at which it is told to stop, says so, and waits
+to be killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+import shapely
+
+import contrada.spark
+from contrada.spark.crs_metadata import state_crs
+from contrada.spark.folder_sink import FolderSink
+from contrada.spark.stream_checkpoints import StreamCheckpoint
+from contrada.spark.stream_folders import StreamFolder
+from contrada.spark.stream_watch import StreamWatch
+from contrada.spark.topic_sink import TopicSink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+EVENTS = "id long, geometry binary, speed int"
+GOOD_EVENTS = 3  # in each batch
+Rows = set[tuple[Any, ...]]
+
+# Where a batch can fail: which method comes next, and which of its calls belongs to batch 1.
+PLACES: dict[str, tuple[type, str, int]] = {  # in folders
+    "the offsets are written": (FolderSink, "_begin", 2),
+    "the drafts are written": (StreamCheckpoint, "decide", 2),
+    "the batch is decided": (StreamFolder, "put", 3),
+    "the bad rows are in place": (StreamFolder, "put", 4),
+    "all rows are in place": (StreamCheckpoint, "settle", 2),
+    "all is done but Spark's commit": (FolderSink, "_clear", 3),
+}
+TOPIC_PLACES: dict[str, tuple[type, str, int]] = {
+    "only the offsets are written": (TopicSink, "__call__", 2),
+    "the messages are written": (StreamWatch, "check", 2),
+}
+NOWHERE = (FolderSink, "_clear", 0)
+
+
+def stop_at(place: str, stop: Callable[[], None]) -> tuple[type, str, Any]:
+    """Return a class, a method, and what to put in its stead: it stops where a batch is so far."""
+    kind, name, number = (PLACES | TOPIC_PLACES).get(place, NOWHERE)
+    method, calls = getattr(kind, name), []
+
+    def stopping(*args: Any, **options: Any) -> Any:
+        calls.append(name)
+        if len(calls) == number:
+            stop()
+        return method(*args, **options)
+
+    return kind, name, stopping
+
+
+def add_batch(folder: Path, number: int) -> None:
+    """Add a file of events, which is a batch: what is older comes before it."""
+    (folder / "events").mkdir(exist_ok=True)
+    ids = range(10 * number, 10 * number + GOOD_EVENTS + 1)
+    points = [shapely.to_wkb(shapely.Point(0.5 + id_ % 10, 0.5)) for id_ in ids[:-1]]
+    points.append(b"no geometry")
+    table = pa.table({"id": ids, "geometry": points, "speed": pa.array(ids, pa.int32())})
+    path = folder / "events" / f"{number}.parquet"
+    pq.write_table(table, path)
+    os.utime(path, (1_000_000 + number, 1_000_000 + number))
+
+
+def zones(spark: SparkSession, count: int = 2) -> DataFrame:
+    """Squares of sides 1, 2, …, so that an event at 0.5 lies in all, and one at 1.5 in one less."""
+    rows = [
+        (f"zone {n}", f"POLYGON((0 0, {n} 0, {n} 1, 0 1, 0 0))", f"user {n}")
+        for n in range(1, count + 1)
+    ]
+    return spark.createDataFrame(rows, "id string, geometry string, subscriber string")
+
+
+def answer(spark: SparkSession, folder: Path, **options: Any) -> DataFrame:
+    """The events of a folder, one file at a time, matched against the set that it has."""
+    stream = spark.readStream.schema(EVENTS).option("maxFilesPerTrigger", 1)
+    events = state_crs(stream.parquet(str(folder / "events")), {"geometry": "EPSG:4326"})
+    options = {"keep": ["geometry"], "quarantine": True, **options}
+    return contrada.spark.match(events, str(folder / "zones"), **options)
+
+
+def start(spark: SparkSession, folder: Path, **options: Any) -> StreamingQuery:
+    """Write what there is, or go on with it; without another place to its folders."""
+    places = {"to": folder / "matches", "quarantine": folder / "bad", **options}
+    return contrada.spark.write_stream(
+        answer(spark, folder), checkpoint=folder / "checkpoint", once=True, **places
+    )
+
+
+def run(spark: SparkSession, folder: Path, **options: Any) -> None:
+    start(spark, folder, **options).awaitTermination()
+
+
+def expected(numbers: range) -> tuple[Rows, Rows]:
+    """The rows that batches have: event, subscription and batch, and bad event, code and batch."""
+    inside = {0: ("zone 1", "zone 2"), 1: ("zone 2",)}
+    good = {(10 * n + e, zone, n) for n in numbers for e in inside for zone in inside[e]}
+    return good, {(10 * n + GOOD_EVENTS, "undecodable", n) for n in numbers}
+
+
+def read(folder: Path) -> tuple[Rows, Rows]:
+    """Read both folders as strangers do, who must agree; no row may come twice."""
+    return (
+        _read(folder / "matches", ["event", "subscription", "batch"], "event, subscription, batch"),
+        _read(folder / "bad", ["event", "error", "batch"], "event, error, batch"),
+    )
+
+
+def _read(folder: Path, names: list[str], columns: str) -> Rows:
+    if not any(folder.glob("batch=*")):
+        return set()
+    dataset = ds.dataset(folder, partitioning="hive")
+    rows = [_plain(row.values()) for row in dataset.to_table(columns=names).to_pylist()]
+    sql = f"SELECT {columns} FROM read_parquet('{folder}/**/*.parquet')"
+    assert sorted(rows) == sorted(map(_plain, query(sql)))
+    assert len(rows) == len(set(rows))
+    return set(rows)
+
+
+def query(sql: str) -> list[tuple[Any, ...]]:
+    """Ask DuckDB."""
+    with duckdb.connect() as connection:
+        return connection.execute(sql).fetchall()
+
+
+def _plain(row: Any) -> tuple[Any, ...]:
+    return tuple(value["code"] if isinstance(value, dict) else value for value in row)
+
+
+def check_partial(folder: Path) -> set[int]:
+    """Check that readers see whole batches and nothing else; return the batches that are there.
+
+    Matches are put in place last, so that bad rows may be there before them.
+    """
+    matches, bad = read(folder)
+    seen = {batch for *_, batch in matches}
+    set_aside = {batch for *_, batch in bad}
+    assert matches == {row for row in expected(range(99))[0] if row[-1] in seen}
+    assert bad == {row for row in expected(range(99))[1] if row[-1] in set_aside}
+    assert seen <= set_aside
+    assert len(set_aside - seen) <= 1
+    return seen
+
+
+def check_whole(folder: Path, batches: int) -> None:
+    """Check that all batches are there, as from a run without any failure, and no drafts."""
+    assert read(folder) == expected(range(batches))
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+
+
+@contextmanager
+def child(folder: Path, place: str, *places: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that runs the stream; what is left of it in the end, its Java too, is killed."""
+    command = [sys.executable, __file__, str(folder), place, *places]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def kill_at(place: str, folder: Path, *places: str) -> None:
+    """Run the stream in a process of its own, and kill it with all that belongs to it."""
+    with child(folder, place, *places) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "here\n"
+
+
+def fail_at(
+    place: str, spark: SparkSession, folder: Path, patch: pytest.MonkeyPatch, **options: Any
+) -> None:
+    """Run the stream until batch 1 fails at a place."""
+    from pyspark.errors import StreamingQueryException
+
+    def fail() -> None:
+        raise AssertionError(place)
+
+    with patch.context() as patched:
+        patched.setattr(*stop_at(place, fail))
+        with pytest.raises(StreamingQueryException, match=place):
+            run(spark, folder, **options)
+
+
+def main(folder: Path, place: str, **places: str) -> None:
+    """Run the stream; come to a place, say so, and wait."""
+
+    def wait() -> None:
+        print("here", flush=True)
+        threading.Event().wait()
+
+    kind, name, stopping = stop_at(place, wait)
+    setattr(kind, name, stopping)
+    run(contrada.spark.session("local[2]"), folder, **places)
+    print("the end", flush=True)
+
+
+if __name__ == "__main__":
+    _, given, where, *others = sys.argv
+    main(Path(given), where, **dict(zip(("to", "quarantine"), others, strict=False)))
