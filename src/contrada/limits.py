@@ -62,3 +62,7 @@ DIGITS_MAX = 4_300  # of an integer in a JSON file: Python refuses more, as its 
 JSON_DEPTH_MAX = 64  # objects and lists within each other: as many as Arrow's files hold
 DIRECTORY_BYTES_MAX = 16 * 2**20  # settings and names of the columns of a snapshot, as JSON
 XML_DEPTH_MAX = 63  # elements within each other: at one more GDAL stops, without a word
+
+# Messages
+MESSAGE_BYTES_MAX = 16 * 2**20  # of one in JSON, from Kafka or elsewhere
+MESSAGE_DEPTH_MAX = 2 * GEOMETRY_DEPTH_MAX + 16  # a collection is two levels, an envelope a few

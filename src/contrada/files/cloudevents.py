@@ -1,0 +1,163 @@
+"""CloudEvents 1.0: the envelope of an event, read and written, whatever carries it.
+
+In *structured* mode the whole event is one JSON object. In *binary* mode the body of a message is
+the data, and the attributes are headers, which each carrier spells in its own way (`ce_id` in
+Kafka, `ce-id` in HTTP): it hands them over by their own names, as text.
+
+Attributes and extensions are texts, integers and truth values; names that the specification does
+not allow are read, and not written. Errors name the attribute; the carrier puts before it where
+the message came from (`InvalidInput.within`).
+"""
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from contrada.errors import InvalidInput
+from contrada.files.json_message import decode_json
+from contrada.model.unicode import is_unicode
+from contrada.showing import brief
+
+VERSION = "1.0"
+STRUCTURED = "application/cloudevents+json"
+JSON_CONTENT = "application/json"
+
+_REQUIRED = ("id", "source", "type")
+_CONTENT, _DATA, _ENCODED = "datacontenttype", "data", "data_base64"
+_OWN = frozenset({"specversion", *_REQUIRED, _DATA, _ENCODED})
+_NAME = re.compile(r"[a-z0-9]+")
+_JSON_TYPE = re.compile(r"[^/;\s]+/(?:[^/;\s]+\+)?json\s*(?:;.*)?", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class CloudEvent:
+    """An event: what names it, what it carries, and its other attributes and extensions.
+
+    `source` and `id` together name it. `data` is a JSON value, bytes where its type is not JSON,
+    or None.
+    """
+
+    id: str
+    source: str
+    type: str
+    data: Any = None
+    others: Mapping[str, str | int | bool] = field(default_factory=dict)
+
+
+def is_structured(content_type: str | None) -> bool:
+    """Whether a message of this type is a whole CloudEvent in JSON."""
+    stated = (content_type or "").partition(";")[0].strip().lower()
+    return stated == STRUCTURED
+
+
+def is_envelope(value: Any) -> bool:
+    """Whether a JSON value is meant as a CloudEvent in structured mode, right or wrong."""
+    return isinstance(value, Mapping) and "specversion" in value
+
+
+def read_structured(text: bytes) -> CloudEvent:
+    """Read a message that is a whole CloudEvent."""
+    return read_envelope(decode_json(text))
+
+
+def read_envelope(value: Any) -> CloudEvent:
+    """Read the JSON object of a CloudEvent."""
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"a CloudEvent is a JSON object, not {brief(value)}")
+    if value.get(_DATA) is not None and value.get(_ENCODED) is not None:
+        raise InvalidInput(f'"{_DATA}" and "{_ENCODED}" are both there: only one can be the data')
+    others = {name: member for name, member in value.items() if name not in _OWN}
+    names = _read_names(value)
+    data = value.get(_DATA)
+    if value.get(_ENCODED) is not None:
+        data = _read_body(_decode_base64(value[_ENCODED]), others.get(_CONTENT))
+    return CloudEvent(*names, data, _read_others(others))
+
+
+def read_binary(
+    attributes: Mapping[str, str], content_type: str | None, body: bytes | None
+) -> CloudEvent:
+    """Read a message whose body is the data: JSON, unless its type is another."""
+    names = _read_names(attributes)
+    others = {name: text for name, text in attributes.items() if name not in _OWN}
+    if content_type is not None:
+        others[_CONTENT] = content_type
+    data = None if body is None else _read_body(body, content_type)
+    return CloudEvent(*names, data, _read_others(others))
+
+
+def write_structured(event: CloudEvent) -> bytes:
+    """Write a whole CloudEvent as JSON; numbers that are not finite are refused."""
+    for name in event.others:
+        if name in _OWN or not _NAME.fullmatch(name):
+            raise InvalidInput(f"a CloudEvent cannot have an attribute {name!r}: a-z and 0-9 only")
+    members: dict[str, Any] = {"specversion": VERSION}
+    members |= {name: getattr(event, name) for name in _REQUIRED} | dict(event.others)
+    _read_names(members)
+    if isinstance(event.data, bytes):
+        members[_ENCODED] = base64.b64encode(event.data).decode()
+    elif event.data is not None:
+        members[_DATA] = event.data
+    try:
+        return _dump(members).encode()
+    except (ValueError, TypeError, RecursionError) as fault:
+        raise InvalidInput(f"the data of a CloudEvent cannot be written as JSON: {fault}") from None
+
+
+def frame_texts(source: str, type: str) -> tuple[str, str, str]:
+    """Return what stands before the id, between id and data, and after the data.
+
+    With an id and data that are JSON texts they make the same event as `write_structured` does,
+    for those who write very many.
+    """
+    head = _dump({"specversion": VERSION})[:-1]
+    rest = _dump({"source": source, "type": type, _CONTENT: JSON_CONTENT})[1:-1]
+    return f'{head},"id":', f',{rest},"{_DATA}":', "}"
+
+
+def _dump(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _read_names(members: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Read what every CloudEvent has."""
+    if members.get("specversion") != VERSION:
+        shown = brief(members.get("specversion"))
+        raise InvalidInput(f'"specversion" is {shown}: only "{VERSION}" is read')
+    texts = []
+    for name in _REQUIRED:
+        text = members.get(name)
+        if not isinstance(text, str) or not text or not is_unicode(text):
+            raise InvalidInput(
+                f'"{name}" of a CloudEvent is a text that is not empty: {brief(text)}'
+            )
+        texts.append(text)
+    return texts[0], texts[1], texts[2]
+
+
+def _read_others(members: Mapping[str, Any]) -> dict[str, str | int | bool]:
+    """Read optional attributes and extensions; null is as good as absent."""
+    for name, value in members.items():
+        if not isinstance(value, str | int | None) or not is_unicode(str(value)):
+            raise InvalidInput(
+                f"attribute {brief(name)} of a CloudEvent is a text, an integer or a truth value, "
+                f"not {brief(value)}"
+            )
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _decode_base64(text: Any) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (TypeError, ValueError, binascii.Error):
+        raise InvalidInput(f'"{_ENCODED}" is not base64: {brief(text)}') from None
+
+
+def _read_body(body: bytes, content_type: Any) -> Any:
+    """Decode data that came as bytes, if it is JSON, which it is unless something else is said."""
+    is_json = content_type is None or _JSON_TYPE.fullmatch(str(content_type).strip()) is not None
+    return decode_json(body) if is_json else body
