@@ -273,7 +273,7 @@ def _fits_uint64(value: int | float) -> bool:
     return isinstance(value, int) and 0 <= value < 2**64
 
 
-def _fits_float(value: int | float) -> bool:
+def fits_float(value: int | float) -> bool:
     """Whether a float keeps a number; one beyond 64 bits may be rounded."""
     if isinstance(value, float) or -FLOAT_EXACT_MAX <= value <= FLOAT_EXACT_MAX:
         return True
@@ -284,4 +284,4 @@ def _fits_float(value: int | float) -> bool:
     return not -(2**63) <= value < 2**64 or int(rounded) == value
 
 
-_HOLDS = (_fits_int64, _fits_uint64, _fits_float)  # as NUMBER_TYPES
+_HOLDS = (_fits_int64, _fits_uint64, fits_float)  # as NUMBER_TYPES

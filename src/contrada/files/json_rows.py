@@ -100,7 +100,7 @@ def read_json_rows(
     """
     survey = Survey(name)
     for value, _ in open_records():
-        survey.see(_to_row(value, survey.count, name))
+        survey.see(to_json_row(value, f"{name}: row {survey.count}"))
     kinds = survey.columns()
     schema = _schema(kinds)
     kinds = {column: kinds[column] for column in keep_columns(schema, columns, name)}
@@ -159,19 +159,20 @@ def _refuse_sparse(survey: Survey, kinds: dict[str, ColumnKind], width: int) -> 
         )
 
 
-def _to_row(value: Any, row: int, name: str) -> JsonRow:
+def to_json_row(value: Any, place: str) -> JsonRow:
+    """Make a row of a JSON value: of a Feature, a bare geometry or any other object."""
     if not isinstance(value, dict):
-        raise InvalidInput(f"{name}: row {row} is not a JSON object: {brief_text(value)}")
+        raise InvalidInput(f"{place} is not a JSON object: {brief_text(value)}")
     if is_geometry(value) and value.keys() <= BARE_GEOMETRY:
         return JsonRow({"geometry": value}, is_feature=True)
     if value.get("type") == "FeatureCollection" and "features" in value:
-        raise InvalidInput(f"{name}: row {row} is a whole FeatureCollection; name it .geojson")
+        raise InvalidInput(f"{place} is a whole FeatureCollection; name it .geojson")
     if not is_feature(value):
         return JsonRow(value)
     properties = value.get("properties")
     if properties is not None and not isinstance(properties, dict):
         shown = brief_text(properties)
-        raise InvalidInput(f"{name}: row {row} has properties that are not an object: {shown}")
+        raise InvalidInput(f"{place} has properties that are not an object: {shown}")
     columns = (properties or {}) | {GEOMETRY: value.get("geometry")}
     if value.get("id") is None:
         return JsonRow(columns, is_feature=True)
@@ -188,7 +189,7 @@ def _gather(
     held: list[JsonRow] = []
     characters = 0
     for row, (value, length) in enumerate(records):
-        held.append(_to_row(value, row, name))
+        held.append(to_json_row(value, f"{name}: row {row}"))
         for column in shapes:
             geometry = held[-1].columns.get(column)
             if geometry is not None:

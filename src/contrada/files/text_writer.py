@@ -67,7 +67,7 @@ class JsonLinesWriter:
             if field.name in self._geometries:
                 texts = to_geojson(decode_geometries(column, self._rows, self._name))
             else:
-                texts = _json_texts(column)
+                texts = json_texts(column)
             key = json.dumps(field.name, ensure_ascii=False)
             columns.append([f"{key}: {text}" for text in texts])
         self._rows += table.num_rows
@@ -122,9 +122,9 @@ def _csv_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_dictionary(kind):
         return _csv_column(column.cast(kind.value_type))
     if pa.types.is_timestamp(kind):
-        return _iso_times(column)
+        return iso_times(column)
     if pa.types.is_nested(kind):
-        texts = [None if text == "null" else text for text in _json_texts(column)]
+        texts = [None if text == "null" else text for text in json_texts(column)]
         return pa.array(texts, pa.large_string())
     if is_binary(kind):
         return pa.array([None if raw is None else raw.hex() for raw in column.to_pylist()])
@@ -132,19 +132,20 @@ def _csv_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column if is_plain else column.cast(pa.large_string())
 
 
-def _iso_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def iso_times(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     """Write ISO 8601 texts; a time with a zone is given in UTC."""
     if column.type.tz is not None:
         column = column.cast(pa.timestamp(column.type.unit, "UTC"))
     return pc.replace_substring(column.cast(pa.large_string()), " ", "T")
 
 
-def _json_texts(column: pa.ChunkedArray) -> list[str]:
+def json_texts(column: pa.ChunkedArray | pa.Array) -> list[str]:
+    """Write each value of a column as JSON, whatever its type."""
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _json_texts(column.cast(kind.value_type))
+        return json_texts(column.cast(kind.value_type))
     if pa.types.is_timestamp(kind):
-        return _json_texts(_iso_times(column))
+        return json_texts(iso_times(column))
     as_objects = {"maps_as_pydicts": "lossy"} if pa.types.is_nested(kind) else {}
     values = column.to_pylist(**as_objects)
     if pa.types.is_integer(kind):

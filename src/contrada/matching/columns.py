@@ -133,7 +133,7 @@ def read_geometries(
 def _read_wkb(array: pa.Array, repair: bool) -> GeometryColumn:
     n = len(array)
     x, y = np.full((2, n), np.nan)
-    is_point = _find_points(array, x, y)
+    is_point = find_points(array, x, y)
     infinite = is_point & ~(np.isfinite(x) & np.isfinite(y))
     is_empty = infinite & np.isnan(x) & np.isnan(y)
     column = GeometryColumn(x, y, is_point & ~infinite, np.full(n, None, object))
@@ -156,7 +156,7 @@ def keep_readable(array: pa.Array) -> pa.Array:
     return pc.if_else(pa.array(is_readable, pa.bool_()), array, None)
 
 
-def _find_points(array: pa.Array, x: NDArray[np.float64], y: NDArray[np.float64]) -> Mask:
+def find_points(array: pa.Array, x: NDArray[np.float64], y: NDArray[np.float64]) -> Mask:
     """Find the rows that are little-endian points, and write down their coordinates."""
     if not len(array):
         return np.zeros(0, bool)
