@@ -1,6 +1,6 @@
 # Every command that people and CI run. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup shell demo test check format bench sedona soak test-oldest-spark lock clean
+.PHONY: help setup shell demo test check format bench sedona kafka soak test-oldest-spark lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -59,12 +59,16 @@ $(SEDONA)/.installed: $(STAMP)
 	@$(BIN)/python benchmarks/sedona.py
 	@touch $@
 
+kafka: $(STAMP)  ## fetch a Kafka broker for tests, and Spark's connector for Kafka, into .kafka
+	@$(BIN)/python .ci/kafka.py
+
 soak: $(STAMP)  ## longer runs: more layers, many new random cases against the exact oracle, clusters and kills
 	@$(BIN)/python -m pytest -n 2 -m 'soak and not spark' --hypothesis-profile soak --timeout 3600
 	@$(BIN)/python -m pytest -m 'soak and spark' --durations 0 --timeout 3600
 	@$(MAKE) test-oldest-spark
 
 test-oldest-spark: $(OLDEST)/.installed  ## the tests of Spark on the oldest PySpark that pyproject.toml allows
+	@$(OLDEST)/bin/python .ci/kafka.py
 	@$(OLDEST)/bin/python -m pytest tests/spark -W 'ignore:unclosed:ResourceWarning' --timeout 900
 
 # That PySpark leaves sockets open and runs on no Java beyond 21. All other packages are as in $(VENV).
@@ -79,4 +83,4 @@ lock: $(STAMP)  ## resolve the newest versions that pyproject.toml allows
 	@$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade --extra dev pyproject.toml --output-file $(LOCK)
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) $(SEDONA) $(OLDEST) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis demo reproduce-* benchmarks/results
+	rm -rf $(VENV) $(SEDONA) $(OLDEST) .kafka .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis demo reproduce-* benchmarks/results

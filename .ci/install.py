@@ -57,11 +57,11 @@ def main(arguments: list[str]) -> int:
     ) as pip:
         reader = threading.Thread(target=_read, args=(pip, progress))
         reader.start()
-        _show_until_over(reader, progress, started)
+        show_until_over(reader, progress, started)
     if pip.returncode:
         print(*progress.said, sep="\n", file=sys.stderr)
     else:
-        _say(f"installed in {time.monotonic() - started:.0f} s")
+        say(f"installed in {time.monotonic() - started:.0f} s")
     return pip.returncode
 
 
@@ -71,15 +71,16 @@ def _read(pip: "subprocess.Popen[str]", progress: Progress) -> None:
         progress.hear(line.rstrip())
 
 
-def _show_until_over(reader: threading.Thread, progress: Progress, started: float) -> None:
+def show_until_over(reader: threading.Thread, progress: object, started: float) -> None:
+    """Show progress until a thread has ended."""
     pause_s = 1 if sys.stderr.isatty() else QUIET_S
     reader.join(pause_s)
     while reader.is_alive():
-        _say(f"{time.monotonic() - started:4.0f} s  {progress}", is_kept=not sys.stderr.isatty())
+        say(f"{time.monotonic() - started:4.0f} s  {progress}", is_kept=not sys.stderr.isatty())
         reader.join(pause_s)
 
 
-def _say(text: str, *, is_kept: bool = True) -> None:
+def say(text: str, *, is_kept: bool = True) -> None:
     """Write a line; on a terminal over the one before, which the next may then write over."""
     start = "\r\x1b[2K" if sys.stderr.isatty() else ""
     print(f"{start}  {text}", end="\n" if is_kept else "", file=sys.stderr, flush=True)

@@ -1,11 +1,14 @@
 """What the tests of Spark share: one session, because a start costs ten seconds."""
 
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
 
 import contrada.spark
+from kafka_broker import KafkaBroker, missing_for_kafka
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,6 +21,19 @@ def spark() -> Iterator["SparkSession"]:
     session = contrada.spark.session("local[2]", config=native)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[KafkaBroker]:
+    """The broker of all tests in this process; they are skipped where none was fetched."""
+    missing = missing_for_kafka()
+    if missing is not None:
+        pytest.skip(missing)
+    with (
+        TemporaryDirectory(prefix="contrada-kafka-") as folder,
+        KafkaBroker(Path(folder)) as broker,
+    ):
+        yield broker
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -19,6 +19,7 @@ from contrada.machine import temporary_folder
 from contrada.showing import brief
 from contrada.spark import java
 from contrada.spark.gateway import START_SECONDS, starting
+from contrada.spark.kafka_jars import with_connector
 from contrada.spark.reaching import refuse_unusable
 from contrada.threads import ProcessLock
 
@@ -45,7 +46,8 @@ def session(
 
     A local master gets defaults that suit one machine (`config` wins over each of them): loopback
     addresses, no web UI, UTC, Arrow, twice as many shuffle partitions as cores, this Python for
-    the workers, errors only in the log, and tables in a temporary folder. Any other master gets
+    the workers, errors only in the log, tables in a temporary folder, and the connector for Kafka
+    if `make kafka` has fetched it or CONTRADA_KAFKA_JARS names its folder. Any other master gets
     none: the cluster has its own.
 
     While Spark starts, what Java says goes to the log, at level DEBUG. A running session is never
@@ -98,7 +100,7 @@ def _start(master: str, app_name: str, config: Mapping[str, str]) -> "SparkSessi
     environment = {"JAVA_HOME": str(java.launcher_home(java.find()))}
     if is_local:
         environment |= _local_environment()
-    settings = (_local_defaults(master) if is_local else {}) | dict(config)
+    settings = with_connector(_local_defaults(master) | dict(config)) if is_local else dict(config)
     settings |= {"spark.app.name": app_name, "spark.master": master}
     with _set_for_now(environment), starting(master, settings, wait_s):
         return SparkSession.builder.config(map=dict(settings)).getOrCreate()
@@ -144,6 +146,7 @@ def _local_defaults(master: str) -> dict[str, str]:
         "spark.python.worker.faulthandler.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(_ARROW_BATCH_ROWS_MAX),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.redaction.options.regex": r"(?i)url|kafka[.](sasl|ssl)[.]",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(2 * _cores(master)),
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
