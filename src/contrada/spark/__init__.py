@@ -17,6 +17,7 @@ if find_spec("pyspark") is None:
 from contrada.spark.explain import PlanExplanation, explain
 from contrada.spark.geoparquet import read_geoparquet
 from contrada.spark.geoparquet_writer import write_geoparquet
+from contrada.spark.kafka import read_kafka
 from contrada.spark.match import match
 from contrada.spark.match_counts import EventCounts, counts
 from contrada.spark.register import register
@@ -29,6 +30,7 @@ __all__ = [
     "explain",
     "match",
     "read_geoparquet",
+    "read_kafka",
     "register",
     "session",
     "write_geoparquet",
