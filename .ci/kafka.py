@@ -22,7 +22,7 @@ from contrada.errors import ContradaError
 from contrada.spark import java
 from contrada.spark.kafka_jars import BROKER, CONNECTOR, FETCHED, connector_folder
 
-TIMEOUT_S = 300  # of one attempt
+TIMEOUT_S = 300  # of all attempts together
 SPARK_JARS = Path(pyspark.__file__).with_name("jars")
 SCALA = "2.13"
 # The connector that ran on PySpark 4.3.0, where its own version could not be had.
@@ -87,11 +87,14 @@ def main() -> int:
         print(f"Kafka is not fetched, and tests of it will be skipped: {fault}")
         return 0
     FETCHED.mkdir(exist_ok=True)
-    missing = [
-        what
-        for what, folder, attempts in _wishes()
-        if not any(_fetch(program, what, folder, attempt) for attempt in attempts)
-    ]
+    deadline = time.monotonic() + TIMEOUT_S
+    missing = []
+    for what, folder, attempts in _wishes():
+        if folder.exists():
+            continue
+        print(f"fetching {what}: this takes half a minute", file=sys.stderr)
+        if not any(_fetch(program, what, folder, attempt, deadline) for attempt in attempts):
+            missing.append(what)
     if missing:
         print(f"cannot be fetched from here: {' and '.join(missing)}; tests of it will be skipped")
     return 0
@@ -113,17 +116,14 @@ def _wishes() -> Iterator[tuple[str, Path, list[Wanted]]]:
     yield f"Spark's connector for PySpark {version}", connector_folder(), attempts
 
 
-def _fetch(program: Path, what: str, folder: Path, wanted: Wanted) -> bool:
+def _fetch(program: Path, what: str, folder: Path, wanted: Wanted, deadline: float) -> bool:
     """Fetch artifacts into a folder, which appears when all are there; False where it cannot."""
-    if folder.exists():
-        return True
     started = time.monotonic()
-    print(f"fetching {what}: this takes half a minute", file=sys.stderr)
     with tempfile.TemporaryDirectory(dir=FETCHED, prefix="draft-") as text:
         draft = Path(text)
         (draft / "jars").mkdir()
         (draft / "ivy.xml").write_text(wanted.write())
-        if not _run_ivy(program, draft, Fetching(what, draft)):
+        if not _run_ivy(program, draft, Fetching(what, draft), deadline):
             return False
         if wanted.is_for_spark:
             _remove_known(draft / "jars")
@@ -137,7 +137,7 @@ def _fetch(program: Path, what: str, folder: Path, wanted: Wanted) -> bool:
     return True
 
 
-def _run_ivy(program: Path, draft: Path, progress: Fetching) -> bool:
+def _run_ivy(program: Path, draft: Path, progress: Fetching, deadline: float) -> bool:
     """Let Ivy fetch jars into the folder `jars` of a draft; False where it fails, or too late."""
     ivy = next(SPARK_JARS.glob("ivy-*.jar"))
     command = [
@@ -149,7 +149,7 @@ def _run_ivy(program: Path, draft: Path, progress: Fetching) -> bool:
     with subprocess.Popen(  # noqa: S603  the Java that runs Spark
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
-        waiting = threading.Thread(target=_wait, args=(process,))
+        waiting = threading.Thread(target=_wait, args=(process, deadline))
         waiting.start()
         try:
             show_until_over(waiting, progress, time.monotonic())
@@ -158,9 +158,9 @@ def _run_ivy(program: Path, draft: Path, progress: Fetching) -> bool:
     return process.returncode == 0
 
 
-def _wait(process: "subprocess.Popen[bytes]") -> None:
+def _wait(process: "subprocess.Popen[bytes]", deadline: float) -> None:
     try:
-        process.wait(TIMEOUT_S)
+        process.wait(max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
         process.kill()
 

@@ -35,6 +35,7 @@ advertised.listeners=PLAINTEXT://{host}:{broker}
 controller.listener.names=CONTROLLER
 log.dirs={folder}/data
 num.partitions={partitions}
+log.index.size.max.bytes=1048576
 message.max.bytes={bytes_max}
 replica.fetch.max.bytes={bytes_max}
 offsets.topic.num.partitions=1
@@ -129,7 +130,6 @@ class KafkaBroker:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-            assert self._process.stdout is not None
             self._process = None
 
     def __enter__(self) -> Self:

@@ -1,6 +1,8 @@
 """What the tests of Spark share: one session, because a start costs ten seconds."""
 
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,12 +24,15 @@ def spark() -> Iterator["SparkSession"]:
 
 
 @pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+def kafka() -> Iterator[KafkaBroker]:
     """The broker of all tests in this process; they are skipped where none was fetched."""
     missing = missing_for_kafka()
     if missing is not None:
         pytest.skip(missing)
-    with KafkaBroker(tmp_path_factory.mktemp("kafka")) as broker:
+    with (
+        TemporaryDirectory(prefix="contrada-kafka-") as folder,
+        KafkaBroker(Path(folder)) as broker,
+    ):
         yield broker
 
 

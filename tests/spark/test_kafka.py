@@ -2,6 +2,8 @@
 
 import json
 from collections import Counter
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -194,6 +196,7 @@ def test_doubles_of_a_cloud_event_are_dropped_and_nothing_else(
         ({"schema": "__wind double"}, "'__wind' cannot be an attribute"),
         ({"schema": "wind double, Wind int"}, "two columns are named 'Wind'"),
         ({"schema": "wind double", "place": "WIND"}, "two columns are named 'WIND'"),
+        ({"schema": "wind double", "time": "id"}, "two columns are named 'id'"),
         ({"schema": "wait interval"}, "column 'wait': no message has values of type interval"),
         ({"schema": "m map<int, int>"}, "column 'm': no message has values of type map<int,int>"),
         ({"schema": "id double"}, "column 'id': an id is a string or a bigint, not double"),
@@ -209,6 +212,49 @@ def test_what_cannot_be_read_is_refused_by_name(
     with pytest.raises(InvalidInput) as refused:
         contrada.spark.read_kafka(spark, "kafka://localhost/topic", **how)
     assert message in str(refused.value)
+
+
+def test_every_type_that_a_schema_may_have_comes_through_spark(
+    spark: "SparkSession", topics: KafkaTopics
+) -> None:
+    schema = (
+        "truth boolean, small tinyint, single float, exact decimal(9, 3), day date, "
+        "moment timestamp, local timestamp_ntz, tags array<string>, inner struct<a: int NOT NULL>, "
+        "numbers map<string, double>, area binary"
+    )
+    properties = {
+        "truth": True,
+        "small": -1,
+        "single": 0.5,
+        "exact": 1.125,
+        "day": "2026-11-18",
+        "moment": "2026-11-18T09:00:00+01:00",
+        "local": "2026-11-18T09:00:00",
+        "tags": ["a", None],
+        "inner": {"a": 1},
+        "numbers": {"n": 1},
+        "area": {"type": "Point", "coordinates": [1, 2]},
+    }
+    topics.put("typed", [send({**feature(), "properties": properties}), Sent(None)])
+    frame = contrada.spark.read_kafka(spark, topics.uri("typed"), schema=schema, batch=True)
+    assert "array" not in frame.schema["__message"].dataType.simpleString()  # see `kafka_headers`
+    good, bad = sorted(frame.collect(), key=lambda row: row["__fault"] is not None)
+    assert bad["tags"] is None
+    assert good["__fault"] is None
+    expected = {
+        "truth": True,
+        "small": -1,
+        "single": 0.5,
+        "exact": Decimal("1.125"),
+        "day": date(2026, 11, 18),
+        "moment": datetime(2026, 11, 18, 8),  # noqa: DTZ001  in the zone of the session, UTC
+        "local": datetime(2026, 11, 18, 9),  # noqa: DTZ001
+        "tags": ["a", None],
+        "inner": {"a": 1},
+        "numbers": {"n": 1.0},
+        "area": bytearray(shapely.to_wkb(shapely.Point(1, 2))),
+    }
+    assert expected.items() <= good.asDict(recursive=True).items()
 
 
 @pytest.mark.usefixtures("kafka")

@@ -10,7 +10,7 @@ import shapely
 from contrada.errors import InvalidInput
 from contrada.files.cloudevents import read_structured
 from contrada.spark.kafka_decoding import FAULT_TYPE, MESSAGE_TYPE
-from contrada.spark.kafka_headers import pack_headers
+from contrada.spark.kafka_headers import pack_headers, unpack_headers
 from contrada.spark.kafka_messages import EncodeTask, as_messages
 from contrada.spark.versions import Versions
 
@@ -69,6 +69,14 @@ def test_no_two_pairs_have_one_id() -> None:
     events, subscriptions = ["a", "a|b", "a%7Cb", "a"], ["b|c", "c", "c", "c"]
     rows = encode({"event": pa.array(events), "subscription": pa.array(subscriptions)})
     assert len({read_structured(row["value"]).id for row in rows}) == len(rows)
+
+
+def test_headers_that_were_packed_are_unpacked_as_they_were() -> None:
+    headers: list[dict[str, Any]] = [{"key": "é", "value": b"\0\xff"}, {"key": "é", "value": None}]
+    assert unpack_headers(pack_headers(headers)) == headers
+    assert unpack_headers(pack_headers([{"key": "", "value": b""}])) == [{"key": "", "value": b""}]
+    assert pack_headers([]) is pack_headers(None) is None
+    assert unpack_headers(None) == []
 
 
 def test_counts_are_events_of_their_own_type() -> None:

@@ -6,32 +6,30 @@ files, since Spark's `from_json` makes nulls of what it cannot read.
 
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from contrada.errors import InvalidInput
 from contrada.files.crs import CRS84, spell_given_crs
-from contrada.files.declared_columns import make_fit
 from contrada.model.event import GEOMETRY
 from contrada.showing import brief
 from contrada.spark.crs_metadata import state_crs
-from contrada.spark.kafka_decoding import FAULT, MESSAGE, NAME, SOURCE_COLUMNS, DecodeTask
+from contrada.spark.kafka_decoding import NAME, SOURCE_COLUMNS, DecodeTask
 from contrada.spark.kafka_jars import load_kafka
 from contrada.spark.kafka_options import Starting, source_options
 from contrada.spark.kafka_reading import FORMATS, ID
+from contrada.spark.kafka_schema import (
+    declares_whole_ids,
+    read_schema,
+    refuse_names,
+    row_schema,
+    to_arrow,
+)
 from contrada.spark.kafka_uris import read_kafka_uri
 from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructField, StructType
-
-FAULT_METADATA = {"contrada.fault": True}
+    from pyspark.sql.types import StructType
 
 _READ_AT = "__read_at"
-_FAULT_DDL = "code string, message string, place string"
-_MESSAGE_DDL = (
-    "key binary, value binary, headers binary, topic string, partition int, offset bigint"
-)
 _NO_HEADERS = "coalesce(headers, cast(array() AS array<struct<key: string, value: binary>>))"
 
 
@@ -92,10 +90,10 @@ def read_kafka(
     topic = read_kafka_uri(uri)
     if format not in FORMATS:
         raise InvalidInput(f"format {brief(format)} is unknown; there are {', '.join(FORMATS)}")
-    declared = _read_schema(schema)
+    declared = read_schema(schema)
     attributes = [field for field in declared if field.name != ID]
     added = [name for name in (place, time) if name is not None]
-    _refuse_names([*declared.names, *added])
+    refuse_names([*(field.name for field in attributes), *added])
     _check_doubles(drop_doubles, format)
     system = _read_crs(crs, format)
     reading = source_options(topic, starting, batch, options)
@@ -104,8 +102,8 @@ def read_kafka(
         Versions.here(),
         topic.topic,
         format,
-        tuple(_to_arrow(attributes)),
-        _has_whole_ids(declared),
+        tuple(to_arrow(attributes)),
+        declares_whole_ids(declared),
         place,
         time,
         drop_doubles is not None,
@@ -113,96 +111,10 @@ def read_kafka(
     columns = [*SOURCE_COLUMNS, *(["timestamp"] if time else [])]
     # A list that is null would cost far more on the way to Python (`kafka_headers`).
     filled = messages.withColumn("headers", functions.expr(_NO_HEADERS))
-    rows = filled.select(*columns).mapInArrow(task, _row_schema(declared, task))
+    rows = filled.select(*columns).mapInArrow(task, row_schema(declared, task))
     if drop_doubles is not None:
         rows = _drop_doubles(rows, drop_doubles)
     return state_crs(rows, {GEOMETRY: system})
-
-
-def _read_schema(schema: "str | StructType") -> "StructType":
-    from pyspark.errors import PySparkException
-    from pyspark.sql.types import StructType
-
-    if isinstance(schema, StructType):
-        return schema
-    if not isinstance(schema, str):
-        raise InvalidInput(f"schema is DDL or a StructType, not {brief(schema)}")
-    if not schema.strip():
-        return StructType([])
-    try:
-        read = StructType.fromDDL(schema)
-    except PySparkException as fault:
-        raise InvalidInput(f"schema {brief(schema)} is not DDL: {fault}") from None
-    if not isinstance(read, StructType):
-        raise InvalidInput(f"schema {brief(schema)} names no attributes: wind double, name string")
-    return read
-
-
-def _refuse_names(names: list[str]) -> None:
-    """Refuse names that mean something else here, or that Spark could not tell apart."""
-    seen = {GEOMETRY}
-    for name in names:
-        if name.startswith("__"):
-            raise InvalidInput(f"{name!r} cannot be an attribute: '__' begins names of our own")
-        if name.lower() == GEOMETRY:
-            raise InvalidInput(f"{name!r} cannot be in the schema: it is there in any case, as WKB")
-        if name.lower() in seen:
-            raise InvalidInput(f"two columns are named {name!r}, as far as Spark can tell")
-        seen.add(name.lower())
-
-
-def _to_arrow(fields: "list[StructField]") -> list[pa.Field]:
-    """Return the attributes as Arrow has them; refuse a type that no JSON value has."""
-    from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import to_arrow_type
-
-    found = []
-    for field in fields:
-        try:
-            kind = to_arrow_type(field.dataType)
-            make_fit(kind)
-        except (PySparkException, InvalidInput):
-            shown = field.dataType.simpleString()
-            raise InvalidInput(
-                f"schema, column {field.name!r}: no message has values of type {shown}"
-            ) from None
-        found.append(pa.field(field.name, kind, field.nullable))
-    return found
-
-
-def _has_whole_ids(declared: "StructType") -> bool:
-    from pyspark.sql import types
-
-    kind = declared[ID].dataType if ID in declared.names else types.StringType()
-    if isinstance(kind, types.StringType):
-        return False
-    if isinstance(kind, types.LongType | types.IntegerType | types.ShortType | types.ByteType):
-        return True
-    raise InvalidInput(
-        f"schema, column {ID!r}: an id is a string or a bigint, not {kind.simpleString()}"
-    )
-
-
-def _row_schema(declared: "StructType", task: DecodeTask) -> "StructType":
-    """Describe to Spark what the task yields; any column may be null, since any row may be bad."""
-    from pyspark.sql import types
-
-    field, text = types.StructField, types.StringType()
-    fields = [field(ID, types.LongType() if task.has_whole_ids else text)]
-    fields += [
-        field(item.name, item.dataType, metadata=item.metadata)
-        for item in types.StructType([i for i in declared if i.name != ID]).toNullable()
-    ]
-    fields.append(field(GEOMETRY, types.BinaryType()))
-    if task.place is not None:
-        fields.append(field(task.place, text))
-    if task.time is not None:
-        fields.append(field(task.time, types.TimestampType()))
-    fields.append(field(FAULT, types.StructType.fromDDL(_FAULT_DDL), metadata=FAULT_METADATA))
-    fields.append(field(MESSAGE, types.StructType.fromDDL(_MESSAGE_DDL)))
-    if task.names_events:
-        fields.append(field(NAME, text))
-    return types.StructType(fields)
 
 
 def _read_crs(crs: str | None, format: str) -> str | None:

@@ -60,11 +60,15 @@ def pack_headers(headers: Iterable[Mapping[str, Any]] | None) -> bytes | None:
 def unpack_headers(packed: bytes | None) -> list[dict[str, Any]]:
     """Return what was packed."""
     pairs = json.loads(packed) if packed else []
-    return [{"key": key, "value": text and base64.b64decode(text)} for key, text in pairs]
+    return [{"key": key, "value": _from_base64(text)} for key, text in pairs]
 
 
 def _to_base64(value: bytes | None) -> str | None:
     return None if value is None else base64.b64encode(value).decode()
+
+
+def _from_base64(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
 
 
 def _is_true(mask: pa.BooleanArray) -> Any:
