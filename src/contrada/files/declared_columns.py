@@ -33,7 +33,7 @@ Fit = Callable[[Any], Any]
 _DATE_LENGTH = len("2026-11-18")
 
 
-class Misfit(ValueError):
+class ValueMisfit(ValueError):
     """A value is not of the declared type; the message says why."""
 
 
@@ -74,7 +74,7 @@ class DeclaredColumn:
         for row, value in enumerate(values):
             try:
                 fitted.append(None if value is None else fit(value))
-            except Misfit as fault:
+            except ValueMisfit as fault:
                 fitted.append(None)
                 faults[row] = self._fault(str(fault))
         return pa.array(fitted, self.field.type), faults
@@ -107,7 +107,7 @@ def judge_wkb(array: pa.Array, column: str) -> tuple[pa.Array, dict[int, Fault]]
 
 
 def make_fit(kind: pa.DataType) -> Fit:
-    """Make a function that returns a JSON value, not null, as a type takes it, or raises `Misfit`.
+    """Make a function that returns a JSON value, not null, as a type takes it, or raises `ValueMisfit`.
 
     Raises `InvalidInput` for a type that has no values in JSON.
     """
@@ -152,7 +152,7 @@ def _plain_kinds(kind: pa.DataType) -> frozenset[type]:
 def _only(kind: type, words: str) -> Fit:
     def fit(value: Any) -> Any:
         if type(value) is not kind:
-            raise Misfit(f"{brief(value)} is not {words}")
+            raise ValueMisfit(f"{brief(value)} is not {words}")
         return value
 
     return fit
@@ -165,38 +165,38 @@ _object = _only(dict, "an object")
 
 def _fit_text(value: Any) -> Any:
     if not is_unicode(_fit_any_text(value)):
-        raise Misfit(f"{brief(value)} has half a surrogate pair")
+        raise ValueMisfit(f"{brief(value)} has half a surrogate pair")
     return value
 
 
 def _fit_integer(value: Any, kind: pa.DataType) -> Any:
     if type(value) is not int:
-        raise Misfit(f"{brief(value)} is not an integer")
+        raise ValueMisfit(f"{brief(value)} is not an integer")
     half = 1 << (kind.bit_width - 1)
     if not -half <= value < half:
-        raise Misfit(f"{brief(value)} does not fit in {kind.bit_width} bits")
+        raise ValueMisfit(f"{brief(value)} does not fit in {kind.bit_width} bits")
     return value
 
 
 def _fit_float(value: Any, kind: pa.DataType) -> Any:
     if type(value) not in (int, float):
-        raise Misfit(f"{brief(value)} is not a number")
+        raise ValueMisfit(f"{brief(value)} is not a number")
     is_kept = fits_float(value)
     if is_kept and pa.types.is_float32(kind) and math.isfinite(value):
         is_kept = abs(value) <= float(np.finfo(np.float32).max)
     if not is_kept:
-        raise Misfit(f"{brief(value)} is a number that {kind} does not keep")
+        raise ValueMisfit(f"{brief(value)} is a number that {kind} does not keep")
     return float(value)
 
 
 def _fit_decimal(value: Any, kind: pa.DataType) -> Any:
     if type(value) not in (int, float) or not math.isfinite(value):
-        raise Misfit(f"{brief(value)} is not a decimal number")
+        raise ValueMisfit(f"{brief(value)} is not a decimal number")
     exact = Decimal(repr(value))
     try:
         pa.scalar(exact, kind)
     except pa.ArrowInvalid:
-        raise Misfit(f"{brief(value)} is a number that {kind} does not keep") from None
+        raise ValueMisfit(f"{brief(value)} is a number that {kind} does not keep") from None
     return exact
 
 
@@ -204,7 +204,7 @@ def _fit_moment(value: Any) -> int:
     """Return microseconds since 1970, without what is less than one."""
     instant = read_instant(value) if type(value) is str else None
     if instant is None:
-        raise Misfit(f"{brief(value)} is not an ISO 8601 date or timestamp")
+        raise ValueMisfit(f"{brief(value)} is not an ISO 8601 date or timestamp")
     return instant.ns // 1_000
 
 
@@ -214,7 +214,7 @@ def _fit_day(value: Any) -> date:
             return date.fromisoformat(value)
     except ValueError:
         pass
-    raise Misfit(f"{brief(value)} is not an ISO 8601 date")
+    raise ValueMisfit(f"{brief(value)} is not an ISO 8601 date")
 
 
 def _fit_struct(kind: pa.StructType) -> Fit:
@@ -236,10 +236,10 @@ def _fit_member(field: pa.Field) -> Fit:
             return None
         try:
             if value is None:
-                raise Misfit("it is missing")
+                raise ValueMisfit("it is missing")
             return fit_value(value)
-        except Misfit as fault:
-            raise Misfit(f"in {field.name!r}: {fault}") from None
+        except ValueMisfit as fault:
+            raise ValueMisfit(f"in {field.name!r}: {fault}") from None
 
     return fit
 
@@ -248,5 +248,5 @@ def _fit_geometry(value: Any) -> bytes | None:
     encoded = encode_geojson(value)
     read = read_geometry(encoded)
     if isinstance(read, Fault):
-        raise Misfit(read.message)
+        raise ValueMisfit(read.message)
     return encoded
