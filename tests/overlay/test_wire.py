@@ -28,9 +28,9 @@ from contrada.overlay.messages import (
 from contrada.overlay.peer import Peer
 from contrada.overlay.state import CHILDREN_MAX, HEIGHT_MAX, WIDE_MAX, Settings
 from contrada.overlay.wire import (
-    MESSAGE_BYTES_MAX,
     PAYLOAD_BYTES_MAX,
     PAYLOAD_DEPTH_MAX,
+    WIRE_BYTES_MAX,
     decode,
     encode,
 )
@@ -104,7 +104,7 @@ def test_whatever_is_no_message_is_refused_and_said(data: bytes, words: str) -> 
 
 def test_what_is_too_long_is_refused_on_both_ways() -> None:
     with pytest.raises(PeerError, match="more than a message may have"):
-        decode(b" " * (MESSAGE_BYTES_MAX + 1), 2)
+        decode(b" " * (WIRE_BYTES_MAX + 1), 2)
     entries = tuple(Entry(PeerId(n), BOX, 1) for n in range(9_000))
     with pytest.raises(PeerError, match="too long to send"):
         encode(Lead(1, (entries,) * HEIGHT_MAX, PeerId(3)))
@@ -142,7 +142,7 @@ def test_the_largest_lists_of_all_levels_come_back_with_the_names_for_which_ther
 ) -> None:
     lists = ((LONG_ENTRY,) * CHILDREN_MAX,) * (HEIGHT_MAX - 1)
     data = encode(Lead(1, lists, LONG_ID) if kind is Lead else Copy(lists, LONG_ID, LONG_ID))
-    assert 0.9 * MESSAGE_BYTES_MAX < len(data) <= MESSAGE_BYTES_MAX
+    assert 0.9 * WIRE_BYTES_MAX < len(data) <= WIRE_BYTES_MAX
     message = decode(data, DIMENSIONS_MAX)
     assert isinstance(message, kind)
     nameless = (replace(LONG_ENTRY, wide=None),) * CHILDREN_MAX

@@ -15,7 +15,7 @@ from typing import Any
 from contrada.errors import InvalidInput, blame
 from contrada.machine import write_whole
 
-FORMAT = 1
+_FORMAT = 1
 _FIXED = {"events": "--events", "to": "--to"}  # what a stream that goes on must have as before
 
 
@@ -40,7 +40,7 @@ class StreamState:
                 raise InvalidInput(
                     f"--state {folder}: has files, but not those of a stream; name an empty folder"
                 )
-            return cls(path, {"format": FORMAT, **given})
+            return cls(path, {"format": _FORMAT, **given})
         return cls(path, _check(folder, text, given))
 
     def settle(self, columns: Mapping[str, Any]) -> None:
@@ -75,9 +75,9 @@ def _check(folder: str, text: str, given: Mapping[str, str]) -> dict[str, Any]:
         format_, missing = stated["format"], [name for name in _FIXED if name not in stated]
     except (ValueError, KeyError, TypeError) as fault:
         raise InvalidInput(f"--state {folder}: stream.json is damaged: {fault!r}") from None
-    if format_ != FORMAT:
+    if format_ != _FORMAT:
         raise InvalidInput(
-            f"--state {folder}: is in format {format_}; this version of Contrada writes {FORMAT}"
+            f"--state {folder}: is in format {format_}; this version of Contrada writes {_FORMAT}"
         )
     for name, option in _FIXED.items():
         if name in missing or stated[name] != given[name]:

@@ -22,7 +22,7 @@ from contrada.files.json_message import decode_json
 from contrada.model.unicode import is_unicode
 from contrada.showing import brief
 
-VERSION = "1.0"
+SPEC_VERSION = "1.0"
 STRUCTURED = "application/cloudevents+json"
 JSON_CONTENT = "application/json"
 
@@ -95,7 +95,7 @@ def write_structured(event: CloudEvent) -> bytes:
     for name in event.others:
         if name in _OWN or not _NAME.fullmatch(name):
             raise InvalidInput(f"a CloudEvent cannot have an attribute {name!r}: a-z and 0-9 only")
-    members: dict[str, Any] = {"specversion": VERSION}
+    members: dict[str, Any] = {"specversion": SPEC_VERSION}
     members |= {name: getattr(event, name) for name in _REQUIRED} | dict(event.others)
     _read_names(members)
     if isinstance(event.data, bytes):
@@ -114,7 +114,7 @@ def frame_texts(source: str, type: str) -> tuple[str, str, str]:
     With an id and data that are JSON texts they make the same event as `write_structured` does,
     for those who write very many.
     """
-    head = _dump({"specversion": VERSION})[:-1]
+    head = _dump({"specversion": SPEC_VERSION})[:-1]
     rest = _dump({"source": source, "type": type, _CONTENT: JSON_CONTENT})[1:-1]
     return f'{head},"id":', f',{rest},"{_DATA}":', "}"
 
@@ -125,9 +125,9 @@ def _dump(value: Mapping[str, Any]) -> str:
 
 def _read_names(members: Mapping[str, Any]) -> tuple[str, str, str]:
     """Read what every CloudEvent has."""
-    if members.get("specversion") != VERSION:
+    if members.get("specversion") != SPEC_VERSION:
         shown = brief(members.get("specversion"))
-        raise InvalidInput(f'"specversion" is {shown}: only "{VERSION}" is read')
+        raise InvalidInput(f'"specversion" is {shown}: only "{SPEC_VERSION}" is read')
     texts = []
     for name in _REQUIRED:
         text = members.get(name)

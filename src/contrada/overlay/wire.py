@@ -32,7 +32,7 @@ _BOX_BYTES = 2 * DIMENSIONS_MAX * 25 + 2
 _NAME_BYTES = _BOX_BYTES + 24
 _CELLS_BYTES = SIDE * 11 + 24
 _ENTRY_BYTES = _BOX_BYTES + _CELLS_BYTES + 50
-MESSAGE_BYTES_MAX = HEIGHT_MAX * _ENTRIES_MAX * _ENTRY_BYTES + _NAMES_MAX * _NAME_BYTES
+WIRE_BYTES_MAX = HEIGHT_MAX * _ENTRIES_MAX * _ENTRY_BYTES + _NAMES_MAX * _NAME_BYTES
 
 _SIDES = {"inf": inf, "-inf": -inf}
 
@@ -46,7 +46,7 @@ def encode(message: Message) -> bytes:
     named = {field.name: getattr(message, field.name) for field in fields(message)}
     values = [value if name == "payload" else _write(value) for name, value in named.items()]
     data = _dump([VERSION, type(message).__name__, *values])
-    if len(data) > MESSAGE_BYTES_MAX:
+    if len(data) > WIRE_BYTES_MAX:
         raise PeerError(f"a message of {len(data):,} bytes is too long to send")
     return data
 
@@ -106,9 +106,9 @@ def _show(value: Any, length: int = 60) -> str:
 
 def decode(data: bytes, dimensions: int) -> Message:
     """Read a message of an overlay with so many dimensions; refuse whatever is not one."""
-    if len(data) > MESSAGE_BYTES_MAX:
+    if len(data) > WIRE_BYTES_MAX:
         raise PeerError(
-            f"a message of {len(data):,} bytes is too long; the limit is {MESSAGE_BYTES_MAX:,}"
+            f"a message of {len(data):,} bytes is too long; the limit is {WIRE_BYTES_MAX:,}"
         )
     try:
         row = json.loads(data, parse_constant=_refuse_constant, parse_float=_read_float)

@@ -21,14 +21,13 @@ from contrada.matching.ids import read_id_column
 from contrada.model.geometry import BAD_CELL, UNDECODABLE, Fault
 from contrada.showing import brief
 from contrada.spark.crs_metadata import state_crs, state_primary
-from contrada.spark.frames import FAULT
+from contrada.spark.frames import DEFAULT_ID, SOURCE_FAULT
 from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SUFFIXES = (".parquet", ".geoparquet", ".ndjson", ".geojsonl", ".jsonl", ".ndgeojson", ".csv")
-ID = "id"
 _FILE = "path string, modificationTime timestamp, length long, content binary"
 _FAULT = pa.struct([(name, pa.string()) for name in ("code", "message", "place")])
 
@@ -50,7 +49,7 @@ class FileColumns:
     def survey(cls, path: str, id_column: str | None) -> "FileColumns":
         """Take them from a file."""
         rows = read_rows(path)
-        named = id_column or (ID if ID in rows.schema.names else None)
+        named = id_column or (DEFAULT_ID if DEFAULT_ID in rows.schema.names else None)
         if named is not None and named not in rows.schema.names:
             raise InvalidInput(
                 f"{rows.name} has no column {named!r} for the id; it has "
@@ -112,8 +111,8 @@ class ReadFilesTask:
         """The columns of what is read."""
         fields = list(self.columns.schema)
         if self.columns.id_column is None:
-            fields.append(pa.field(ID, pa.string()))
-        return pa.schema([*fields, pa.field(FAULT, _FAULT)])
+            fields.append(pa.field(DEFAULT_ID, pa.string()))
+        return pa.schema([*fields, pa.field(SOURCE_FAULT, _FAULT)])
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of files; one that cannot be read is one bad row."""
@@ -173,13 +172,13 @@ class ReadFilesTask:
     def _as_bad(self, path: str, row: int, error: InvalidInput) -> pa.RecordBatch:
         """Return one bad row for all of a file that could not be read, from some row on."""
         fault = {"code": UNDECODABLE, "message": error.message, "place": f"{path}, from row {row}"}
-        values: dict[str, Any] = {FAULT: fault}
+        values: dict[str, Any] = {SOURCE_FAULT: fault}
         if self.columns.id_column is None or pa.types.is_string(self._id_type()):
-            values[self.columns.id_column or ID] = f"{path}#{row}"
+            values[self.columns.id_column or DEFAULT_ID] = f"{path}#{row}"
         return pa.RecordBatch.from_pylist([values], schema=self.schema)
 
     def _id_type(self) -> pa.DataType:
-        return self.schema.field(self.columns.id_column or ID).type
+        return self.schema.field(self.columns.id_column or DEFAULT_ID).type
 
 
 def fit(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Sequence[int]]:

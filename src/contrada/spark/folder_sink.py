@@ -8,7 +8,7 @@ from contrada.errors import InvalidInput
 from contrada.model.event import GEOMETRY
 from contrada.showing import listed
 from contrada.spark.crs_metadata import stated_crs, stated_primary
-from contrada.spark.frames import MESSAGE, with_wkb
+from contrada.spark.frames import SOURCE_MESSAGE, with_wkb
 from contrada.spark.part_files import FileShape
 from contrada.spark.stream_checkpoints import DecidedBatch, StreamCheckpoint
 from contrada.spark.stream_file_tasks import LINES, StreamFileTask
@@ -54,7 +54,9 @@ class FolderSink:
         plain = with_wkb(answer, answer.columns, uri)
         geometry = choose_geometry(plain)
         crs = None if geometry is None else stated_crs(plain, geometry)
-        shape = FileShape.of(plain.drop(ERROR, MESSAGE) if self.bad else plain, geometry, crs, uri)
+        shape = FileShape.of(
+            plain.drop(ERROR, SOURCE_MESSAGE) if self.bad else plain, geometry, crs, uri
+        )
         bad = None
         if self.bad is not None:
             rest = _without_matches(plain)

@@ -22,17 +22,19 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 FILE = "__file"  # the column of files that bad events come from; it never leaves `match`
-FAULT = "__fault"  # a column of events: what their source found wrong with them, null in good ones
-MESSAGE = "__message"  # and the message that such an event came as
+SOURCE_FAULT = (
+    "__fault"  # a column of events: what their source found wrong with them, null in good ones
+)
+SOURCE_MESSAGE = "__message"  # and the message that such an event came as
 MOMENT = "__moment"  # the column of the moment at which a batch of a stream began
-_DEFAULT_ID = "id"
+DEFAULT_ID = "id"
 
 
 def identify(events: "DataFrame", event_id: str) -> "DataFrame":
     """Return events with a column of ids: the named one, or for Parquet the file and the row."""
     from pyspark.sql import functions
 
-    if event_id in events.columns or event_id != _DEFAULT_ID:
+    if event_id in events.columns or event_id != DEFAULT_ID:
         check_id(events, event_id, "events", Remedy.SPARK_EVENT_ID)
         return events
     place = functions.concat_ws("#", "_metadata.file_path", "_metadata.row_index")

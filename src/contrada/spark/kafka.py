@@ -11,7 +11,7 @@ from contrada.files.crs import CRS84, spell_given_crs
 from contrada.model.event import GEOMETRY
 from contrada.showing import brief
 from contrada.spark.crs_metadata import state_crs
-from contrada.spark.kafka_decoding import NAME, SOURCE_COLUMNS, DecodeTask
+from contrada.spark.kafka_decoding import CLOUD_NAME, SOURCE_COLUMNS, DecodeTask
 from contrada.spark.kafka_jars import load_kafka
 from contrada.spark.kafka_options import Starting, source_options
 from contrada.spark.kafka_reading import FORMATS, ID
@@ -144,11 +144,11 @@ def _drop_doubles(rows: "DataFrame", delay: str) -> "DataFrame":
     from pyspark.sql import functions
 
     if not rows.isStreaming:
-        return rows.dropDuplicates([NAME]).drop(NAME)
+        return rows.dropDuplicates([CLOUD_NAME]).drop(CLOUD_NAME)
     try:
         timed = rows.withColumn(_READ_AT, functions.current_timestamp())
-        told = timed.withWatermark(_READ_AT, delay).dropDuplicatesWithinWatermark([NAME])
-        return told.drop(NAME, _READ_AT)
+        told = timed.withWatermark(_READ_AT, delay).dropDuplicatesWithinWatermark([CLOUD_NAME])
+        return told.drop(CLOUD_NAME, _READ_AT)
     except PySparkException as fault:
         raise InvalidInput(
             f"drop_doubles is a span such as '10 minutes', not {brief(delay)}: {fault}"

@@ -22,11 +22,12 @@ from contrada.model.event import GEOMETRY
 from contrada.model.geometry import BAD_CELL, Fault
 from contrada.model.unicode import is_unicode
 from contrada.showing import brief
+from contrada.spark.frames import SOURCE_FAULT, SOURCE_MESSAGE
 from contrada.spark.kafka_headers import pack_headers
 from contrada.spark.kafka_reading import ID, ReadMessages, read_messages
 from contrada.spark.versions import Versions
 
-FAULT, MESSAGE, NAME = "__fault", "__message", "__name"
+CLOUD_NAME = "__name"  # source and id of a CloudEvent, by which doubles are told
 SOURCE_COLUMNS = ("key", "value", "headers", "partition", "offset")
 MESSAGE_TYPE = pa.struct(
     [
@@ -85,10 +86,12 @@ class DecodeTask:
             columns[self.place] = places
         if self.time is not None:
             columns[self.time] = batch.column(len(SOURCE_COLUMNS))
-        columns[FAULT] = _write_faults(read.faults, places)
-        columns[MESSAGE] = self._keep_messages(batch, read.faults, [columns[GEOMETRY], *shapes])
+        columns[SOURCE_FAULT] = _write_faults(read.faults, places)
+        columns[SOURCE_MESSAGE] = self._keep_messages(
+            batch, read.faults, [columns[GEOMETRY], *shapes]
+        )
         if self.names_events:
-            columns[NAME] = _name_events(read, places)
+            columns[CLOUD_NAME] = _name_events(read, places)
         return pa.RecordBatch.from_pydict(columns)
 
     def _read_ids(self, read: ReadMessages, places: pa.Array) -> pa.Array:

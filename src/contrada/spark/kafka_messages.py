@@ -16,8 +16,7 @@ from contrada.errors import InvalidInput
 from contrada.files.cloudevents import STRUCTURED, frame_texts
 from contrada.files.json_columns import JsonPieces, escape
 from contrada.model.event import GEOMETRY
-from contrada.spark.frames import with_wkb
-from contrada.spark.kafka_decoding import MESSAGE
+from contrada.spark.frames import SOURCE_MESSAGE, with_wkb
 from contrada.spark.kafka_headers import unpack_headers
 from contrada.spark.kafka_uris import read_topic
 from contrada.spark.versions import Versions
@@ -25,7 +24,7 @@ from contrada.spark.versions import Versions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-MATCH, COUNT, ERROR = "contrada.match", "contrada.count", "contrada.error"
+MATCH, COUNT, BAD = "contrada.match", "contrada.count", "contrada.error"
 ERROR_HEADERS = ("contrada-error-code", "contrada-error-message", "contrada-error-place")
 SOURCE_HEADER = "contrada-source"
 
@@ -146,7 +145,7 @@ class EncodeTask:
 
     def _data(self, batch: pa.RecordBatch) -> list[tuple[str, pa.Array]]:
         """Return the columns that make the data: all but what is wrong with an event."""
-        hidden = (_ERROR_COLUMN, MESSAGE)
+        hidden = (_ERROR_COLUMN, SOURCE_MESSAGE)
         return [
             (name, column)
             for name, column in zip(self.names, batch.columns, strict=True)
@@ -158,7 +157,7 @@ class EncodeTask:
         events = batch.column(_EVENT).cast(pa.string())
         ids: list[str | pa.Array] = [_escape_event(events), f"{_BETWEEN}{_ERROR_COLUMN}"]
         data = [*self._data(batch), (_ERROR_COLUMN, batch.column(_ERROR_COLUMN))]
-        written = self._write(batch, ids, ERROR, data).cast(pa.binary())
+        written = self._write(batch, ids, BAD, data).cast(pa.binary())
         rows = zip(
             batch.column(_ERROR_COLUMN).to_pylist(),
             self._messages(batch),
@@ -172,9 +171,9 @@ class EncodeTask:
         )
 
     def _messages(self, batch: pa.RecordBatch) -> list[Any]:
-        if MESSAGE not in self.names:
+        if SOURCE_MESSAGE not in self.names:
             return [None] * batch.num_rows
-        return list(batch.column(MESSAGE).to_pylist())
+        return list(batch.column(SOURCE_MESSAGE).to_pylist())
 
 
 def _as_batch(keys: pa.Array, values: pa.Array, headers: pa.Array) -> pa.RecordBatch:

@@ -8,7 +8,8 @@ import pyarrow as pa
 from contrada.errors import InvalidInput
 from contrada.model.event import GEOMETRY
 from contrada.showing import brief
-from contrada.spark.kafka_decoding import FAULT, MESSAGE, NAME, DecodeTask
+from contrada.spark.frames import SOURCE_FAULT, SOURCE_MESSAGE
+from contrada.spark.kafka_decoding import CLOUD_NAME, DecodeTask
 from contrada.spark.kafka_reading import ID
 
 if TYPE_CHECKING:
@@ -135,8 +136,10 @@ def row_schema(declared: "StructType", task: DecodeTask) -> "StructType":
         fields.append(field(task.place, text))
     if task.time is not None:
         fields.append(field(task.time, types.TimestampType()))
-    fields.append(field(FAULT, types.StructType.fromDDL(_FAULT_DDL), metadata=FAULT_METADATA))
-    fields.append(field(MESSAGE, types.StructType.fromDDL(_MESSAGE_DDL)))
+    fields.append(
+        field(SOURCE_FAULT, types.StructType.fromDDL(_FAULT_DDL), metadata=FAULT_METADATA)
+    )
+    fields.append(field(SOURCE_MESSAGE, types.StructType.fromDDL(_MESSAGE_DDL)))
     if task.names_events:
-        fields.append(field(NAME, text))
+        fields.append(field(CLOUD_NAME, text))
     return types.StructType(fields)

@@ -18,8 +18,8 @@ from contrada.spark.crs_metadata import refuse_two_systems, stated_primary
 from contrada.spark.evaluators import EXACT, Evaluator, make_evaluator
 from contrada.spark.event_samples import EventSample, check_sample, read_sample
 from contrada.spark.frames import (
-    FAULT,
-    MESSAGE,
+    SOURCE_FAULT,
+    SOURCE_MESSAGE,
     arrow_schema,
     check_id,
     has_whole_ids,
@@ -145,14 +145,14 @@ def plan_match(
     else:
         met = _meet_frame(identified, subscriptions, options)
     columns = list(dict.fromkeys((options.event_id, *met.columns, *kept, *([row] if row else []))))
-    columns += [name for name in (FAULT, MESSAGE) if name in events.columns]
+    columns += [name for name in (SOURCE_FAULT, SOURCE_MESSAGE) if name in events.columns]
     chosen = with_wkb(identified, columns, "events")
-    if options.quarantine and identified is events and row is None and FAULT not in columns:
+    if options.quarantine and identified is events and row is None and SOURCE_FAULT not in columns:
         chosen = with_file(chosen)  # else the id, the caller or the fault names the file
     if met.published is not None and met.published.fixed is None:
         chosen = with_moment(chosen)
     shape = AnswerShape(
-        (*kept, MESSAGE) if options.quarantine and MESSAGE in columns else kept,
+        (*kept, SOURCE_MESSAGE) if options.quarantine and SOURCE_MESSAGE in columns else kept,
         options.quarantine,
         options.output == "counts",
         met.has_whole_ids,
@@ -268,7 +268,7 @@ def _check_kept(events: "DataFrame", keep: Sequence[str], output: str) -> tuple[
             raise InvalidInput(
                 f"events have no column {brief(name)} to keep; they have {listed(events.columns)}"
             )
-        if name in (FAULT, MESSAGE):
+        if name in (SOURCE_FAULT, SOURCE_MESSAGE):
             raise InvalidInput(f"the column {name!r} cannot be kept: it is what its source says")
         if name in _OUTPUT_COLUMNS[output]:
             raise InvalidInput(

@@ -33,7 +33,7 @@ from contrada.spark.uris import as_uri, open_uri
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-FORMAT = 1
+_FORMAT = 1
 _NAME = re.compile(r"(\d{8,})-(\d+)-([0-9a-f]{8})\.json")
 _VERSION = re.compile(r"(\d+)-([0-9a-f]{8})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -110,7 +110,7 @@ class Manifest:
 
     def as_json(self) -> bytes:
         """Write the manifest; its own digest, in the name of its file, is left out."""
-        stated = {"format": FORMAT, **asdict(self)}
+        stated = {"format": _FORMAT, **asdict(self)}
         del stated["version"]
         return json.dumps(stated, sort_keys=True).encode()
 
@@ -238,9 +238,9 @@ def read_manifest(uri: str, name: VersionName) -> Manifest:
         with filesystem.open_input_stream(f"{folder}/versions/{name.file_name}") as file:
             stated = json.loads(file.read())
         format_ = stated.pop("format")
-        if format_ != FORMAT:
+        if format_ != _FORMAT:
             raise InvalidInput(
-                f"{place}: is in format {format_}; this version of Contrada reads {FORMAT}"
+                f"{place}: is in format {format_}; this version of Contrada reads {_FORMAT}"
             )
         return _make_manifest(stated, str(name))
     except (OSError, pa.ArrowException) as fault:

@@ -23,7 +23,7 @@ from contrada.spark.uris import name_place, open_uri
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-FORMAT = 1
+STREAM_FORMAT = 1
 _FOLDER = "contrada"
 _QUERY = f"{_FOLDER}/query.json"
 _DECIDED, _PLACED = ".json", ".placed"
@@ -57,7 +57,7 @@ class StreamCheckpoint:
                 "give a new checkpoint"
             )
         if stated is None:
-            stated = {"format": FORMAT, "token": secrets.token_hex(8)}
+            stated = {"format": STREAM_FORMAT, "token": secrets.token_hex(8)}
             write_json(uri, _QUERY, stated)
         check_format(stated, f"{uri}/{_QUERY}")
         return cls(uri, str(stated["token"]), has_begun)
@@ -91,10 +91,10 @@ class StreamCheckpoint:
 
 def check_format(stated: dict[str, object], place: str) -> None:
     """Refuse what another version of Contrada has written, or nobody."""
-    if stated.get("format") != FORMAT or "token" not in stated:
+    if stated.get("format") != STREAM_FORMAT or "token" not in stated:
         raise InvalidInput(
             f"{place}: is in format {stated.get('format')!r}; this version of Contrada reads "
-            f"{FORMAT}"
+            f"{STREAM_FORMAT}"
         )
 
 

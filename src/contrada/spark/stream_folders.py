@@ -20,7 +20,7 @@ import pyarrow.fs
 from contrada.errors import InvalidInput
 from contrada.spark.drafts import SUCCESS, new_file, refusing, renames_folders
 from contrada.spark.small_files import list_names, read_json, write_json
-from contrada.spark.stream_checkpoints import FORMAT, StreamCheckpoint, check_format
+from contrada.spark.stream_checkpoints import STREAM_FORMAT, StreamCheckpoint, check_format
 from contrada.spark.uris import open_uri
 
 MARKER = "_contrada.json"
@@ -41,7 +41,11 @@ class StreamFolder:
         marker = _read_marker(uri)
         if marker is None:
             _refuse_unmarked(uri, checkpoint, can_be_new)
-            stated = {"format": FORMAT, "token": checkpoint.token, "checkpoint": checkpoint.uri}
+            stated = {
+                "format": STREAM_FORMAT,
+                "token": checkpoint.token,
+                "checkpoint": checkpoint.uri,
+            }
             write_json(uri, MARKER, stated)
         folder = cls(uri, checkpoint.token)
         folder.check()

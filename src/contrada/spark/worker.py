@@ -19,7 +19,7 @@ from contrada.model.geometry import Fault
 from contrada.spark.answering import ROWS_MAX, AnswerShape, TaskTally
 from contrada.spark.chosen_sets import ChosenSet, SetChoice
 from contrada.spark.evaluators import EXACT, Evaluator
-from contrada.spark.frames import FAULT, FILE
+from contrada.spark.frames import FILE, SOURCE_FAULT
 from contrada.spark.open_sets import open_set
 from contrada.spark.task_errors import noting_errors
 from contrada.spark.versions import Versions
@@ -139,9 +139,9 @@ def cut(
 
 def take_faults(batch: pa.RecordBatch, events: ReceivedEvents) -> None:
     """Set aside the events that their source has found to be bad, for its reasons."""
-    if FAULT not in batch.schema.names:
+    if SOURCE_FAULT not in batch.schema.names:
         return
-    faults = batch.column(FAULT)
+    faults = batch.column(SOURCE_FAULT)
     for row in np.flatnonzero(faults.is_valid().to_numpy(zero_copy_only=False)).tolist():
         events.bad[row] = Fault(**faults[row].as_py())
 
