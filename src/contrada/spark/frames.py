@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 FILE = "__file"  # the column of files that bad events come from; it never leaves `match`
-SOURCE_FAULT = (
-    "__fault"  # a column of events: what their source found wrong with them, null in good ones
-)
+SOURCE_FAULT = "__fault"  # a column of events: what their source found wrong with them, if anything
 SOURCE_MESSAGE = "__message"  # and the message that such an event came as
 MOMENT = "__moment"  # the column of the moment at which a batch of a stream began
 DEFAULT_ID = "id"
