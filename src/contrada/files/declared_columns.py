@@ -109,7 +109,8 @@ def judge_wkb(array: pa.Array, column: str) -> tuple[pa.Array, dict[int, Fault]]
 def make_fit(kind: pa.DataType) -> Fit:
     """Make a function that returns a JSON value, not null, as a type takes it.
 
-    The function raises `ValueMisfit` for a value that does not fit. Raises `InvalidInput` for a type that has no values in JSON.
+    That raises `ValueMisfit` for a value that does not fit. Raises `InvalidInput` for a type that
+    has no values in JSON.
     """
     if pa.types.is_boolean(kind):
         return _only(bool, "true or false")
