@@ -1,0 +1,87 @@
+"""Merges in the background: nobody waits for them, and nothing is done twice."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+import shapely
+
+from contrada import Matcher
+from contrada.matching import merges, segment_rows
+from contrada.matching.merges import Merge
+from contrada.matching.segment_rows import SegmentRows
+
+PATIENCE_S = 60
+RESIDENT = 40
+SQUARE = shapely.box(0, 0, 1, 1)
+EVENT = {"geometry": "POINT(0.5 0.5)"}
+
+
+@pytest.fixture(autouse=True)
+def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment_rows, "LARGE_MIN", 10)
+    monkeypatch.setattr(merges, "RECENT_MAX", 8)
+
+
+def make_matcher(engine: str = "strtree") -> Matcher:
+    matcher = Matcher(engine)
+    matcher.add_many(pa.table({"geometry": [SQUARE.wkb] * RESIDENT}))
+    return matcher
+
+
+def wait_for_merges() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "contrada-merge":
+            thread.join(PATIENCE_S)
+
+
+class SlowMerges:
+    """Merges in the background wait until they may go on; all are counted."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.may_finish = threading.Event()
+        self.is_under_way = threading.Event()
+        self.in_background: list[Merge] = []
+        self.by_writers: list[Merge] = []
+        run = Merge.run
+
+        def run_slowly(merge: Merge) -> SegmentRows:
+            if threading.current_thread().name == "contrada-merge":
+                self.in_background.append(merge)
+                self.is_under_way.set()
+                assert self.may_finish.wait(PATIENCE_S)
+            else:
+                self.by_writers.append(merge)
+            return run(merge)
+
+        monkeypatch.setattr(Merge, "run", run_slowly)
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowMerges]:
+    merges = SlowMerges(monkeypatch)
+    yield merges
+    merges.may_finish.set()
+    wait_for_merges()
+
+
+@pytest.mark.parametrize("engine", ["strtree", "ahs"])
+def test_a_writer_does_not_repeat_the_large_merge_that_is_under_way(
+    engine: str, slow: SlowMerges
+) -> None:
+    matcher = make_matcher(engine)
+    for id_ in range(RESIDENT // 2 + 1):
+        matcher.remove(id_)
+    assert slow.is_under_way.wait(PATIENCE_S)
+    for id_ in range(100, 300):
+        matcher.add(id_, geometry=SQUARE)
+    assert slow.by_writers, "so many cannot all wait"
+    assert {id(segment) for merge in slow.by_writers for segment in merge.segments}.isdisjoint(
+        id(segment) for merge in slow.in_background for segment in merge.segments
+    )
+    slow.may_finish.set()
+    wait_for_merges()
+    assert matcher.match(EVENT) == [*range(RESIDENT // 2 + 1, RESIDENT), *range(100, 300)]
