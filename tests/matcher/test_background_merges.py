@@ -10,6 +10,7 @@ import pytest
 import shapely
 
 from contrada import Matcher
+from contrada.matcher import background
 from contrada.matching import merges, segment_rows
 from contrada.matching.merges import Merge
 from contrada.matching.segment_rows import SegmentRows
@@ -85,3 +86,38 @@ def test_a_writer_does_not_repeat_the_large_merge_that_is_under_way(
     slow.may_finish.set()
     wait_for_merges()
     assert matcher.match(EVENT) == [*range(RESIDENT // 2 + 1, RESIDENT), *range(100, 300)]
+
+
+def test_a_merge_that_fails_is_told_once_and_tried_again_later(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now_s = [0.0]
+    monkeypatch.setattr(background, "monotonic", lambda: now_s[0])
+    tried: list[Merge] = []
+
+    def fail(merge: Merge) -> SegmentRows:
+        tried.append(merge)
+        raise MemoryError("no room")
+
+    matcher = make_matcher()
+    ids = list(range(RESIDENT))
+    with monkeypatch.context() as patch:
+        patch.setattr(Merge, "run", fail)
+        for id_ in range(100, 400):
+            matcher.add(id_, geometry=SQUARE)
+            ids.append(id_)
+            wait_for_merges()
+        assert len(tried) < 300 / merges.RECENT_MAX, "each takes what no other has taken"
+        now_s[0] += 1e9
+        matcher.remove(0)
+        wait_for_merges()
+    assert isinstance(matcher._held._merges.failed.error, MemoryError)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "no room" in caplog.text
+    assert matcher.match(EVENT) == list(matcher) == ids[1:]
+    now_s[0] += 1e9
+    matcher.remove(1)
+    wait_for_merges()
+    assert matcher._held._merges.failed.error is None
+    assert matcher._subscriptions.due() is None
+    assert matcher.match(EVENT) == list(matcher) == ids[2:]

@@ -1,15 +1,20 @@
 """Merges in the background: a thread that ends when nothing is to be merged any more."""
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import monotonic
 
 from contrada.matching.merges import Merge
 from contrada.matching.segment_rows import SegmentRows
 from contrada.threads import ProcessLock
 
-ChooseMerge = Callable[[Sequence[Merge]], Merge | None]  # beside those that are under way
+_log = logging.getLogger(__name__)
+_REST_S, _REST_MAX_S = 1.0, 600.0  # after the first failure, and at most; it doubles with each
+
+ChooseMerge = Callable[[Sequence[Merge]], Merge | None]  # beside others
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,6 +23,43 @@ class MergeClaim:
 
     merge: Merge
     process: int
+
+
+class FailedMerges:
+    """Merges that failed of late: nobody tries them again for a while, each time a longer one.
+
+    Nothing is lost, since what was to be merged stays as it is; events only take longer.
+    """
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self.error: Exception | None = None  # the last, until a merge succeeds
+        self._merges: list[Merge] = []
+        self._rest_s, self._end_s = _REST_S, 0.0
+
+    def note(self, merge: Merge, error: Exception) -> None:
+        """Keep a failure; only the first of several is logged."""
+        if self.error is None:
+            _log.warning(
+                "subscriptions could not be merged; this is tried again later, and until then "
+                "matching takes longer",
+                exc_info=error,
+            )
+        self.error = error
+        self._merges = [*self._merges, merge]
+        self._end_s = monotonic() + self._rest_s
+        self._rest_s = min(2 * self._rest_s, _REST_MAX_S)
+
+    def note_success(self) -> None:
+        """Forget failures, unless one of them has not been tried again yet."""
+        if not self._merges:
+            self.error, self._rest_s = None, _REST_S
+
+    def resting(self) -> list[Merge]:
+        """List those that are not to be tried yet."""
+        if self._merges and monotonic() >= self._end_s:
+            self._merges = []
+        return self._merges
 
 
 class BackgroundMerges:
@@ -32,6 +74,7 @@ class BackgroundMerges:
         """Take what says which merge is due, and what puts its result into the current version."""
         self._choose, self._publish = choose, publish
         self._claims: list[MergeClaim] = []
+        self.failed = FailedMerges()
         self._deciding = ProcessLock()
         self._busy: int | None = None  # the process whose thread is at work
 
@@ -50,7 +93,10 @@ class BackgroundMerges:
         try:
             while (claim := self._decide()) is not None:
                 try:
-                    self._publish(claim.merge, claim.merge.run())
+                    rows = self.carry_out(claim)
+                    if rows is None:
+                        break
+                    self._publish(claim.merge, rows)
                 finally:
                     self.release(claim)
         finally:
@@ -66,23 +112,35 @@ class BackgroundMerges:
             return claim
 
     def claim(self, choose: ChooseMerge) -> MergeClaim | None:
-        """Choose a merge beside those that are under way, and have it alone until `release`."""
+        """Choose a merge beside those that others have, and have it alone until `release`."""
         with self._deciding:
             return self._claim(choose)
 
     def _claim(self, choose: ChooseMerge) -> MergeClaim | None:
-        merge = choose(self.under_way())
+        merge = choose(self.beside())
         if merge is None:
             return None
         claim = MergeClaim(merge, os.getpid())
         self._claims = [*self._claims, claim]
         return claim
 
+    def carry_out(self, claim: MergeClaim) -> SegmentRows | None:
+        """Make the rows of a merge; None where that fails."""
+        try:
+            rows = claim.merge.run()
+        except Exception as error:
+            self.failed.note(claim.merge, error)
+            return None
+        self.failed.note_success()
+        return rows
+
     def release(self, claim: MergeClaim) -> None:
         """End a merge, after its result has been published or dropped."""
         with self._deciding:
-            self._claims = [each for each in self._claims if each is not claim]
+            own = [each for each in self._claims if each.process == os.getpid()]
+            self._claims = [each for each in own if each is not claim]
 
-    def under_way(self) -> list[Merge]:
-        """List the merges that somebody carries out."""
-        return [claim.merge for claim in self._claims if claim.process == os.getpid()]
+    def beside(self) -> list[Merge]:
+        """List the merges that nobody is to begin: that somebody has, or that failed of late."""
+        mine = [claim.merge for claim in self._claims if claim.process == os.getpid()]
+        return mine + self.failed.resting()

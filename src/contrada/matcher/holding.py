@@ -134,7 +134,7 @@ class Holding:
         removed: pa.Array | None = None,
         added: Sequence[Subscription] = (),
     ) -> SubscriptionSet:
-        return known.changed(removed, added, self._merges.under_way())
+        return known.changed(removed, added, self._merges.beside())
 
     def _publish(self, changed: SubscriptionSet, state: _State | None = None) -> None:
         """Swap a version in; what is overdue is merged before, so that writers wait for it."""
@@ -142,7 +142,10 @@ class Holding:
         try:
             while (claim := self._merges.claim(changed.overdue)) is not None:
                 claims.append(claim)
-                changed = changed.merged(claim.merge, claim.merge.run())
+                rows = self._merges.carry_out(claim)
+                if rows is None:
+                    break
+                changed = changed.merged(claim.merge, rows)
             self._state = (state or self._state)._replace(subscriptions=changed)
         finally:
             for claim in claims:
@@ -152,7 +155,7 @@ class Holding:
         return self.subscriptions.due(beside)
 
     def _wake(self) -> None:
-        if self._find_due(self._merges.under_way()) is not None:
+        if self._find_due(self._merges.beside()) is not None:
             self._merges.wake()
 
     def _merge(self, merge: Merge, rows: SegmentRows) -> None:
