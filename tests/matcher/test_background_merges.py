@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,6 +14,7 @@ import shapely
 
 from contrada import Matcher
 from contrada.matcher import background
+from contrada.matcher.background import BackgroundMerges, MergeClaim
 from contrada.matching import merges, segment_rows
 from contrada.matching.merges import Merge
 from contrada.matching.segment_rows import SegmentRows
@@ -111,7 +115,7 @@ def test_a_merge_that_fails_is_told_once_and_tried_again_later(
         now_s[0] += 1e9
         matcher.remove(0)
         wait_for_merges()
-    assert isinstance(matcher._held._merges.failed.error, MemoryError)
+    assert str(matcher._held._merges.failed.error) == "no room"
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "no room" in caplog.text
     assert matcher.match(EVENT) == list(matcher) == ids[1:]
@@ -121,3 +125,85 @@ def test_a_merge_that_fails_is_told_once_and_tried_again_later(
     assert matcher._held._merges.failed.error is None
     assert matcher._subscriptions.due() is None
     assert matcher.match(EVENT) == list(matcher) == ids[2:]
+
+
+class _Owner:
+    """Somebody who says which merges are due."""
+
+    def __init__(self) -> None:
+        self.due: list[Merge] = []
+
+    def find_due(self, _: object) -> Merge | None:
+        return self.due.pop() if self.due else None
+
+    def put(self, *_: object) -> None:
+        pass
+
+
+class _Merges(BackgroundMerges):
+    """Merges whose first thread is held up after it has found that nothing is due."""
+
+    def __init__(self) -> None:
+        self.owner = _Owner()
+        self.is_held_up, self.may_go_on = threading.Event(), threading.Event()
+        super().__init__(self.owner)
+
+    def _decide(self, turn: Any) -> MergeClaim | None:
+        claim = super()._decide(turn)
+        if claim is None and not self.is_held_up.is_set():
+            self.is_held_up.set()
+            assert self.may_go_on.wait(PATIENCE_S)
+        return claim
+
+
+def test_a_thread_that_is_late_to_end_does_not_end_the_turn_of_another(slow: SlowMerges) -> None:
+    merges = _Merges()
+    merges.wake()
+    (late,) = (t for t in threading.enumerate() if t.name == "contrada-merge")
+    assert merges.is_held_up.wait(PATIENCE_S)
+    columns = make_matcher()._subscriptions
+    merges.owner.due.append(Merge(columns._segments, (), columns._make_index))
+    merges.wake()
+    assert slow.is_under_way.wait(PATIENCE_S)
+    merges.may_go_on.set()
+    late.join(PATIENCE_S)
+    merges.wake()
+    assert sum(thread.name == "contrada-merge" for thread in threading.enumerate()) == 1
+
+
+def test_an_interrupt_while_a_thread_starts_does_not_keep_others_from_starting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def is_interrupted(_: threading.Thread) -> None:
+        raise KeyboardInterrupt
+
+    matcher = make_matcher()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", is_interrupted)
+        for id_ in range(100, 100 + merges.RECENT_MAX):
+            matcher.add(id_, geometry=SQUARE)
+        with pytest.raises(KeyboardInterrupt):
+            matcher.add(200, geometry=SQUARE)
+    matcher.add(201, geometry=SQUARE)
+    wait_for_merges()
+    assert matcher._subscriptions.due() is None
+    assert len(matcher) == RESIDENT + merges.RECENT_MAX + 2
+
+
+def test_a_matcher_that_nobody_has_goes_at_once_though_a_merge_is_under_way(
+    slow: SlowMerges,
+) -> None:
+    gc.disable()
+    try:
+        matcher = make_matcher()
+        assert matcher.match(EVENT) == list(range(RESIDENT))
+        for id_ in range(100, 101 + merges.RECENT_MAX):
+            matcher.add(id_, geometry=SQUARE)
+        assert slow.is_under_way.wait(PATIENCE_S)
+        held, version = weakref.ref(matcher._held), weakref.ref(matcher._subscriptions)
+        del matcher
+        assert held() is None and version() is None
+    finally:
+        gc.enable()
+    slow.may_finish.set()
+    wait_for_merges()

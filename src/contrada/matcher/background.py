@@ -3,9 +3,11 @@
 import logging
 import os
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
+from typing import Protocol
 
 from contrada.matching.merges import Merge
 from contrada.matching.segment_rows import SegmentRows
@@ -22,6 +24,13 @@ class MergeClaim:
     """A merge that somebody carries out, in this process or in one that forked."""
 
     merge: Merge
+    process: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Turn:
+    """What a thread has while it is the one at work, in its process."""
+
     process: int
 
 
@@ -62,6 +71,16 @@ class FailedMerges:
         return self._merges
 
 
+class HasMerges(Protocol):
+    """Whoever has a set that is merged in the background."""
+
+    def find_due(self, beside: Sequence[Merge]) -> Merge | None:
+        """Choose what is to be merged next, but for what other merges take."""
+
+    def put(self, merge: Merge, rows: SegmentRows) -> None:
+        """Put what a merge has made into the current version."""
+
+
 class BackgroundMerges:
     """Carries out the merges of one set of subscriptions, one after another.
 
@@ -70,45 +89,58 @@ class BackgroundMerges:
     The thread is not a daemon: a process that ends waits for the merge that is under way.
     """
 
-    def __init__(self, choose: ChooseMerge, publish: Callable[[Merge, SegmentRows], None]) -> None:
-        """Take what says which merge is due, and what puts its result into the current version."""
-        self._choose, self._publish = choose, publish
+    def __init__(self, owner: HasMerges) -> None:
+        """Take whose merges these are, who may go at any time."""
+        self._owner = weakref.ref(owner)
         self._claims: list[MergeClaim] = []
         self.failed = FailedMerges()
         self._deciding = ProcessLock()
-        self._busy: int | None = None  # the process whose thread is at work
+        self._turn: _Turn | None = None  # of the thread that is at work
 
     def wake(self) -> None:
         """Begin, unless a thread is at work, which then sees what is due."""
-        with self._deciding:
-            if self._busy == os.getpid():
-                return
-            self._busy = os.getpid()
+        turn = _Turn(os.getpid())
         try:
-            threading.Thread(target=self._run, name="contrada-merge").start()
+            with self._deciding:
+                if self._turn is not None and self._turn.process == turn.process:
+                    return
+                self._turn = turn
+            threading.Thread(target=self._run, args=(turn,), name="contrada-merge").start()
         except RuntimeError:  # no more threads, or the interpreter is about to end
-            self._busy = None
+            self._end(turn)
+        except BaseException:  # the thread, if there is one, ends since it is not its turn
+            self._end(turn)
+            raise
 
-    def _run(self) -> None:
+    def _end(self, turn: _Turn) -> None:
+        with self._deciding:
+            if self._turn is turn:
+                self._turn = None
+
+    def _run(self, turn: _Turn) -> None:
         try:
-            while (claim := self._decide()) is not None:
+            while (claim := self._decide(turn)) is not None:
                 try:
                     rows = self.carry_out(claim)
-                    if rows is None:
+                    owner = self._owner()
+                    if rows is None or owner is None:
                         break
-                    self._publish(claim.merge, rows)
+                    owner.put(claim.merge, rows)
+                    del owner
                 finally:
                     self.release(claim)
         finally:
-            self._busy = None
+            self._end(turn)
 
-    def _decide(self) -> MergeClaim | None:
+    def _decide(self, turn: _Turn) -> MergeClaim | None:
         """Claim the next merge; without one the thread is no longer at work."""
         with self._deciding:
-            is_over = not threading.main_thread().is_alive()
-            claim = None if is_over else self._claim(self._choose)
+            if self._turn is not turn:
+                return None
+            owner = self._owner() if threading.main_thread().is_alive() else None
+            claim = None if owner is None else self._claim(owner.find_due)
             if claim is None:
-                self._busy = None
+                self._turn = None
             return claim
 
     def claim(self, choose: ChooseMerge) -> MergeClaim | None:

@@ -49,7 +49,7 @@ class Holding:
         )
         self._state = _State(empty, crs, stated_by)
         self._writing = ProcessLock()
-        self._merges = BackgroundMerges(self._find_due, self._merge)
+        self._merges = BackgroundMerges(self)
 
     @property
     def subscriptions(self) -> SubscriptionSet:
@@ -151,14 +151,15 @@ class Holding:
             for claim in claims:
                 self._merges.release(claim)
 
-    def _find_due(self, beside: Sequence[Merge]) -> Merge | None:
+    def find_due(self, beside: Sequence[Merge]) -> Merge | None:
+        """Choose what is to be merged next, but for what other merges take."""
         return self.subscriptions.due(beside)
 
     def _wake(self) -> None:
-        if self._find_due(self._merges.beside()) is not None:
+        if self.find_due(self._merges.beside()) is not None:
             self._merges.wake()
 
-    def _merge(self, merge: Merge, rows: SegmentRows) -> None:
+    def put(self, merge: Merge, rows: SegmentRows) -> None:
         """Put what a merge has made in its place."""
         with self._writing:
             self._state = self._state._replace(subscriptions=self.subscriptions.merged(merge, rows))
