@@ -36,7 +36,7 @@ from hypothesis.stateful import (
 from contrada import Matcher
 from contrada.errors import InvalidInput, UnknownSubscription
 from contrada.language import read, to_json, truth
-from contrada.matching import segment_rows, segments
+from contrada.matching import merges, segment_rows
 from contrada.model.event import read_event
 from contrada.model.expression import And, Attribute, Expression, Literal, Spatial
 from contrada.model.relation import find_relation
@@ -616,8 +616,7 @@ def test_it_is_where_few_subscriptions_count_as_many(
 ) -> None:
     """Then what is added last has no columns, and merges run in the background."""
     monkeypatch.setattr(segment_rows, "LARGE_MIN", 4)
-    monkeypatch.setattr(segments, "LARGE_MIN", 4)
-    monkeypatch.setattr(segments, "RECENT_MAX", 6)
+    monkeypatch.setattr(merges, "RECENT_MAX", 6)
     run_state_machine_as_test(story, settings=limits(max_examples=10, stateful_step_count=25))
 
 

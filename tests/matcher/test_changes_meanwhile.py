@@ -10,7 +10,7 @@ import pytest
 import shapely
 
 from contrada import Matcher
-from contrada.matching import segment_rows, segments
+from contrada.matching import merges, segment_rows
 from contrada.model.subscription import Id
 
 CHANGES, RESIDENT = 400, 40
@@ -21,8 +21,7 @@ TABLE = pa.table({"geometry": shapely.to_wkb([shapely.Point(1, 1)]), "n": [5]})
 @pytest.fixture(autouse=True)
 def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(segment_rows, "LARGE_MIN", 30)
-    monkeypatch.setattr(segments, "LARGE_MIN", 30)
-    monkeypatch.setattr(segments, "RECENT_MAX", 12)
+    monkeypatch.setattr(merges, "RECENT_MAX", 12)
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-4)
     yield

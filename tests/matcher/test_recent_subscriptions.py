@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 
 from contrada import Matcher
 from contrada.language import read, truth
-from contrada.matching import recent, segment_rows, segments
+from contrada.matching import merges, recent, segment_rows
 from contrada.model.event import read_event
 from matcher.test_engines_agree import (
     event_tables,
@@ -33,7 +33,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*which is never true")  # of ot
 def _pairs_max(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Take a single subscription for many, and more or fewer pairs of a batch one by one."""
     monkeypatch.setattr(segment_rows, "LARGE_MIN", 1)
-    monkeypatch.setattr(segments, "LARGE_MIN", 1)
     monkeypatch.setattr(recent, "_PAIRS_MAX", request.param)
 
 
@@ -94,5 +93,5 @@ def test_few_that_were_added_to_many_are_merged_once_they_are_many() -> None:
         if thread.name == "contrada-merge":
             thread.join()
     assert matcher._subscriptions.due() is None
-    assert len(matcher._subscriptions._recent) <= recent.RECENT_MAX
+    assert len(matcher._subscriptions._recent) <= merges.RECENT_MAX
     assert matcher.match_many(points).equals(pairs)

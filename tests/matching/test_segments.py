@@ -20,11 +20,12 @@ from hypothesis.stateful import (
 )
 
 from contrada.arrays import Positions
-from contrada.matching import segment_rows, segments
+from contrada.matching import merges, segment_rows
 from contrada.matching.columns import EventBatch
 from contrada.matching.id_columns import make_id_array
+from contrada.matching.merges import Merge
 from contrada.matching.segment_rows import SegmentRows
-from contrada.matching.segments import Merge, SubscriptionSet
+from contrada.matching.segments import SubscriptionSet
 from contrada.matching.subscription_columns import pack_subscriptions
 from contrada.model.event import Event
 from contrada.model.expression import Literal
@@ -178,8 +179,10 @@ class MergedVersions(Versions):
 
     @rule()
     def begin_a_merge(self) -> None:
-        merge = self.current.due()
+        beside = [merge for merge, _ in self.merges]
+        merge = self.current.due(beside) or self.current.overdue(beside)
         if merge is not None:
+            assert not any(overlap(merge, other) for other in beside)
             self.merges.append((merge, merge.run()))
 
     @precondition(lambda self: self.merges)
@@ -196,13 +199,42 @@ class MergedVersions(Versions):
         assert self.current.stats()["segments"] <= 2 + log2(len(self.current) + 1)
 
 
+def overlap(merge: Merge, other: Merge) -> bool:
+    taken = {id(segment.rows.columns) for segment in other.segments} | set(map(id, other.recent))
+    own = {id(segment.rows.columns) for segment in merge.segments} | set(map(id, merge.recent))
+    return not taken.isdisjoint(own)
+
+
 def test_versions_are_right_whenever_a_merge_is_carried_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(segment_rows, "LARGE_MIN", 8)
-    monkeypatch.setattr(segments, "LARGE_MIN", 8)
-    monkeypatch.setattr(segments, "RECENT_MAX", 64)  # four of those without a box
+    monkeypatch.setattr(merges, "RECENT_MAX", 64)  # four of those without a box
     run_state_machine_as_test(MergedVersions, settings=settings(max_examples=60))
+
+
+def test_what_a_merge_takes_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment_rows, "LARGE_MIN", 8)
+    subscriptions = changed(added(empty_set(), range(20)), range(12))
+    large = subscriptions.due()
+    assert large is not None and len(large.segments[0].is_alive) == 20
+    for id_ in range(20, 24):
+        subscriptions = subscriptions.changed(None, [subscription(id_)], [large])
+    assert subscriptions.due([large]) is None
+    assert subscriptions.stats()["segments"] == 2, "the small ones have been merged meanwhile"
+    merged = subscriptions.merged(large, large.run())
+    assert merged.match(EVENT) == subscriptions.match(EVENT) == list(range(12, 24))
+
+
+def test_what_is_overdue_are_the_youngest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment_rows, "LARGE_MIN", 2)
+    monkeypatch.setattr(merges, "_SEGMENTS_MAX", 4)
+    subscriptions = changed(added(empty_set(), range(20)), range(12))
+    for id_ in range(20, 28, 2):
+        subscriptions = added(subscriptions, [id_, id_ + 1])
+    merge = subscriptions.overdue()
+    assert merge is not None and [len(s.is_alive) for s in merge.segments] == [2, 2]
+    assert subscriptions.overdue([merge]) is None
 
 
 # What it costs

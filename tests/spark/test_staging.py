@@ -1,6 +1,7 @@
 """Staged parts: fetched once a machine, whole or not at all, and refused if they are others."""
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,38 @@ def test_a_part_that_is_gone_or_another_one_is_refused_and_leaves_nothing(
     with pytest.raises(InvalidInput, match=f"{part.file_name}: .* cannot be read"):
         fetch(uri, part)
     assert {path.suffix for path in cache.iterdir()} == {".lock"}
+
+
+def test_a_task_that_is_killed_before_it_has_verified_its_copy_leaves_none_that_is_trusted(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri, part = stage(tmp_path / "staging", "wind > 1002")
+    staged = tmp_path / "staging" / part.file_name
+    content = bytearray(staged.read_bytes())
+    content[content.index((1002).to_bytes(8, "little"))] ^= 1
+    staged.write_bytes(content)
+
+    def is_killed(*_: object, **__: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr("contrada.spark.staging.open_sections", is_killed)
+        with pytest.raises(SystemExit):
+            fetch(uri, part)
+    with pytest.raises(InvalidInput, match=f"{part.file_name}.* is damaged"):
+        fetch(uri, part)
+    assert {path.suffix for path in cache.iterdir()} == {".lock"}
+
+
+def test_drafts_go_that_nobody_has_written_to_for_long(tmp_path: Path, cache: Path) -> None:
+    uri, part = stage(tmp_path / "staging")
+    cache.mkdir(parents=True)
+    for name, mtime in ((".old.tmp", 0), (".young.tmp", None)):
+        (cache / name).write_bytes(b"half")
+        if mtime is not None:
+            os.utime(cache / name, (mtime, mtime))
+    fetch(uri, part)
+    assert [path.name for path in cache.glob(".*.tmp")] == [".young.tmp"]
 
 
 def test_many_parts_leave_few_locks(tmp_path: Path, cache: Path) -> None:

@@ -1,6 +1,6 @@
 """The subscriptions that a matcher holds: one version at a time, which a change swaps."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +12,9 @@ from contrada.files import is_same_crs
 from contrada.matcher.background import BackgroundMerges
 from contrada.matching.engine import Engine
 from contrada.matching.id_columns import are_repeated, make_id_array
+from contrada.matching.merges import Merge
 from contrada.matching.segment_rows import SegmentRows
-from contrada.matching.segments import Merge, SubscriptionSet
+from contrada.matching.segments import SubscriptionSet
 from contrada.matching.subscription_columns import SubscriptionColumns
 from contrada.model.subscription import Id, Subscription
 from contrada.threads import ProcessLock
@@ -48,7 +49,7 @@ class Holding:
         )
         self._state = _State(empty, crs, stated_by)
         self._writing = ProcessLock()
-        self._merges = BackgroundMerges(self._find_due, self._merge)
+        self._merges = BackgroundMerges(self)
 
     @property
     def subscriptions(self) -> SubscriptionSet:
@@ -71,7 +72,7 @@ class Holding:
             known = self.subscriptions
             if id_ not in known:
                 return False
-            self._publish(known.changed(make_id_array([id_])))
+            self._publish(self._changed(known, make_id_array([id_])))
         self._wake()
         return True
 
@@ -89,7 +90,7 @@ class Holding:
             if is_taken and not replace:
                 raise _refuse_taken(id_).within(name)
             removed = make_id_array([id_]) if is_taken else None
-            changed = known.changed(removed, [subscription])
+            changed = self._changed(known, removed, [subscription])
             changed.prepare()
             self._publish(changed)
         self._wake()
@@ -121,26 +122,44 @@ class Holding:
                 settle(faults)
             self.check_crs(crs, name)
             good = _choose(added, {position for position, _ in faults})
-            changed = known.changed(good.ids.array if replace else None, good)
+            changed = self._changed(known, good.ids.array if replace else None, good)
             if not is_lazy:
                 changed.prepare()
             self._publish(changed, self._stating(crs, name))
         self._wake()
 
+    def _changed(
+        self,
+        known: SubscriptionSet,
+        removed: pa.Array | None = None,
+        added: Sequence[Subscription] = (),
+    ) -> SubscriptionSet:
+        return known.changed(removed, added, self._merges.beside())
+
     def _publish(self, changed: SubscriptionSet, state: _State | None = None) -> None:
         """Swap a version in; what is overdue is merged before, so that writers wait for it."""
-        while changed.is_overdue() and (merge := changed.due()) is not None:
-            changed = changed.merged(merge, merge.run())
-        self._state = (state or self._state)._replace(subscriptions=changed)
+        claims = []
+        try:
+            while (claim := self._merges.claim(changed.overdue)) is not None:
+                claims.append(claim)
+                rows = self._merges.carry_out(claim)
+                if rows is None:
+                    break
+                changed = changed.merged(claim.merge, rows)
+            self._state = (state or self._state)._replace(subscriptions=changed)
+        finally:
+            for claim in claims:
+                self._merges.release(claim)
 
-    def _find_due(self) -> Merge | None:
-        return self.subscriptions.due()
+    def find_due(self, beside: Sequence[Merge]) -> Merge | None:
+        """Choose what is to be merged next, but for what other merges take."""
+        return self.subscriptions.due(beside)
 
     def _wake(self) -> None:
-        if self._find_due() is not None:
+        if self.find_due(self._merges.beside()) is not None:
             self._merges.wake()
 
-    def _merge(self, merge: Merge, rows: SegmentRows) -> None:
+    def put(self, merge: Merge, rows: SegmentRows) -> None:
         """Put what a merge has made in its place."""
         with self._writing:
             self._state = self._state._replace(subscriptions=self.subscriptions.merged(merge, rows))

@@ -25,7 +25,6 @@ from contrada.model.expression import DistanceWithin, attributes, geometry_attri
 from contrada.model.subscription import Id, Subscription
 from contrada.threads import once
 
-RECENT_MAX = 1_024  # subscriptions that wait for an index
 _UNPLACED_WEIGHT = 16  # one without a box is evaluated on every event
 _PAIRS_MAX = 100  # of events and subscriptions in one batch that are evaluated one by one
 _BOXES_MAX = 100_000  # pairs of boxes in one batch
@@ -41,6 +40,7 @@ class RecentSubscription:
         self.subscription = subscription
         self.geometry_attributes = frozenset(geometry_attributes(subscription.predicate.expression))
         self.attribute, self.box = _find_box(subscription)
+        self.weight = _UNPLACED_WEIGHT if self.attribute is None else 1
 
     @once
     def attributes(self) -> frozenset[str]:

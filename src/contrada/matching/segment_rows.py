@@ -22,6 +22,11 @@ LARGE_MIN = 1_000  # rows: a smaller index is built in no time by whoever asks f
 _GROUPED_MAX = 10_000  # rows: to group more for each event takes longer than what it saves
 
 
+def is_large(count: int) -> bool:
+    """Whether so many rows are too many to be indexed or merged while somebody waits."""
+    return count >= LARGE_MIN
+
+
 class SegmentRows:
     """Subscriptions and their index; the same for all versions of a segment."""
 
@@ -32,7 +37,7 @@ class SegmentRows:
 
     def prepare(self) -> None:
         """Build the index now if it is large, so that no reader has to."""
-        if len(self.columns) >= LARGE_MIN:
+        if is_large(len(self.columns)):
             assert self.index is not None
 
     @once

@@ -7,8 +7,7 @@ it is worth them (see `recent`), and what is large is merged by whoever owns the
 says so. Whoever holds a version goes on seeing it whatever is added or removed.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
@@ -18,10 +17,11 @@ from contrada.arrays import Mask, Positions
 from contrada.language.expecting import Kinds
 from contrada.matching.columns import EventBatch
 from contrada.matching.engine import FindFaults, Index, MakeIndex, find_no_faults
+from contrada.matching.merges import QUIETLY, Merge, MergeChoice
 from contrada.matching.mismatches import Mismatch, describe_unmet, find_unmet
 from contrada.matching.ranked_ids import RankedIds
-from contrada.matching.recent import RECENT_MAX, Recent, RecentSubscription
-from contrada.matching.segment_rows import LARGE_MIN, Segment, SegmentRows
+from contrada.matching.recent import Recent, RecentSubscription
+from contrada.matching.segment_rows import Segment, SegmentRows, is_large
 from contrada.matching.subscription_columns import (
     SubscriptionColumns,
     join_subscriptions,
@@ -31,35 +31,7 @@ from contrada.model.event import Event
 from contrada.model.subscription import Id, Subscription
 from contrada.threads import once
 
-_GROWTH = 4  # a segment is merged into its elder once the elder is not this much larger
 _FEW_MAX = 16  # subscriptions added at once that need no columns of their own
-_OVERDUE = 4  # times what is due
-_SEGMENTS_MAX = 32
-_QUIETLY = np.errstate(all="ignore")  # coordinates may be so large that products are infinite
-
-
-@dataclass(frozen=True, slots=True)
-class Merge:
-    """Segments and subscriptions that are to become one segment."""
-
-    segments: Sequence[Segment]
-    recent: Sequence[RecentSubscription]
-    make_index: MakeIndex
-
-    @property
-    def is_small(self) -> bool:
-        """Whether it takes no time."""
-        return not self.recent and sum(len(s.is_alive) for s in self.segments) < LARGE_MIN
-
-    @_QUIETLY
-    def run(self) -> SegmentRows:
-        """Make the columns of what is left of them, and a large index."""
-        parts = [segment.living() for segment in self.segments]
-        if self.recent:
-            parts.append(pack_subscriptions([member.subscription for member in self.recent]))
-        rows = SegmentRows(join_subscriptions(parts), self.make_index)
-        rows.prepare()
-        return rows
 
 
 class SubscriptionSet:
@@ -135,25 +107,31 @@ class SubscriptionSet:
         return taken
 
     def changed(
-        self, removed: pa.Array | None = None, added: Sequence[Subscription] = ()
+        self,
+        removed: pa.Array | None = None,
+        added: Sequence[Subscription] = (),
+        beside: Collection[Merge] = (),
     ) -> "SubscriptionSet":
-        """Return the version without the removed ids and with the added subscriptions."""
+        """Return the version without the removed ids and with the added subscriptions.
+
+        What is small is merged, unless the merges `beside` take it.
+        """
         segments = self._segments
         gone: list[Id] = []
         if removed is not None and len(removed):
             segments = [segment.without(removed) for segment in segments]
             gone = removed.to_pylist() if len(self._recent) else []
         segments = [segment for segment in segments if segment.living_count]
-        is_large = any(len(segment.is_alive) >= LARGE_MIN for segment in segments)
-        waits = is_large and self._is_exact and len(added) <= _FEW_MAX
+        are_many = any(is_large(len(segment.is_alive)) for segment in segments)
+        waits = are_many and self._is_exact and len(added) <= _FEW_MAX
         recent = self._recent.changed(gone, added if waits else ())
-        if not is_large and len(recent):
+        if not are_many and len(recent):
             segments.append(self._make_segment(recent.columns))
             recent = Recent(self._make_index)
         if len(added) and not waits:
             segments.append(self._make_segment(added))
         changed = self._version(segments, recent)
-        while (merge := changed.due()) is not None and merge.is_small:
+        while (merge := changed.due(beside)) is not None and merge.is_small:
             changed = changed.merged(merge, merge.run())
         return changed
 
@@ -170,36 +148,25 @@ class SubscriptionSet:
         columns = added if isinstance(added, SubscriptionColumns) else pack_subscriptions(added)
         return Segment.of(SegmentRows(columns, self._make_index), np.ones(len(columns), bool))
 
-    @_QUIETLY
+    @QUIETLY
     def prepare(self) -> None:
         """Build the large indexes that are not there yet, so that no reader has to."""
         for segment in self._segments:
             segment.rows.prepare()
 
-    def due(self) -> Merge | None:
+    def due(self, beside: Collection[Merge] = ()) -> Merge | None:
         """Return what is to be merged next, if anything: `merged` takes what it makes.
 
-        A segment of which most rows are gone is made anew; otherwise, younger segments join their
-        elder unless that is much larger, and what was added last joins them once it is enough.
+        What the merges `beside` take is left to them.
         """
-        for segment in self._segments:
-            if 2 * segment.living_count < len(segment.is_alive):
-                return Merge([segment], (), self._make_index)
-        sizes = [len(segment.is_alive) for segment in self._segments]
-        if self._recent.weight > RECENT_MAX:
-            first = _find_elder(sizes, len(sizes), len(self._recent))
-            members = tuple(self._recent.members.values())
-            return Merge(self._segments[first:], members, self._make_index)
-        for last in range(len(sizes) - 1, 0, -1):
-            first = _find_elder(sizes, last, sizes[last])
-            if first < last:
-                return Merge(self._segments[first : last + 1], (), self._make_index)
-        return None
+        return self._choice(beside).find_due()
 
-    def is_overdue(self) -> bool:
-        """Whether so much is to be merged that events take notably longer."""
-        is_long = self._recent.weight > _OVERDUE * RECENT_MAX
-        return is_long or len(self._segments) > _SEGMENTS_MAX
+    def overdue(self, beside: Collection[Merge] = ()) -> Merge | None:
+        """Return what is merged at once, since so much waits that events take notably longer."""
+        return self._choice(beside).find_overdue()
+
+    def _choice(self, beside: Collection[Merge]) -> MergeChoice:
+        return MergeChoice(self._segments, self._recent, self._make_index, beside)
 
     def merged(self, merge: Merge, rows: SegmentRows) -> "SubscriptionSet":
         """Return the version with rows in place of what they were merged from.
@@ -224,7 +191,7 @@ class SubscriptionSet:
             kept.insert(min(places, default=len(kept)), segment)
         return self._version(kept, self._recent.without(merge.recent))
 
-    @_QUIETLY
+    @QUIETLY
     def match(self, event: Event) -> list[Id]:
         """Find the ids of the subscriptions that an event satisfies, sorted."""
         found: list[Id] = []
@@ -236,7 +203,7 @@ class SubscriptionSet:
             found += [subscription.id for subscription in self._recent.match(event)]
         return sorted(found) if len(found) > 1 else found
 
-    @_QUIETLY
+    @QUIETLY
     def subscribers(self, event: Event) -> list[Id]:
         """Find whom to forward an event to; no filter of a subscriber already found is tried."""
         found: set[Id] = set()
@@ -247,7 +214,7 @@ class SubscriptionSet:
             found.update(name for name in names if name is not None)
         return sorted(found, key=lambda s: (isinstance(s, str), s))
 
-    @_QUIETLY
+    @QUIETLY
     def match_batch(self, batch: EventBatch) -> tuple[Positions, Positions]:
         """Find all pairs of row and subscription, as rows and ranks in `ids`, in that order."""
         found = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
@@ -335,7 +302,7 @@ class SubscriptionSet:
         unmet = find_unmet(all_, schema)
         return describe_unmet(unmet, self._parts()) if unmet else []
 
-    @_QUIETLY
+    @QUIETLY
     def breadth(self) -> int:
         """Count the filters that any event may satisfy, and so the answers that it may have."""
         recent = sum(len(subscription.predicate.filters) for subscription in self._recent)
@@ -347,7 +314,7 @@ class SubscriptionSet:
         recent = self._recent.columns.nbytes if len(self._recent) else 0
         return sum(segment.rows.columns.nbytes for segment in self._segments) + recent
 
-    @_QUIETLY
+    @QUIETLY
     def stats(self) -> dict[str, int]:
         """Count subscriptions, the bytes of their columns, and what the indexes hold."""
         counts = {
@@ -364,12 +331,3 @@ class SubscriptionSet:
         yield from (segment.rows.index for segment in self._segments)
         if len(self._recent):
             yield self._recent.index
-
-
-def _find_elder(sizes: Sequence[int], last: int, size: int) -> int:
-    """Find the first of the segments before one that it joins: none is much larger than all."""
-    first = last
-    while first and sizes[first - 1] < _GROWTH * size:
-        first -= 1
-        size += sizes[first]
-    return first

@@ -27,7 +27,7 @@ from contrada.files.snapshot_header import read_digest
 from contrada.machine import locked, temporary_folder
 from contrada.spark.evaluators import EXACT, Evaluator
 from contrada.spark.uris import is_remote, open_uri
-from contrada.spark.worker_cache import cache_folder, prune
+from contrada.spark.worker_cache import DRAFT_SUFFIX, cache_folder, prune
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -149,7 +149,7 @@ def fetch_gone(uri: str, part: StagedPart) -> Positions:
 def fetch(uri: str, part: StagedPart) -> Sections:
     """Open a part from this machine's copy, which is made if there is none or a damaged one.
 
-    The checksum is verified when a copy is made; whoever opens it later only maps it.
+    The checksum is verified before a copy gets its name; whoever opens it later only maps it.
     """
     folder = cache_folder("snapshots")
     path = folder / part.file_name
@@ -162,11 +162,7 @@ def fetch(uri: str, part: StagedPart) -> Sections:
             except (ContradaError, OSError):
                 path.unlink(missing_ok=True)
         _copy_here(uri, part, path)
-        try:
-            file = _expect(open_sections(path), part)
-        except InvalidInput as error:
-            path.unlink(missing_ok=True)
-            raise error.within(f"{uri}/{part.file_name}") from None
+        file = _expect(open_sections(path, verify=False), part)
     prune(folder, SUFFIXES[0], keep=path)
     return file
 
@@ -179,14 +175,17 @@ def _expect(file: Sections, part: StagedPart) -> Sections:
 
 def _copy_here(uri: str, part: StagedPart, path: Path) -> None:
     filesystem, folder = open_uri(uri)
-    draft = path.with_name(f".{uuid.uuid4().hex}.tmp")
+    draft = path.with_name(f".{uuid.uuid4().hex}{DRAFT_SUFFIX}")
     try:
         with (
             filesystem.open_input_stream(f"{folder}/{part.file_name}") as source,
             draft.open("xb") as sink,
         ):
             shutil.copyfileobj(source, sink, _COPY_BYTES)
+        _expect(open_sections(draft), part)
         draft.replace(path)
+    except InvalidInput as error:
+        raise error.within(f"{uri}/{part.file_name}") from None
     except (OSError, pa.ArrowException) as fault:
         if isinstance(fault, OSError) and fault.errno in _NO_ROOM:
             raise Unavailable(

@@ -3,7 +3,9 @@
 What a worker has open in its own memory is in `open_sets`.
 """
 
+import contextlib
 import os
+import time
 from pathlib import Path
 
 from contrada.errors import InvalidInput, Unavailable
@@ -11,6 +13,8 @@ from contrada.machine import cache_folders
 
 _BYTES_MAX = "CONTRADA_CACHE_BYTES_MAX"
 _BYTES_MAX_DEFAULT = 8 * 2**30
+DRAFT_SUFFIX = ".tmp"
+_DRAFT_AGE_MAX_S = 3_600.0  # since somebody has written to it last
 
 
 def cache_folder(name: str) -> Path:
@@ -24,7 +28,11 @@ def cache_folder(name: str) -> Path:
 
 
 def prune(folder: Path, suffix: str, keep: Path) -> None:
-    """Delete the files longest unused beyond the cap; one that is open lives until it is closed."""
+    """Delete the files longest unused beyond the cap; one that is open lives until it is closed.
+
+    Drafts go that a task left behind when it was killed.
+    """
+    _delete_old_drafts(folder)
     room = read_bytes_max(_BYTES_MAX, _BYTES_MAX_DEFAULT)
     copies = []
     for path in folder.glob(f"*{suffix}"):
@@ -37,6 +45,13 @@ def prune(folder: Path, suffix: str, keep: Path) -> None:
         room -= size
         if room < 0 and path != keep:
             path.unlink(missing_ok=True)
+
+
+def _delete_old_drafts(folder: Path) -> None:
+    for path in folder.glob(f".*{DRAFT_SUFFIX}"):
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > _DRAFT_AGE_MAX_S:
+                path.unlink()
 
 
 def read_bytes_max(name: str, default: int) -> int:
