@@ -408,3 +408,16 @@ def test_a_mended_event_is_matched_as_mended(engine: str, filter_: str) -> None:
     assert found["subscription"].to_pylist() == ["true"]
     assert matcher.match({"geometry": BOW_TIE}, repair=True) == ["true"]
     assert matcher.why("true", {"geometry": BOW_TIE}, repair=True).matched
+
+
+@pytest.mark.parametrize("events", [pa.table({"n": [1]}), [{"n": 1}]])
+def test_a_listener_that_cannot_be_called_is_refused_at_once(events: Any) -> None:
+    matcher = Matcher()
+    matcher.add("a", "n = 1")
+    for call in (matcher.match_many, matcher.match_frame):
+        with pytest.raises(InvalidInput, match="on_bad must be a function, not 5"):
+            call(events, on_bad=5)
+    with pytest.raises(InvalidInput, match="on_bad must be a function, not 5"):
+        matcher.match_many(events, on_bad=5, batches=True)  # type: ignore[call-overload]
+    with pytest.raises(InvalidInput, match="on_bad must be a function, not 5"):
+        matcher.add_many(pa.table({"filter": ["TRUE"]}), on_bad=5)  # type: ignore[arg-type]
