@@ -45,7 +45,8 @@ class Layout:
             count = batch.schema.names.count(name)
             if count != 1:  # a stream need not keep to its schema
                 what = f'{count} columns "{name}"' if count else f'no column "{name}"'
-                raise pa.ArrowInvalid(f"a batch has {what}; its columns: {listed(batch.schema.names)}")
+                known = listed(batch.schema.names)
+                raise pa.ArrowInvalid(f"a batch has {what}; its columns: {known}")
         encodings = {geometry.name: geometry.encoding for geometry in self.geometries}
         columns = [
             _arrange_column(batch.column(name), name, encodings.get(name, ""), self.is_decoded)
