@@ -53,6 +53,9 @@ OUTLINE_CELLS_MAX = 2**22  # of the grid, along one outline
 BOUNDARY_POINTS_MAX = 1_000_000  # of one boundary, for the discrete evaluator
 DENSITY_MAX = 1_000_000_000  # points on a unit of a boundary, for the discrete evaluator
 
+# Simulations
+SIMULATED_MAX = 1_000_000  # peers, events or rounds of one
+
 # Files
 ROW_BYTES_MAX = 64 * 2**20  # of one row in text: it must be in memory as a whole
 COLUMNS_MAX = 10_000  # of one text file, those inside others too

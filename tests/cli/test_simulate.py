@@ -185,7 +185,7 @@ def test_a_run_that_fails_is_drawn_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["--peers", "1"], "--peers 1: must be 2 or more"),
+        (["--peers", "1"], "--peers 1: must be from 2 to 1,000,000"),
         (["--crash", "1.5"], "--crash 1.5: must be a share from 0 to 1"),
         (["--corrupt", "-0.1"], "--corrupt -0.1: must be a share from 0 to 1"),
         (["--loss", "1"], "--loss 1.0: must be"),

@@ -304,6 +304,50 @@ def test_a_stream_that_breaks_is_refused_with_the_row_it_reached() -> None:
         list(rows.batches())
 
 
+@pytest.mark.parametrize(
+    "fault", [KeyError("a"), ValueError("a"), RuntimeError("a"), TypeError("a")]
+)
+def test_what_the_maker_of_a_stream_raises_is_told_with_the_row_it_reached(
+    fault: Exception,
+) -> None:
+    def broken() -> Any:
+        yield pa.record_batch({"n": [1, 2]})
+        raise fault
+
+    stream = pa.RecordBatchReader.from_batches(pa.schema([("n", pa.int64())]), broken())
+    with pytest.raises(InvalidInput, match=f"after row 2: {type(fault).__name__}: .*a") as caught:
+        list(read_rows(stream, batch_rows=2).batches())
+    assert caught.value.__cause__ is not None
+    assert caught.value.__cause__.__cause__ is fault
+
+
+@pytest.mark.parametrize("fault", [KeyError("a"), RuntimeError("a")])
+def test_a_table_that_cannot_be_opened_is_refused_with_the_cause(fault: Exception) -> None:
+    class Broken:
+        def __arrow_c_stream__(self, schema: object = None) -> object:
+            raise fault
+
+    with pytest.raises(InvalidInput, match="cannot read Broken as an Arrow table") as caught:
+        read_rows(Broken())
+    assert caught.value.__cause__ is fault
+
+
+@pytest.mark.parametrize(
+    ("batch", "what"),
+    [
+        (pa.record_batch({"m": [3]}), 'no column "n"; its columns: '),
+        (pa.record_batch([[3], [3]], ["n", "n"]), '2 columns "n"; its columns: '),
+    ],
+)
+def test_a_batch_without_the_columns_of_its_stream_is_refused(
+    batch: pa.RecordBatch, what: str
+) -> None:
+    batches = iter([pa.record_batch({"n": [1, 2]}), batch])
+    stream = pa.RecordBatchReader.from_batches(pa.schema([("n", pa.int64())]), batches)
+    with pytest.raises(InvalidInput, match=f"after row 2: a batch has {what}"):
+        list(read_rows(stream, batch_rows=2).batches())
+
+
 def test_batches_have_the_size_asked_for_whatever_the_chunks() -> None:
     chunks = [pa.chunked_array([[1], [2, 3], [], [4, 5, 6, 7, 8, 9, 10, 11]])]
     rows = read_rows(pa.table(chunks, names=["n"]), batch_rows=4)

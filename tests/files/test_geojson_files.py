@@ -135,7 +135,8 @@ def test_the_id_of_a_feature_goes_before_a_property_of_that_name(tmp_path: Path)
 
 
 def test_ids_of_two_kinds_are_refused_with_both_rows(tmp_path: Path) -> None:
-    message = r'x\.geojson: column "id" holds a string in row 0 but a number in row 1'
+    places = r"a string in line 1 \(row 0\) but a number in line 1 \(row 1\)"
+    message = rf'x\.geojson: column "id" holds {places}'
     with pytest.raises(InvalidInput, match=message):
         read_rows(save(tmp_path, feature({}, id="x"), feature({"id": 8})))
 
@@ -210,7 +211,9 @@ def test_a_property_that_is_mostly_a_geometry_is_null_elsewhere(tmp_path: Path) 
 @pytest.mark.parametrize("column", ["id", "filter", "where", "relation", "attribute", "subscriber"])
 def test_a_column_that_says_whom_to_serve_must_be_of_one_kind(tmp_path: Path, column: str) -> None:
     path = save(tmp_path, feature({column: "x"}), feature({}), feature({column: 3}))
-    with pytest.raises(InvalidInput, match=f'"{column}" holds a string in row 0 but a number'):
+    with pytest.raises(
+        InvalidInput, match=rf'"{column}" holds a string in line 1 \(row 0\) but a number'
+    ):
         read_rows(path)
 
 
@@ -381,7 +384,10 @@ def test_a_curve_is_delivered_as_a_curve(tmp_path: Path, kind: str) -> None:
             r'line 2.*expected "]"',
         ),
         ('{"type": "FeatureCollection", "features": []} x', "text after the end"),
-        ('{"type": "FeatureCollection", "features": [3]}', "row 0 is not a JSON object: 3"),
+        (
+            '{"type": "FeatureCollection", "features": [3]}',
+            r"line 1 \(row 0\) is not a JSON object: 3",
+        ),
         ('{"type": "FeatureCollection", "features": [{"x": "abc', "Unterminated string"),
         ('{"type" "FeatureCollection"}', 'expected ":"'),
         ('{"n": ' + "1" * 5000 + "}", "digits"),
@@ -396,7 +402,9 @@ def test_a_damaged_file_is_refused_with_the_place(tmp_path: Path, text: str, mes
 
 
 def test_properties_that_are_no_object_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="row 1 has properties that are not an object: 5"):
+    with pytest.raises(
+        InvalidInput, match=r"line 1 \(row 1\) has properties that are not an object: 5"
+    ):
         read_rows(save(tmp_path, feature({}), feature(5)))
 
 
@@ -413,7 +421,7 @@ def test_half_a_surrogate_is_refused_with_its_row(tmp_path: Path) -> None:
     path.write_text(
         json.dumps({"type": "FeatureCollection", "features": [feature({"s": "\ud83d"})]})
     )
-    with pytest.raises(InvalidInput, match='column "s" in row 0 cannot be read'):
+    with pytest.raises(InvalidInput, match=r"line 1 \(row 0\), column 's': a text has half"):
         list(read_rows(path).batches())
 
 

@@ -45,7 +45,9 @@ def test_a_value_nested_too_deep_is_refused_with_its_place(
     tmp_path: Path, suffix: str, kind: str, depth: int
 ) -> None:
     bad = feature(f'{{"ok": 1, "deep": {nested(depth, kind)}}}')
-    with pytest.raises(InvalidInput, match=r"x\..*(line \d|column \"deep.* in row 1 .*JSON_DEPTH)"):
+    with pytest.raises(
+        InvalidInput, match=r"x\..*(line \d|column \"deep.* in line \d \(row 1\) .*JSON_DEPTH)"
+    ):
         read(tmp_path, suffix, feature("{}"), bad)
 
 
@@ -92,7 +94,7 @@ def test_half_a_surrogate_in_a_name_is_refused_with_its_row(
     tmp_path: Path, suffix: str, properties: str
 ) -> None:
     with pytest.raises(
-        InvalidInput, match=r"row 1 has half a surrogate pair in the name '.*\\ud"
+        InvalidInput, match=r"line \d+ \(row 1\) has half a surrogate pair in the name '.*\\ud"
     ) as e:
         read(tmp_path, suffix, feature("{}"), feature(properties))
     str(e.value).encode()
@@ -149,7 +151,7 @@ def test_a_file_of_ever_new_columns_is_refused(tmp_path: Path, is_inside: bool) 
     path.write_text("\n".join(json.dumps({"m": n} if is_inside else n) for n in names))
     with pytest.raises(InvalidInput) as caught:
         read_rows(path)
-    place = '"m.k99_99" in row 99' if is_inside else '"k100_0" in row 100'
+    place = '"m.k99_99" in line 100 (row 99)' if is_inside else '"k100_0" in line 101 (row 100)'
     assert str(caught.value).endswith(
         f"more than 10,000 columns, nested ones included (COLUMNS_MAX), at {place}"
     )
@@ -168,8 +170,8 @@ def test_a_list_of_objects_with_ever_new_names_is_refused(tmp_path: Path) -> Non
     with pytest.raises(InvalidInput) as caught:
         read_rows(path)
     assert str(caught.value).endswith(
-        'in row 0, the objects in the list "a" have too many different member names: as a table '
-        "they would take more than 1,000,000 cells (LIST_CELLS_MAX) for 1,001 values"
+        'in line 1 (row 0), the objects in the list "a" have too many different member names: '
+        "as a table they would take more than 1,000,000 cells (LIST_CELLS_MAX) for 1,001 values"
     )
     path.write_text(json.dumps({"a": [{f"k{i % 50}": 1} for i in range(30_000)]}))
     assert read_rows(path).count == 1

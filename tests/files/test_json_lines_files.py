@@ -106,9 +106,12 @@ def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
         ('{"n": 1', r"x\.ndjson: line 3, column 8: Expecting ',' delimiter"),
         ('{"n": 1}}', r"line 3, column 9: Extra data, near '}'"),
         ("oops", "line 3, column 1: Expecting value, near 'oops'"),
-        ("[1, 2]", r"row 1 is not a JSON object: \[1, 2\]"),
-        ("null", "row 1 is not a JSON object: None"),
-        ('{"type": "FeatureCollection", "features": []}', "row 1 is an entire FeatureCollection"),
+        ("[1, 2]", r"line \d \(row 1\) is not a JSON object: \[1, 2\]"),
+        ("null", r"line \d \(row 1\) is not a JSON object: None"),
+        (
+            '{"type": "FeatureCollection", "features": []}',
+            r"line \d \(row 1\) is an entire FeatureCollection",
+        ),
         ('{"n": ' + "1" * 5000 + "}", "line 3: .*digits"),
         ('{"n": ' + "[" * 100_000, "line 3: .*JSON_DEPTH_MAX"),
     ],
@@ -130,7 +133,7 @@ def test_a_file_that_changed_since_it_was_opened_is_refused(tmp_path: Path) -> N
     path = save(tmp_path, {"n": 1})
     rows = read_rows(path)
     save(tmp_path, {"n": "x"})
-    with pytest.raises(InvalidInput, match='column "n" in row 0 cannot be read'):
+    with pytest.raises(InvalidInput, match=r'column "n" in line 1 \(row 0\) cannot be read'):
         list(rows.batches())
     path.unlink()
     with pytest.raises(InvalidInput, match=r"x\.ndjson"):

@@ -1,5 +1,6 @@
 """The four A_ operators: arrays compared as sets."""
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -161,3 +162,14 @@ def test_arrays_of_integers_are_sets(a: list[int], b: list[int]) -> None:
     assert truth_of("A_CONTAINS(a, b)", a, b=b) is (left >= right)
     assert truth_of("A_CONTAINEDBY(a, b)", np.array(a, int), b=tuple(b)) is (left <= right)
     assert truth_of("A_OVERLAPS(a, b)", a, b=b) is bool(left & right)
+
+
+NANS = (None, float("nan"), Decimal("NaN"), Decimal("sNaN"), np.datetime64("NaT"))
+
+
+@pytest.mark.parametrize("missing", [*NANS, np.timedelta64("NaT")])
+def test_what_is_missing_in_an_array_is_unknown_of_whatever_type(missing: Any) -> None:
+    assert truth_of("A_CONTAINS(a, (3))", [1, missing]) is None
+    assert truth_of("A_EQUALS(a, (1, 3))", [1, missing]) is None
+    assert truth_of("A_OVERLAPS(a, (3))", [[missing], missing]) is None
+    assert truth_of("A_EQUALS(a, ())", [missing]) is False

@@ -236,7 +236,9 @@ def test_an_infinite_value_can_be_reckoned_with(infinity: Any) -> None:
         (Decimal("sNaN"), None),
         (Decimal("1e300"), 10**300 + 1),
         (Decimal("1e400"), None),
-        (Decimal("1e999999"), INF),
+        (Decimal("1e999999"), None),
+        (Decimal("-1e600"), None),
+        (Decimal("Infinity"), INF),
         (np.uint8(255), 256),
         (np.int64(2**63 - 1), 2**63),
         (np.float32(0.5), 1.5),
@@ -389,3 +391,17 @@ def test_zeros_before_an_integer_are_nothing_however_many(sign: str) -> None:
     text = f"{sign}{'0' * 5_000}"
     assert read(f"n = {text}7") == read(f"n = {sign}7")
     assert read(f"n = {text}") == read(f"n = {sign}0")
+
+
+@pytest.mark.parametrize("operator", ["+", "-", "*", "/", "%", "DIV", "^"])
+@pytest.mark.parametrize("value", [Decimal("1e600"), Decimal("-1e5000"), Decimal("1.5e309")])
+def test_a_decimal_too_large_for_a_double_has_no_result(operator: str, value: Decimal) -> None:
+    assert value_of(f"a {operator} 2", a=value) is None
+    assert value_of(f"2 {operator} a", a=value) is None
+    assert truth_of(f"a {operator} 2 > b", a=value, b=Decimal("1e9000")) is None
+
+
+@pytest.mark.parametrize("zero", [0, 0.0, -0.0, Decimal(0)])
+@pytest.mark.parametrize("power", [-1, -0.5, -INF, Decimal("-Infinity")])
+def test_zero_to_a_negative_power_is_unknown(zero: Any, power: Any) -> None:
+    assert value_of("zero ^ power", zero=zero, power=power) is None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import struct
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -408,3 +410,119 @@ def test_a_mended_event_is_matched_as_mended(engine: str, filter_: str) -> None:
     assert found["subscription"].to_pylist() == ["true"]
     assert matcher.match({"geometry": BOW_TIE}, repair=True) == ["true"]
     assert matcher.why("true", {"geometry": BOW_TIE}, repair=True).matched
+
+
+@pytest.mark.parametrize("events", [pa.table({"n": [1]}), [{"n": 1}]])
+def test_a_listener_that_cannot_be_called_is_refused_at_once(events: Any) -> None:
+    matcher = Matcher()
+    matcher.add("a", "n = 1")
+    for call in (matcher.match_many, matcher.match_frame):
+        with pytest.raises(InvalidInput, match="on_bad must be a function, not 5"):
+            call(events, on_bad=5)
+    with pytest.raises(InvalidInput, match="on_bad must be a function, not 5"):
+        matcher.match_many(events, on_bad=5, batches=True)  # type: ignore[call-overload]
+    with pytest.raises(InvalidInput, match="on_bad must be a function, not 5"):
+        matcher.add_many(pa.table({"filter": ["TRUE"]}), on_bad=5)  # type: ignore[arg-type]
+
+
+BEYOND = 2**63
+LARGE_IDS = [[5, BEYOND], [5, 2**64 - 1], [5, BEYOND, -3], [5, 2**70], [5, -(2**63) - 1]]
+
+
+def id_rows(ids: list[int]) -> list[dict[str, Any]]:
+    return [{"a": 5, "id": id_} for id_ in ids]
+
+
+def id_lines(ids: list[int], folder: Path) -> str:
+    path = folder / "events.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in id_rows(ids)))
+    return str(path)
+
+
+def id_features(ids: list[int], folder: Path) -> str:
+    path = folder / "events.geojson"
+    features = [
+        {"type": "Feature", "id": row["id"], "properties": {"a": 5}, "geometry": None}
+        for row in id_rows(ids)
+    ]
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": features}, indent=0))
+    return str(path)
+
+
+@pytest.mark.parametrize("make", [id_lines, id_features, lambda ids, _: id_rows(ids)])
+@pytest.mark.parametrize("ids", LARGE_IDS)
+def test_an_id_beyond_64_bits_makes_only_its_row_a_bad_one(
+    ids: list[int], make: Any, tmp_path: Path
+) -> None:
+    matcher = Matcher()
+    matcher.add("s", "a = 5")
+    events = make(ids, tmp_path)
+    with pytest.raises(InvalidInput, match=rf"row 1.*the id {ids[1]} does not fit in 64 bits"):
+        matcher.match_many(events)
+    heard: list[Any] = []
+    found = matcher.match_many(
+        events, quarantine=True, on_bad=lambda row, _, reason: heard.append((row, reason))
+    )
+    assert found.column("event").to_pylist() == [ids[0], *ids[2:]]
+    assert [(row, f"the id {ids[1]} does not fit" in reason) for row, reason in heard] == [
+        (1, True)
+    ]
+    assert matcher.match_many(events, repair=True).num_rows == len(ids) - 1
+
+
+def test_an_id_of_a_table_beyond_64_bits_makes_only_its_row_a_bad_one() -> None:
+    matcher = Matcher()
+    matcher.add("s", "a = 5")
+    ids = pa.array([5, BEYOND, None], pa.uint64())
+    for column in (ids, ids.dictionary_encode()):
+        table = pa.table({"key": column, "a": [5, 5, 5]})
+        with pytest.raises(
+            InvalidInput, match=f"row 1, column 'key': the id {BEYOND} does not fit"
+        ):
+            matcher.match_many(table, id="key")
+        found = matcher.match_many(table, id="key", quarantine=True)
+        assert found.to_pylist() == [{"event": 5, "subscription": "s"}]
+
+
+def test_a_subscription_id_beyond_64_bits_makes_only_its_row_a_bad_one(tmp_path: Path) -> None:
+    lines = [{"id": id_, "filter": "a = 5"} for id_ in (5, BEYOND, -2)]
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    matcher = Matcher()
+    with pytest.raises(InvalidInput, match=f"line 2.*the id {BEYOND} does not fit in 64 bits"):
+        matcher.add_many(tmp_path / "x.jsonl")
+    assert matcher.add_many(tmp_path / "x.jsonl", quarantine=True) == 2
+    assert sorted(matcher) == [-2, 5]
+
+
+HALF = "\\ud800"
+
+
+@pytest.mark.parametrize("value", [f'"{HALF}"', f'["b", "{HALF}"]', f'{{"m": "a{HALF}b"}}'])
+def test_half_a_surrogate_pair_makes_only_its_row_a_bad_one(value: str, tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    good = value.replace(HALF, "x")
+    path.write_text(f'{{"t": {good}, "n": 1}}\n\n{{"t": {value}, "n": 1}}\n{{"t": {good}}}\n')
+    matcher = Matcher()
+    matcher.add("n", "n = 1")
+    assert matcher.match_many(path).column("event").to_pylist() == [0, 1]
+    with pytest.warns(UserWarning, match=r"row 1, column 't.*half a surrogate pair; 1 such value"):
+        assert matcher.match_many(path, keep=["t"]).column("t").to_pylist()[1] is None
+    matcher.add("t", "t IS NOT NULL OR t.m IS NOT NULL")
+    with pytest.raises(InvalidInput, match=r"line 3 \(row 1\), column 't': a text has half a"):
+        matcher.match_many(path)
+    found = matcher.match_many(path, quarantine=True)
+    assert found.column("event").to_pylist() == [0, 0, 2]
+
+
+def test_half_a_surrogate_pair_in_a_subscription_makes_only_its_row_a_bad_one(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "subscriptions.jsonl"
+    path.write_text(
+        '{"id": "a", "geometry": "POINT(1 1)", "where": "n = 1"}\n'
+        f'{{"id": "b", "geometry": "POINT(1 1)", "where": "n = \'{HALF}\'"}}\n'
+    )
+    matcher = Matcher()
+    with pytest.raises(InvalidInput, match=r"line 2 .*half a surrogate pair"):
+        matcher.add_many(path)
+    assert matcher.add_many(path, quarantine=True) == 1

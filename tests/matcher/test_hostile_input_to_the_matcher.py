@@ -2,6 +2,7 @@
 
 import struct
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -26,12 +27,27 @@ def test_collections_nested_beyond_reason_are_refused_and_a_few_levels_are_not()
     assert matcher.match({"geometry": nested_collections(20)}) == ["all"]
 
 
-@pytest.mark.parametrize("missing", [pd.NA, pd.NaT, None])
-def test_the_missing_values_of_pandas_are_null(missing: object) -> None:
+NO_TIMES = [np.datetime64("NaT"), np.datetime64("NaT", "ns"), np.timedelta64("NaT")]
+
+
+@pytest.mark.parametrize("missing", [pd.NA, pd.NaT, None, *NO_TIMES])
+def test_the_missing_values_of_pandas_and_numpy_are_null(missing: object) -> None:
     matcher = Matcher()
     matcher.add("null", "x IS NULL")
     matcher.add("not null", "x IS NOT NULL")
-    assert matcher.match({"x": missing}) == ["null"]
+    matcher.add("inside", "y.x IS NULL")
+    assert matcher.match({"x": missing, "y": {"x": missing}}) == ["inside", "null"]
+    table = matcher.match_many([{"x": missing, "y": {"x": missing}}], keep=["x"])
+    assert table.column("subscription").to_pylist() == ["inside", "null"]
+    assert table.column("x").to_pylist() == [None, None]
+
+
+@pytest.mark.parametrize("missing", NO_TIMES)
+def test_an_id_that_is_no_time_is_missing(missing: object) -> None:
+    matcher = Matcher()
+    matcher.add("all", "TRUE")
+    with pytest.raises(InvalidInput, match="the id is missing"):
+        matcher.match_many([{"id": missing}])
 
 
 def test_wkt_may_name_its_reference_system() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import shapely
 
 from contrada import InvalidInput, Matcher
 from contrada.cli import main
@@ -210,3 +211,27 @@ def test_blank_text_beside_a_filter_is_no_second_geometry() -> None:
     assert matcher.add_many(rows) == 2
     with pytest.raises(InvalidInput, match="column 'geometry': the geometry is missing"):
         matcher.add_many(pa.table({"id": ["c"], "geometry": [" "]}))
+
+
+WKB = shapely.to_wkb(shapely.Point(1, 1))
+LONG_LINE = shapely.to_wkb(shapely.LineString([(i, i) for i in range(90)]))
+TOO_LONG = [
+    *("POINT(1 1)\0garbage", (WKB + b"\0").hex(), WKB + b"\0", LONG_LINE + LONG_LINE),
+    shapely.to_wkb(shapely.MultiPoint([(1, 1)])) + b"garbage",
+]
+
+
+@pytest.mark.parametrize("value", TOO_LONG)
+def test_what_follows_a_geometry_makes_a_bad_row_however_it_comes(value: str | bytes) -> None:
+    matcher = matcher_of()
+    for events in (pa.table({"geometry": [value, None]}), [{"geometry": value}, {}]):
+        with pytest.raises(InvalidInput, match=r"row 0.*cannot read the geometry: it (has|ends)"):
+            matcher.match_many(events)
+        assert matcher.match_many(events, quarantine=True).num_rows == 0
+    assert matcher.stats()["events_left_out"] == 2
+    with pytest.raises(InvalidInput, match=r"cannot read the geometry: it (has|ends)"):
+        matcher.match({"geometry": value})
+    with pytest.raises(InvalidInput, match=r"cannot read the geometry: it (has|ends)"):
+        matcher.add("b", geometry=value)
+    with pytest.raises(InvalidInput, match=r"cannot read the geometry: it (has|ends)"):
+        matcher.add_many(pa.table({"geometry": [value]}))

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 import shapely
 from hypothesis import given
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from shapely.geometry.base import BaseGeometry
 
 from contrada.limits import GEOMETRY_DEPTH_MAX
+from contrada.model.encodings import read_wkbs
 from contrada.model.geometry import Fault, read_geometry
 from strategies import geometries
 
@@ -169,3 +171,26 @@ def test_every_flavour_of_wkb_is_read(
 def test_geojson_is_read_as_the_shape_that_it_was_written_from(shape: BaseGeometry) -> None:
     read = read_well(json.loads(shapely.to_geojson(shape)))
     assert read.equals_exact(read_well(shape), 0.0)
+
+
+@given(geometries(), st.sampled_from(["iso", "extended"]), st.sampled_from([0, 1]), st.booleans())
+def test_wkb_is_read_to_its_end_and_a_byte_more_is_refused(
+    shape: BaseGeometry, flavor: str, byte_order: int, has_srid: bool
+) -> None:
+    has_srid = has_srid and flavor == "extended"
+    shape = shapely.set_srid(shape, 4326) if has_srid else shape
+    wkb = shapely.to_wkb(shape, flavor=flavor, byte_order=byte_order, include_srid=has_srid)
+    assert read_wkbs(np.array([wkb, None], object))[1] is None
+    assert isinstance(read_geometry(wkb), BaseGeometry)
+    surplus = np.array([wkb, wkb + b"\0", None], object)
+    with pytest.raises(ValueError, match=f"ends at byte {len(wkb):,}, but there are"):
+        read_wkbs(surplus)
+    assert f"ends at byte {len(wkb):,}, but" in message_of(wkb + b"\0")
+    assert f"ends at byte {len(wkb):,}, but" in message_of((wkb + wkb).hex())
+
+
+@pytest.mark.parametrize("text", ["POINT(5 3)\0", "POINT(5 3)\0garbage", "POINT\0(5 3)"])
+def test_a_null_character_does_not_end_wkt(text: str) -> None:
+    read = read_geometry(text)
+    assert read is None or isinstance(read, Fault)
+    assert "null character at character 10" in message_of("POINT(5 3)\0 POINT(1 1)")

@@ -188,7 +188,11 @@ def test_peers_at_fault_are_those_that_the_checker_names(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"peers": 1}, "peers 1: must be 2 or more"),
+        ({"peers": 1}, "peers 1: must be from 2 to 1,000,000"),
+        ({"peers": 10**20 - 1}, r"peers 9{20}: must be from 2 to 1,000,000 .SIMULATED_MAX"),
+        ({"events": 10**20}, r"events 10{20}: must be from 0 to 1,000,000 .SIMULATED_MAX"),
+        ({"rounds": 10**20}, "rounds 10{20}: .*SIMULATED_MAX"),
+        ({"rounds_max": 10**20}, "rounds-max 10{20}: .*SIMULATED_MAX"),
         ({"crash": 1.5}, "crash 1.5: must be a share from 0 to 1"),
         ({"corrupt": float("nan")}, "corrupt nan: must be a share from 0 to 1"),
         ({"min_children": 6}, "min-children 6: .* half of max-children 10"),

@@ -33,7 +33,7 @@ from contrada.matcher.keeping import (
 )
 from contrada.matcher.match_run import MatchRun, choose_id_column
 from contrada.matcher.saving import read_subscription_rows
-from contrada.matching.ids import read_id_column
+from contrada.matching.ids import read_event_ids
 from contrada.matching.writing import as_wkb
 from contrada.model.event import GEOMETRY
 from contrada.showing import listed
@@ -205,7 +205,7 @@ class _SubscriptionKeeping:
         for batch, _ in narrow.judged():
             keys = pa.array(np.arange(first_row, first_row + batch.num_rows))
             if id_column is not None:
-                keys = read_id_column(batch.column(id_column), rows.name)
+                keys, _ = read_event_ids(batch.column(id_column), id_column, rows.name)
             used = batch.filter(pc.is_in(keys, ids.cast(keys.type)))
             arrays = [self._column(name, used.column(c), options.repair) for name, c in own.items()]
             keys = keys.filter(pc.is_in(keys, ids.cast(keys.type))).cast(ids.type)

@@ -20,7 +20,7 @@ from contrada.errors import InvalidInput, Remedy, Unavailable
 from contrada.files import Rows
 from contrada.files.parquet import SUFFIXES as PARQUET_SUFFIXES
 from contrada.matcher.match_run import choose_id_column
-from contrada.matching.ids import read_id_column
+from contrada.matching.ids import read_event_ids, read_id_column
 from contrada.model.event import GEOMETRY
 from contrada.model.geometry import Fault
 
@@ -134,17 +134,19 @@ class Source:
         progress = bar(f"copying {self.rows.name} for Spark", self.rows.count)
         with progress, _blaming(copy), pq.ParquetWriter(copy, schema) as writer:
             for batch, told in self.rows.judged(self._read):
+                too_large: dict[int, Fault] = {}
                 columns = {field.name: batch.column(field.name) for field in self._needed}
                 if self.id_column in columns:
-                    place = f"{self.rows.name}, column {self.id_column!r}"
-                    columns[self.id_column] = read_id_column(columns[self.id_column], place)
+                    ids = columns[self.id_column]
+                    ids, too_large = read_event_ids(ids, self.id_column, self.rows.name)
+                    columns[self.id_column] = ids
                 if self._primary in columns:
                     columns[GEOMETRY] = columns[self._primary]
                 for alias, name in self._hidden.items():
                     columns[alias] = batch.column(name).cast(self._carried_type(name), safe=False)
                 columns[ROW] = pa.array(range(first_row, first_row + batch.num_rows))
                 table = pa.table([columns[name] for name in schema.names], names=schema.names)
-                bad = self._judge(told, columns)
+                bad = self._judge(too_large | told, columns)
                 without = pa.array([*self._without, *bad], pa.int64())
                 kept = pc.invert(pc.is_in(columns[ROW], without))
                 writer.write_table(table.filter(kept).cast(schema, safe=False))

@@ -5,19 +5,19 @@ also inside lists, structs and maps; dictionaries stay. Geometries are WKB, or W
 as text.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from contrada.errors import InvalidInput
+from contrada.errors import ContradaError, InvalidInput, blame
 from contrada.files.arrow_types import check_names, plain_type, validate
 from contrada.files.geoarrow import NATIVE_TYPES, encode_wkb
 from contrada.files.geometry_columns import GeometryField, find_geometry_columns, warn_of_edges
 from contrada.files.plain_arrays import as_plain
 from contrada.files.rows import Rows, keep_columns
-from contrada.showing import cut
+from contrada.showing import brief_text, cut, listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,12 @@ class Layout:
     def arrange(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch of the source with the columns and types of this layout."""
         batch.validate()  # whether its columns are of one length
+        for name in self.schema.names:
+            count = batch.schema.names.count(name)
+            if count != 1:  # a stream need not keep to its schema
+                what = f'{count} columns "{name}"' if count else f'no column "{name}"'
+                known = listed(batch.schema.names)
+                raise pa.ArrowInvalid(f"a batch has {what}; its columns: {known}")
         encodings = {geometry.name: geometry.encoding for geometry in self.geometries}
         columns = [
             _arrange_column(batch.column(name), name, encodings.get(name, ""), self.is_decoded)
@@ -100,9 +106,11 @@ def read_table(
         if not hasattr(source, "__arrow_c_stream__"):
             source = pa.Table.from_batches([pa.record_batch(source)])
         stream = _open_stream(source)
-    except (pa.ArrowException, TypeError, ValueError) as fault:
+    except (ContradaError, MemoryError):
+        raise
+    except Exception as fault:  # whatever the maker of a stream raises
         what = f"cannot read {type(source).__name__} as an Arrow table"
-        raise InvalidInput(f"{name}: {what}: {fault}") from fault
+        raise blame(fault, f"{name}: {what}: {fault}") from fault
     layout = lay_out(stream.schema, columns, name, primary, is_decoded=is_decoded)
     warn_of_edges(layout.geometries, name)
     open_stream, count = _once(stream, name), None
@@ -115,7 +123,7 @@ def read_table(
         layout.crs,
         count,
         batch_rows,
-        lambda: map(layout.arrange, open_stream()),
+        lambda: map(layout.arrange, _pull(open_stream())),
     )
 
 
@@ -142,6 +150,16 @@ def _once(stream: pa.RecordBatchReader, name: str) -> Callable[[], Iterator[pa.R
         return iter(left.pop())
 
     return open_stream
+
+
+def _pull(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Take the batches of a stream; what its maker raises becomes an error of Arrow's."""
+    try:
+        yield from batches
+    except (pa.ArrowException, ContradaError, OSError, MemoryError):
+        raise
+    except Exception as fault:
+        raise pa.ArrowInvalid(f"{type(fault).__name__}: {brief_text(fault, 200)}") from fault
 
 
 def _target_type(kind: pa.DataType, encoding: str, is_decoded: bool) -> pa.DataType:

@@ -8,14 +8,17 @@ kind among fractions.
 
 import json
 import warnings
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
 from contrada.errors import InvalidInput
 from contrada.files.geojson_wkb import is_geometry
+from contrada.files.rows import place_of
 from contrada.limits import COLUMNS_MAX, JSON_DEPTH_MAX, LIST_CELLS_MAX
 from contrada.model.event import GEOMETRY, paths_of
 from contrada.model.row_columns import Holds, columns_that_hold
@@ -24,21 +27,41 @@ from contrada.showing import brief_text
 
 # Null in one of these would mean another id, or a subscription to more than was asked for.
 STRICT = columns_that_hold(Holds.ID, Holds.PREDICATE, Holds.RELATION, Holds.NAME)
+ID_COLUMNS = columns_that_hold(Holds.ID)
 PREDICATE_COLUMNS = columns_that_hold(Holds.PREDICATE)
 _SPARSE = 200  # so many times the cells of a table may outnumber the values that it is made of
 FLOAT_EXACT_MAX = 2**53
 NUMBER_TYPES = (pa.int64(), pa.uint64(), pa.float64())
 
 
+@dataclass(frozen=True, slots=True)
+class JsonSource:
+    """The file whose rows are read, for messages: its name, and the lines at which rows begin."""
+
+    name: str
+    open_lines: Callable[[], Iterator[int]]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def place(self, row: int) -> str:
+        """Describe where a row is; the file is read for it, as far as the row."""
+        with suppress(InvalidInput, OSError):
+            return place_of(row, next(islice(self.open_lines(), row, None), None))
+        return place_of(row, None)
+
+
 @dataclass(slots=True)
 class Numbers:
     """What a column's numbers would lose as each type, in the order in which types are tried."""
 
+    fractions: int = 0
     losses: list[int] = field(default_factory=lambda: [0] * len(NUMBER_TYPES))
     first_lost: dict[int, tuple[int | float, int]] = field(default_factory=dict)
 
     def see(self, value: int | float, row: int) -> None:
         """Take in the number of a row."""
+        self.fractions += isinstance(value, float)
         for i, holds in enumerate(_HOLDS):
             if not holds(value):
                 self.losses[i] += 1
@@ -54,7 +77,7 @@ class Numbers:
 class ColumnCount:
     """How many columns a source has, those inside others too."""
 
-    source: str
+    source: JsonSource
     count: int = 0
 
     def add(self, column: str, row: int) -> None:
@@ -63,7 +86,7 @@ class ColumnCount:
         if self.count > COLUMNS_MAX:
             raise InvalidInput(
                 f"{self.source}: more than {COLUMNS_MAX:,} columns, nested ones included "
-                f'(COLUMNS_MAX), at "{brief_text(column)}" in row {row}'
+                f'(COLUMNS_MAX), at "{brief_text(column)}" in {self.source.place(row)}'
             )
 
 
@@ -74,6 +97,7 @@ class Misfit:
     column: str
     what: str
     count: int
+    is_bad_id: bool = False
 
 
 @dataclass(slots=True)
@@ -85,7 +109,7 @@ class ColumnKind:
     more than 0), can be a geometry.
     """
 
-    source: str
+    source: JsonSource
     column: str
     depth: int = 0
     counts: dict[str, int] = field(default_factory=dict)
@@ -129,7 +153,7 @@ class ColumnKind:
         """Return the type that holds every value of the column's kind."""
         match self.name:
             case "number":
-                return NUMBER_TYPES[self.numbers.best]
+                return NUMBER_TYPES[self._number_type()]
             case "list":
                 return pa.list_(self.element.arrow_type() if self.element else pa.null())
             case "mapping":
@@ -143,18 +167,28 @@ class ColumnKind:
                 return pa.binary()
         return pa.null()
 
-    def misfits(self) -> Iterator["Misfit"]:
+    def _number_type(self) -> int:
+        """Which of the types its numbers take; ids are of 64 bits, and what is beyond is bad."""
+        return 0 if self.is_id and not self.numbers.fractions else self.numbers.best
+
+    @property
+    def is_id(self) -> bool:
+        """Whether the column holds ids by its name."""
+        return not self.depth and self.column in ID_COLUMNS
+
+    def misfits(self, place: Callable[[int], str] = "row {}".format) -> Iterator["Misfit"]:
         """Find the values that the type does not hold, in the column and inside its values."""
         name = self.name
         others = {other: row for other, row in self.rows.items() if other != name}
         if others and not (self.column == GEOMETRY == name):
-            shown = ", ".join(f"a {other} in row {row}" for other, row in others.items())
+            shown = ", ".join(f"a {other} in {place(row)}" for other, row in others.items())
             count = sum(self.counts[other] for other in others)
-            yield Misfit(self.column, f"a {name} in row {self.rows[name]} but {shown}", count)
-        if name == "number" and (lost := self.numbers.losses[self.numbers.best]):
-            value, row = self.numbers.first_lost[self.numbers.best]
-            shown = f"{brief_text(value)} in row {row}, which {self.arrow_type()} cannot hold"
-            yield Misfit(self.column, shown, lost)
+            yield Misfit(self.column, f"a {name} in {place(self.rows[name])} but {shown}", count)
+        number_type = self._number_type()
+        if name == "number" and (lost := self.numbers.losses[number_type]):
+            value, row = self.numbers.first_lost[number_type]
+            shown = f"{brief_text(value)} in {place(row)}, which {self.arrow_type()} cannot hold"
+            yield Misfit(self.column, shown, lost, is_bad_id=self.is_id)
         if name == "mapping":
             for kind in self.members.values():
                 yield from kind.misfits()
@@ -162,8 +196,13 @@ class ColumnKind:
             yield from self.element.misfits()
 
     def check(self) -> None:
-        """Warn of values that the type does not hold, or refuse them where null would be wrong."""
-        for misfit in self.misfits():
+        """Warn of values that the type does not hold, or refuse them where null would be wrong.
+
+        An id that is too large makes only its row a bad one.
+        """
+        for misfit in self.misfits(self.source.place) if self.column in STRICT else self.misfits():
+            if misfit.is_bad_id:
+                continue
             what = f'{self.source}: column "{misfit.column}" holds {misfit.what}'
             if self.column in STRICT:
                 raise InvalidInput(f"{what}; use one kind of value throughout")
@@ -207,7 +246,7 @@ class ColumnKind:
         name = self.name
         is_kept = self._name_kind(value) == name
         if is_kept and name == "number":
-            is_kept = _HOLDS[self.numbers.best](value)
+            is_kept = _HOLDS[self._number_type()](value)
         if not is_kept:
             if is_pure:
                 raise ValueError(f"{brief_text(value)!r} is not a {name}: the file has changed")
@@ -226,8 +265,9 @@ class ColumnKind:
 
     def _inside(self, step: str, row: int) -> "ColumnKind":
         if self.depth == JSON_DEPTH_MAX:
+            column = f'column "{brief_text(self.column)}"'
             raise InvalidInput(
-                f'{self.source}: column "{brief_text(self.column)}" in row {row} is nested '
+                f"{self.source}: {column} in {self.source.place(row)} is nested "
                 f"deeper than {JSON_DEPTH_MAX} (JSON_DEPTH_MAX)"
             )
         column = f"{self.column}{step}"
@@ -241,7 +281,8 @@ class ColumnKind:
         if self.column.endswith("[]") and is_sparse(cells, self.values, LIST_CELLS_MAX):
             name = brief_text(self.column[:-2])
             raise InvalidInput(
-                f'{self.source}: in row {row}, the objects in the list "{name}" have too many '
+                f"{self.source}: in {self.source.place(row)}, "
+                f'the objects in the list "{name}" have too many '
                 f"different member names: as a table they would take more than "
                 f"{LIST_CELLS_MAX:,} cells (LIST_CELLS_MAX) for {self.values:,} values"
             )
@@ -267,10 +308,11 @@ def is_sparse(cells: int, values: int, cells_max: int) -> bool:
     return cells > cells_max and cells > _SPARSE * values
 
 
-def refuse_surrogates(source: str, name: str, row: int) -> None:
+def refuse_surrogates(source: JsonSource, name: str, row: int) -> None:
     """Refuse the name of a member that is not text: JSON can spell half a character, UTF-8 not."""
     if not is_unicode(name):
-        raise InvalidInput(f"{source}: row {row} has half a surrogate pair in the name {name!r}")
+        place = f"{source}: {source.place(row)}"
+        raise InvalidInput(f"{place} has half a surrogate pair in the name {name!r}")
 
 
 def _fits_int64(value: int | float) -> bool:

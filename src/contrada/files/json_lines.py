@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import IO
 
 from contrada.errors import InvalidInput
+from contrada.files.blank_lines import BLANK, skip_blank_lines
 from contrada.files.crs import CRS84
 from contrada.files.json_rows import Record, Survey, read_json_rows
 from contrada.files.json_window import describe_fault
@@ -49,13 +50,17 @@ def _split(file: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
     first = 1
     length = 0
     is_sequence = False
-    lines = iter(lambda: file.readline(ROW_BYTES_MAX + 1), b"")
-    for number, line in enumerate(lines, 1):
+    number = 0
+    while line := file.readline(ROW_BYTES_MAX + 1):
+        number += 1
         starts = line.startswith(RECORD_SEPARATOR)
         is_sequence = is_sequence or starts
         if starts or not is_sequence:
             yield from _nonblank(first, held)
             held, first, length = [], number, 0
+        if not is_sequence and line.isspace():
+            number += skip_blank_lines(file, BLANK)[0]
+            continue
         held.append(line)
         length += len(line)
         if length > ROW_BYTES_MAX:

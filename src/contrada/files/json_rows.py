@@ -7,7 +7,8 @@ the last row cannot surprise; at no time is more than one batch held.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence, Set
+import warnings
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,12 +19,14 @@ from contrada.files.geojson_wkb import encode_geojson, is_geometry
 from contrada.files.json_kinds import (
     ColumnCount,
     ColumnKind,
+    JsonSource,
     is_sparse,
     refuse_surrogates,
 )
-from contrada.files.rows import Rows, keep_columns
+from contrada.files.rows import Rows, keep_columns, with_faults
 from contrada.limits import TABLE_CELLS_MAX
 from contrada.model.event import GEOMETRY, is_feature
+from contrada.model.geometry import BAD_CELL, Fault
 from contrada.showing import brief_text
 
 BATCH_CHARACTERS = 32 * 2**20
@@ -46,7 +49,7 @@ class JsonRow:
 class Survey:
     """What a first reading found: the kind of every column, and the number of rows."""
 
-    name: str
+    source: JsonSource
     kinds: dict[str, ColumnKind] = field(default_factory=dict)
     has_features: bool = False
     has_feature_ids: bool = False
@@ -54,15 +57,15 @@ class Survey:
     total: ColumnCount = field(init=False)
 
     def __post_init__(self) -> None:
-        self.total = ColumnCount(self.name)
+        self.total = ColumnCount(self.source)
 
     def see(self, row: JsonRow) -> None:
         """Take in one row."""
         for column, value in row.columns.items():
             if column not in self.kinds:
-                refuse_surrogates(self.name, column, self.count)
+                refuse_surrogates(self.source, column, self.count)
                 self.total.add(column, self.count)
-                self.kinds[column] = ColumnKind(self.name, column, total=self.total)
+                self.kinds[column] = ColumnKind(self.source, column, total=self.total)
             is_meant = row.is_feature and column == GEOMETRY
             self.kinds[column].see(value, self.count, GEOMETRY if is_meant else None)
         self.has_features |= row.is_feature
@@ -76,7 +79,7 @@ class Survey:
             columns = {"id": columns["id"]} | columns
         geometry = columns.pop(GEOMETRY, None)
         if geometry is None and (self.has_features or not columns):
-            geometry = ColumnKind(self.name, GEOMETRY)
+            geometry = ColumnKind(self.source, GEOMETRY)
         if geometry is not None:
             if geometry.name == "null":
                 geometry.counts[GEOMETRY] = 0
@@ -97,9 +100,10 @@ def read_json_rows(
 
     `open_lines` yields the line at which each of them begins.
     """
-    survey = Survey(name)
+    source = JsonSource(name, open_lines)
+    survey = Survey(source)
     for value, _ in open_records():
-        survey.see(to_json_row(value, f"{name}: row {survey.count}"))
+        survey.see(_to_row(value, survey.count, source))
     kinds = survey.columns()
     schema = _schema(kinds)
     kinds = {column: kinds[column] for column in keep_columns(schema, columns, name)}
@@ -117,11 +121,11 @@ def read_json_rows(
         width = sum(kind.width for kind in kinds.values())
         rows_max = min(batch_rows, BATCH_CELLS // width or 1)
 
-        def deliver() -> Iterator[pa.RecordBatch]:
+        def deliver(read: Collection[str]) -> Iterator[pa.RecordBatch]:
             _refuse_sparse(survey, kinds, width)
             start = 0
-            for rows in _gather(open_records(), shapes, name, rows_max):
-                yield _to_batch(rows, schema, kinds, impure, start)
+            for rows in _gather(open_records(), shapes, source, rows_max):
+                yield _to_batch(rows, schema, kinds, impure, start, read)
                 start += len(rows)
 
         def narrow(columns: Sequence[str], attributes: Set[str]) -> Rows:
@@ -134,9 +138,10 @@ def read_json_rows(
             crs,
             survey.count,
             rows_max,
-            deliver,
+            lambda: deliver(()),
             narrow,
             open_lines,
+            _judge=deliver,
         )
 
     return select(kinds)
@@ -152,10 +157,17 @@ def _refuse_sparse(survey: Survey, kinds: dict[str, ColumnKind], width: int) -> 
     values = sum(kind.value_count for kind in kinds.values())
     if is_sparse(cells, values, TABLE_CELLS_MAX):
         raise InvalidInput(
-            f"{survey.name}: the table would be too sparse: {width:,} columns (nested ones "
+            f"{survey.source}: the table would be too sparse: {width:,} columns (nested ones "
             f"included) make {cells:,} cells for {values:,} values; the limit is "
             f"{TABLE_CELLS_MAX:,} (TABLE_CELLS_MAX)"
         )
+
+
+def _to_row(value: Any, row: int, source: JsonSource) -> JsonRow:
+    try:
+        return to_json_row(value, "")
+    except InvalidInput as error:
+        raise _wrong(source, row, error.message.strip()) from None
 
 
 def to_json_row(value: Any, place: str) -> JsonRow:
@@ -178,8 +190,12 @@ def to_json_row(value: Any, place: str) -> JsonRow:
     return JsonRow(columns | {"id": value["id"]}, is_feature=True, has_feature_id=True)
 
 
+def _wrong(source: JsonSource, row: int, what: str) -> InvalidInput:
+    return InvalidInput(f"{source}: {source.place(row)} {what}")
+
+
 def _gather(
-    records: Iterator[Record], shapes: list[str], name: str, batch_rows: int
+    records: Iterator[Record], shapes: list[str], source: JsonSource, batch_rows: int
 ) -> Iterator[list[JsonRow]]:
     """Gather rows in lists, each limited in rows and in text.
 
@@ -188,7 +204,7 @@ def _gather(
     held: list[JsonRow] = []
     characters = 0
     for row, (value, length) in enumerate(records):
-        held.append(to_json_row(value, f"{name}: row {row}"))
+        held.append(_to_row(value, row, source))
         for column in shapes:
             geometry = held[-1].columns.get(column)
             if geometry is not None:
@@ -208,28 +224,53 @@ def _to_batch(
     kinds: dict[str, ColumnKind],
     impure: Set[str],
     start: int,
+    read: Collection[str],
 ) -> pa.RecordBatch:
-    arrays = []
+    """Make a batch; a bad cell is null, and a fault of its row if its column is read."""
+    arrays, faults = [], dict[int, Fault]()
     for column in schema:
         values = [row.columns.get(column.name) for row in rows]
-        is_pure = column.name not in impure
-        arrays.append(_to_array(values, column.type, kinds[column.name], start, is_pure=is_pure))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        cells = _Cells(kinds[column.name], column.type, start, column.name not in impure)
+        arrays.append(cells.as_array(values))
+        if column.name in read:
+            faults = cells.bad | faults
+        elif cells.bad:
+            row, fault = next(iter(cells.bad.items()))
+            what = f"{kinds[column.name].source}: row {start + row}, {fault}"
+            warnings.warn(f"{what}; {len(cells.bad)} such values are read as null", stacklevel=2)
+    return with_faults(pa.RecordBatch.from_arrays(arrays, schema=schema), faults)
 
 
-def _to_array(
-    values: list[Any], target: pa.DataType, kind: ColumnKind, start: int, *, is_pure: bool
-) -> pa.Array:
-    """Make a column; Arrow leaves it to us to turn integers into floats where there are some."""
-    if is_pure or kind.name == GEOMETRY:
-        with contextlib.suppress(ValueError, TypeError, OverflowError):
-            return pa.array(values, target)
-    fitted: list[Any] = []
-    for row, value in enumerate(values, start):
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """The cells of a column from the row `start` on, and by place what is wrong with some."""
+
+    kind: ColumnKind
+    target: pa.DataType
+    start: int
+    is_pure: bool
+    bad: dict[int, Fault] = field(default_factory=dict)
+
+    def as_array(self, values: list[Any]) -> pa.Array:
+        """Make a column; Arrow leaves it to us to turn integers into floats where some are."""
+        if self.is_pure or self.kind.name == GEOMETRY:
+            with contextlib.suppress(ValueError, TypeError, OverflowError):
+                return pa.array(values, self.target)
+        return pa.array([self._fit(value, at) for at, value in enumerate(values)], self.target)
+
+    def _fit(self, value: Any, at: int) -> Any:
         try:
-            fitted.append(kind.fit(value, is_pure=is_pure))
-            pa.array(fitted[-1:], target)
+            fitted = self.kind.fit(value, is_pure=self.is_pure)
+            pa.array([fitted], self.target)
+        except UnicodeEncodeError:
+            return self._set_aside(at, "a text has half a surrogate pair")
         except (ValueError, TypeError, OverflowError, RecursionError) as fault:
-            place = f'{kind.source}: column "{kind.column}" in row {row}'
+            source = self.kind.source
+            place = f'{source}: column "{self.kind.column}" in {source.place(self.start + at)}'
             raise InvalidInput(f"{place} cannot be read: {fault}") from fault
-    return pa.array(fitted, target)
+        if fitted is None and value is not None and self.kind.is_id:
+            return self._set_aside(at, f"the id {brief_text(value)} does not fit in 64 bits")
+        return fitted
+
+    def _set_aside(self, at: int, reason: str) -> None:
+        self.bad[at] = Fault(BAD_CELL, reason, f"column {self.kind.column!r}")

@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from contrada.deferred import csv as pa_csv
 from contrada.errors import InvalidInput
+from contrada.files.blank_lines import skip_blank_lines
 from contrada.files.ragged import insert_ragged, open_pieces
-from contrada.files.sheet_scan import GZIP_FAULTS, SheetScan, open_bytes
+from contrada.files.sheet_scan import BYTE_ORDER_MARK, GZIP_FAULTS, SheetScan, open_bytes
 from contrada.files.swallowed import explain_swallowed
 from contrada.files.text_types import ColumnTypes
 from contrada.limits import COLUMNS_MAX, ROW_BYTES_MAX
@@ -30,8 +31,9 @@ class RowTooLong(Exception):
 class Sheet:
     """A delimited file of `count` rows after `header_lines` lines of header.
 
-    Any row fits in a block of `block_bytes`. Of the rows, `suspects` go over several lines that
-    might be rows of their own, and `ragged` have another number of cells than the header.
+    These are `header_bytes` bytes, without a byte order mark. Any row fits in a block of
+    `block_bytes`. Of the rows, `suspects` go over several lines that might be rows of their own,
+    and `ragged` have another number of cells than the header.
     """
 
     path: Path
@@ -39,6 +41,7 @@ class Sheet:
     delimiter: str
     header: tuple[str, ...]
     header_lines: int
+    header_bytes: int
     count: int
     suspects: int
     ragged: int
@@ -57,7 +60,7 @@ class Sheet:
 
     def read_cells(self) -> Iterator[pa.RecordBatch]:
         """Read the cells of all rows but ragged ones as text; an empty cell is null."""
-        if not self.count:
+        if self.count == self.ragged:
             return
         with self._open_whole_rows() as file:
             try:
@@ -97,10 +100,15 @@ class Sheet:
         return SheetScan(self.path, self.name, self.delimiter, len(self.header))
 
     def _open_whole_rows(self) -> IO[bytes]:
-        """Open the file without its ragged rows: Arrow decodes those that it skips."""
-        if not self.ragged:
-            return open_bytes(self.path)
-        return open_pieces(self._scan().without_ragged())
+        """Open the file after its header, without its ragged rows: Arrow decodes what it skips."""
+        if self.ragged:
+            file = open_pieces(self._scan().without_ragged())
+        else:
+            file = open_bytes(self.path)
+            if file.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:
+                file.seek(0)
+        _skip_bytes(file, self.header_bytes)
+        return file
 
     def _read_blocks(self, file: IO[bytes]) -> Iterator[pa.RecordBatch]:
         yield from pa_csv.open_csv(
@@ -108,7 +116,6 @@ class Sheet:
             pa_csv.ReadOptions(
                 use_threads=False,
                 block_size=self.block_bytes,
-                skip_rows=self.header_lines,
                 column_names=list(self.header),
             ),
             pa_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
@@ -120,14 +127,19 @@ class Sheet:
         )
 
 
+def _skip_bytes(file: IO[bytes], count: int) -> None:
+    while count > 0 and (text := file.read(min(count, BLOCK_BYTES))):
+        count -= len(text)
+
+
 def open_sheet(path: Path, name: str) -> Sheet:
     """Read the header of a delimited file and scan it; the suffix tells commas from tabs."""
     delimiter = "\t" if ".tsv" in path.name.lower()[-7:] else ","
     try:
         with open_bytes(path) as file:
-            reader = csv.reader(_decode_lines(file, name), delimiter=delimiter, strict=True)
+            lines = _HeaderLines(file, name)
+            reader = csv.reader(lines, delimiter=delimiter, strict=True)
             header = next((row for row in reader if row), [])
-            header_lines = reader.line_num
     except UnicodeDecodeError as fault:
         raise InvalidInput(f"{name}: the header is not UTF-8: {fault.reason}") from fault
     except (csv.Error, *GZIP_FAULTS) as fault:
@@ -145,7 +157,7 @@ def open_sheet(path: Path, name: str) -> Sheet:
     found = SheetScan(path, name, delimiter, len(header)).count()
     names = tuple(cell.strip() for cell in header)
     counts = (found.rows, found.suspects, found.ragged)
-    return Sheet(path, name, delimiter, names, header_lines, *counts)
+    return Sheet(path, name, delimiter, names, lines.number, lines.length, *counts)
 
 
 def _refuse_other_delimiter(header: list[str], delimiter: str, name: str) -> None:
@@ -174,13 +186,29 @@ def _find_other_text(sheet: Sheet) -> str | None:
     return None
 
 
-def _decode_lines(file: IO[bytes], name: str) -> Iterator[str]:
-    """Yield the lines of a header; blank ones before it may be many, but none may be long."""
-    number = 0
-    while line := file.readline(ROW_BYTES_MAX + 1):
-        number += 1
-        if len(line) > ROW_BYTES_MAX:
-            raise InvalidInput(
-                f"{name}: line {number} is longer than {ROW_BYTES_MAX:,} bytes (ROW_BYTES_MAX)"
-            )
-        yield line.decode("utf-8" if number > 1 else "utf-8-sig")
+class _HeaderLines:
+    """The lines of a header; blank ones before it may be many, but none may be long.
+
+    `number` of them, and `length` bytes without a byte order mark, have been read.
+    """
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self._file, self._name = file, name
+        self.number = self.length = 0
+
+    def __iter__(self) -> Iterator[str]:
+        has_begun = False
+        while line := self._file.readline(ROW_BYTES_MAX + 1):
+            self.number += 1
+            if self.number == 1:
+                line = line.removeprefix(BYTE_ORDER_MARK)
+            self.length += len(line)
+            if len(line) > ROW_BYTES_MAX:
+                what = f"line {self.number} is longer than {ROW_BYTES_MAX:,} bytes (ROW_BYTES_MAX)"
+                raise InvalidInput(f"{self._name}: {what}")
+            has_begun = has_begun or line not in (b"\n", b"\r\n")
+            if not has_begun:
+                lines, length = skip_blank_lines(self._file)
+                self.number += lines
+                self.length += length
+            yield line.decode()

@@ -73,6 +73,8 @@ def is_number(value: Any) -> bool:
 
 def is_unknown(value: Any) -> bool:
     """Whether a value is missing: null or NaN."""
+    if isinstance(value, Decimal):
+        return value.is_nan()
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
@@ -136,11 +138,10 @@ def compute(name: str, a: Any, b: Any) -> int | float | None:
     """Do arithmetic; integers stay exact, and what has no result is unknown."""
     if not (is_number(a) and is_number(b)):
         return None
-    if isinstance(a, Decimal) or isinstance(b, Decimal):
-        a, b = _plain(a), _plain(b)
-    if _is_huge(a) or _is_huge(b):
-        return None
     try:
+        a, b = _plain(a), _plain(b)
+        if _is_huge(a) or _is_huge(b):
+            return None
         result = _ARITHMETIC[name](a, b)
     except (ArithmeticError, ValueError):
         return None
@@ -159,10 +160,16 @@ def _is_infinite(number: Any) -> bool:
 
 
 def _plain(number: int | float | Decimal) -> int | float:
+    """Return a number as an integer or a double; one that is too large for both is an error."""
     if not isinstance(number, Decimal):
         return number
     is_moderate = number.is_finite() and number.adjusted() <= _DECIMAL_DIGITS_MAX
-    return int(number) if is_moderate and number == number.to_integral_value() else float(number)
+    if is_moderate and number == number.to_integral_value():
+        return int(number)
+    real = float(number)
+    if _is_infinite(real) and number.is_finite():
+        raise OverflowError
+    return real
 
 
 def _divide(a: int | float, b: int | float) -> int | float:
@@ -190,6 +197,8 @@ def _remainder(a: int | float, b: int | float) -> int | float:
 
 
 def _power(a: int | float, b: int | float) -> Any:
+    if a == 0 and b < 0:
+        raise ZeroDivisionError  # Python takes 0 to the power of -inf for inf
     if isinstance(a, int) and isinstance(b, int):
         is_small = b >= 0 and (a.bit_length() - 1) * b <= INTEGER_BITS_MAX
         return a**b if is_small else float(a) ** b

@@ -81,8 +81,7 @@ class IncomingRows:
         """Read all rows; bad ones are kept for `settle`, or left out."""
         wanted = {self._id_column, *SUBSCRIPTION_COLUMNS, *self._rows.geometry_columns[:1]}
         names = [name for name in self._rows.schema.names if name in wanted]
-        read = [] if self._id_column is None else [self._id_column]
-        for batch, told in self._rows.narrowed(names).judged(read):
+        for batch, told in self._rows.narrowed(names).judged(names):
             read_subscriptions(
                 batch,
                 self._rows_count,

@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput
+from contrada.model.geometry import BAD_CELL, Fault
 from contrada.model.subscription import Id
 from contrada.model.unicode import is_unicode
 from contrada.showing import brief
@@ -60,6 +62,20 @@ def read_id_column(array: pa.Array, place: str) -> pa.Array:
     if pa.types.is_null(array.type):
         return array.cast(pa.string())
     raise InvalidInput(f"an id must be a string or a 64-bit integer, not {array.type}", place=place)
+
+
+def read_event_ids(array: pa.Array, column: str, source: str) -> tuple[pa.Array, dict[int, Fault]]:
+    """Read a column of ids; those that are too large are null, and faults of their rows."""
+    place = f"column {column!r}"
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if not pa.types.is_uint64(array.type):
+        return read_id_column(array, f"{source}, {place}"), {}
+    is_beyond = pc.fill_null(pc.greater_equal(array, pa.scalar(_INT_MAX, pa.uint64())), False)
+    rows = np.flatnonzero(is_beyond.to_numpy(zero_copy_only=False)).tolist()
+    reasons = {row: f"the id {array[row].as_py()} does not fit in 64 bits" for row in rows}
+    faults = {row: Fault(BAD_CELL, reason, place) for row, reason in reasons.items()}
+    return pc.if_else(is_beyond, None, array).cast(pa.int64()), faults
 
 
 def id_type(ids: list[Id]) -> pa.DataType:

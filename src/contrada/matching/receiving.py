@@ -17,7 +17,7 @@ from contrada.matching.columns import (
     read_geometry_values,
 )
 from contrada.matching.engine import FindFaults, find_no_faults
-from contrada.matching.ids import read_id_column
+from contrada.matching.ids import read_event_ids
 from contrada.matching.subscribing import NOTHING_TOLD, place_fault
 from contrada.model.event import GEOMETRY
 from contrada.model.geometry import Fault
@@ -76,7 +76,8 @@ def receive(
         column.set_aside(find_more_faults(column.shapes))
         for row, fault in column.faults.items():
             bad.setdefault(row, place_fault(fault, attribute, _one(values, row)))
-    ids = _read_ids(batch, columns, first_row, id_column, name)
+    ids, too_large = _read_ids(batch, columns, first_row, id_column, name)
+    bad = too_large | bad
     for row in np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False)).tolist():
         bad.setdefault(row, Fault("null_id", "the id is missing", f"column {id_column!r}"))
     events = EventBatch(columns, batch.num_rows, geometries)
@@ -107,10 +108,10 @@ def _read_ids(
     first_row: int,
     id_column: str | None,
     name: str,
-) -> pa.Array:
+) -> tuple[pa.Array, dict[int, Fault]]:
     if id_column is None:
-        return pa.array(np.arange(first_row, first_row + batch.num_rows, dtype=np.int64))
-    return read_id_column(columns[id_column], f"{name}, column {id_column!r}")
+        return pa.array(np.arange(first_row, first_row + batch.num_rows, dtype=np.int64)), {}
+    return read_event_ids(columns[id_column], id_column, name)
 
 
 def find_remedies(fault: Fault) -> list[Remedy]:

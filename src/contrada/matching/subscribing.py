@@ -53,6 +53,8 @@ def hear_with(on_bad: OnBad | None) -> HearBad | None:
     """Let a user's function hear of bad rows: what was mended is marked in the reason."""
     if on_bad is None:
         return None
+    if not callable(on_bad):
+        raise InvalidInput(f"on_bad must be a function, not {brief(on_bad)}")
     return lambda row, id_, reason, is_mended: on_bad(
         row, id_, f"mended: {reason}" if is_mended else reason
     )

@@ -2,7 +2,8 @@
 
 GEOS goes down into members without a limit of its own, whatever their type, and makes room for as
 many as a count says. So the structure is followed here first, without recursion: no deeper than
-`GEOMETRY_DEPTH_MAX`, and no further than there are bytes. The coordinates themselves are not
+`GEOMETRY_DEPTH_MAX`, and no further than there are bytes. Nor does it look at what follows the
+geometry, or a null character of a text: both are refused. The coordinates themselves are not
 examined. All functions raise `ValueError` with what is wrong, and `NotImplementedError` for curves.
 """
 
@@ -36,7 +37,10 @@ _OPENING, _CLOSING = ord("("), ord(")")
 def read_wkb(wkb: bytes) -> BaseGeometry:
     """Read one geometry from WKB, ISO's or PostGIS' extended one."""
     _check_wkb(wkb)
-    return shapely.from_wkb(wkb)
+    geometry = shapely.from_wkb(wkb)
+    if shapely.get_type_id(geometry) <= _POLYGON:
+        _refuse_surplus(wkb, _follow(wkb))
+    return geometry
 
 
 def read_wkbs(values: NDArray[np.object_]) -> NDArray[np.object_]:
@@ -45,9 +49,25 @@ def read_wkbs(values: NDArray[np.object_]) -> NDArray[np.object_]:
         if wkb is not None and len(wkb) > _SHALLOW_BYTES_MAX:
             _check_wkb(wkb)
     geometries: NDArray[np.object_] = shapely.from_wkb(values)
-    for wkb in values[shapely.get_type_id(geometries) == _COLLECTION]:
-        _check_wkb(wkb)  # Shapely takes curves within one, and cannot take it apart then
+    lengths = np.array([0 if wkb is None else len(wkb) for wkb in values], np.int64)
+    has_members = shapely.get_type_id(geometries) > _POLYGON
+    for wkb in values[has_members & (lengths <= _SHALLOW_BYTES_MAX)]:
+        _check_wkb(wkb)  # Shapely takes curves in a collection, and cannot take it apart then
+    for wkb in values[~has_members & (lengths > _count_bytes(geometries))]:
+        _refuse_surplus(wkb, _follow(wkb))
     return geometries
+
+
+def _count_bytes(geometries: NDArray[np.object_]) -> NDArray[np.int64]:
+    """Count the bytes that a point, a line or a polygon takes at least; nothing takes none.
+
+    It takes more where its header names a reference system, or a dimension is without values.
+    """
+    kinds = shapely.get_type_id(geometries)
+    width = 8 * shapely.get_coordinate_dimension(geometries)
+    count = width * shapely.get_num_coordinates(geometries) + np.where(kinds == 0, 5, 9)
+    count += np.where(kinds == _POLYGON, 4 * (1 + shapely.get_num_interior_rings(geometries)), 0)
+    return np.where(shapely.is_missing(geometries), 0, count).astype(np.int64)
 
 
 def read_wkt(text: str) -> BaseGeometry:
@@ -93,11 +113,18 @@ def _check_wkb(wkb: bytes) -> None:
     if len(wkb) < _MEMBER_BYTES_MIN or _read_header(wkb[:5], 0)[0] in _WITHOUT_MEMBERS:
         return
     try:
-        is_cut = _follow(wkb) > len(wkb)
+        end = _follow(wkb)
     except struct.error:
-        is_cut = True
-    if is_cut:
+        end = len(wkb) + 1
+    if end > len(wkb):
         raise ValueError(f"its {len(wkb):,} bytes end before all the members it declares")
+    _refuse_surplus(wkb, end)
+
+
+def _refuse_surplus(wkb: bytes, end: int) -> None:
+    """Refuse what follows a geometry: GEOS would not look at it."""
+    if end < len(wkb):
+        raise ValueError(f"it ends at byte {end:,}, but there are {len(wkb):,} bytes")
 
 
 def _follow(wkb: bytes) -> int:
@@ -155,7 +182,9 @@ def _too_deep(place: str) -> str:
 
 
 def _check_wkt(text: str) -> None:
-    """Refuse parentheses nested too deep: every level of a text has one."""
+    """Refuse what GEOS would not look at, and parentheses nested too deep: every level has one."""
+    if "\0" in text:
+        raise ValueError(f"it has a null character at character {text.index(chr(0))}")
     if text.count("(") <= GEOMETRY_DEPTH_MAX:
         return
     letters = np.frombuffer(text.encode("latin-1", "replace"), np.uint8)

@@ -155,15 +155,16 @@ class Event:
 def as_python(value: Any) -> Any:
     """Convert a NumPy scalar to Python; times stay, since some would become integers.
 
-    The missing values of pandas are null, whether or not pandas is there to ask. A UUID is its
-    text, as in the columns of tables.
+    The missing values of pandas are null, whether or not pandas is there to ask, and so are those
+    of NumPy's times, as in the columns of tables. A UUID is its text, as there.
     """
     if type(value).__name__ in {"NAType", "NaTType"}:
         return None
     if isinstance(value, UUID):
         return str(value)
-    is_time = isinstance(value, np.datetime64 | np.timedelta64)
-    return value.item() if isinstance(value, np.generic) and not is_time else value
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return None if np.isnat(value) else value
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def read_event(event: Any, *, repair: bool = False, place: str = "the event") -> Event:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from contrada.errors import InvalidInput
+from contrada.limits import SIMULATED_MAX
 from contrada.overlay.splitting import SPLITS
 from contrada.overlay.state import M_MAX, Settings
 from contrada.simulation.simulator import Network
@@ -102,6 +103,12 @@ def _from(low: int) -> tuple[Callable[[Any], bool], str]:
     return (lambda value: value >= low), f"must be {low} or more"
 
 
+def _up_from(low: int) -> tuple[Callable[[Any], bool], str]:
+    """Make the rule of something that each one of takes time and memory."""
+    rule = f"must be from {low} to {SIMULATED_MAX:,} (SIMULATED_MAX)"
+    return (lambda value: low <= value <= SIMULATED_MAX), rule
+
+
 def _among(names: Any) -> tuple[Callable[[Any], bool], str]:
     return (lambda value: value in names), f"must be one of {', '.join(names)}"
 
@@ -111,8 +118,8 @@ _SHARE: tuple[Callable[[Any], bool], str] = (
     "must be a share from 0 to 1",
 )
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "peers": _from(2),
-    "events": _from(0),
+    "peers": _up_from(2),
+    "events": _up_from(0),
     "workload": _among(WORKLOADS),
     "seed": _from(0),
     "leave": _SHARE,
@@ -123,8 +130,8 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "loss": (lambda value: 0 <= value < 1, "must be a share from 0 to less than 1"),
     "duplicate": _SHARE,
     "delay": (lambda value: 0 < value <= 1, "must be more than 0 and at most 1 round"),
-    "rounds": _from(0),
-    "rounds_max": _from(0),
+    "rounds": _up_from(0),
+    "rounds_max": _up_from(0),
     "join": _among(JOINS),
     "max_children": (lambda value: value <= M_MAX, f"must be {M_MAX} or fewer"),
     "split": _among(SPLITS),
