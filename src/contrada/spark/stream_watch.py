@@ -38,6 +38,10 @@ class BatchReport:
     were written as matches. It took `seconds`, of which Spark's phases had `durations_ms`. After it
     the sources had `offsets_behind` more, which at its rate take `seconds_behind`; both are None
     where a source does not number what it has, as files do not.
+
+    >>> report = contrada.spark.BatchReport(7, None, 3, "2-9f1c04aa", 0.8, {"addBatch": 600})
+    >>> report.rows, report.version, report.offsets_behind
+    (3, '2-9f1c04aa', None)
     """
 
     batch: int
