@@ -65,7 +65,8 @@ def test_a_refusal_names_the_place_and_the_option(
     (folder / "events.csv").write_text("\n".join(lines))
     assert main(["match", "zones.csv", "events.csv", "-o", "pairs.csv"]) == 2
     said = capsys.readouterr().err.splitlines()[-1]
-    place = f"contrada: events.csv, line {line} (row {row}), {reason}"
+    joint = ", " if reason.startswith("column ") else ": "
+    place = f"contrada: events.csv, line {line} (row {row}){joint}{reason}"
     assert said == f"{place}; --quarantine FILE lists bad events and continues without them"
     assert not (folder / "pairs.csv").exists()
 

@@ -61,8 +61,9 @@ def test_ids_that_repeat_in_the_column_asked_for_are_met_with_better_advice(
     (folder / "zones.csv").write_text(f'ugc,wkt\nx,"{SQUARE}"\nx,"{SQUARE}"\n')
     (line,) = refusal(capsys, "zones.csv", "events.csv", "--id", "ugc")
     assert line == (
-        "contrada: zones.csv, line 3 (row 1), id 'x': the id 'x' is already taken; --id left out "
-        "numbers the rows, and --keep subscription.COLUMN writes that column beside the pairs"
+        "contrada: zones.csv, line 3 (row 1), id 'x': the id 'x' is already taken; leave out --id "
+        "to number the rows, and use --keep subscription.COLUMN to write that column beside the "
+        "pairs"
     )
     args = ["zones.csv", "events.csv", "--keep", "subscription.ugc", "-o", "-"]
     assert main(["match", *args]) == 0  # as it advises
@@ -78,7 +79,7 @@ def test_other_bad_rows_beside_them_can_still_be_set_aside(
     assert "--quarantine-subscriptions FILE" in last
     (folder / "zones.csv").write_text(f'id,ugc,wkt\n1,x,"{SQUARE}"\n2,x,"{SQUARE}"\n')
     (line,) = refusal(capsys, "zones.csv", "events.csv", "--id", "ugc")
-    assert "left out" not in line  # the rows would have other ids, and no numbers
+    assert "leave out --id" not in line  # the rows would have other ids, and no numbers
 
 
 def test_a_column_in_other_letters_than_it_should_be_is_noted_once(folder: Path) -> None:

@@ -117,7 +117,7 @@ def test_two_coordinate_systems_are_refused_unless_one_is_left_out() -> None:
         tagged("b", pa.binary(), "geoarrow.wkb", "EPSG:3857"),
     ]
     table = pa.table([pa.array(encoded(SHAPES))] * 2, schema=pa.schema(fields))
-    with pytest.raises(InvalidInput, match='"a" is in EPSG:4326 but "b" in EPSG:3857'):
+    with pytest.raises(InvalidInput, match='"a" is in EPSG:4326 but "b" is in EPSG:3857'):
         read_rows(table)
     assert read_rows(table, columns=["b"]).crs == "EPSG:3857"
 
@@ -498,7 +498,7 @@ def test_columns_come_in_the_order_asked_for() -> None:
 
 
 def test_an_unknown_column_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InvalidInput, match='no column "c"; there are: a, b'):
+    with pytest.raises(InvalidInput, match='no column "c"; the columns are: a, b'):
         read_rows(pa.table({"a": [1], "b": [2]}), columns=["c"])
 
 

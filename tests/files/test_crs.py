@@ -73,7 +73,7 @@ def test_comparing_with_an_unknown_system_is_refused() -> None:
 
 @pytest.mark.parametrize("stated", [["EPSG:4326"], 4.5, True, b"EPSG:4326", object()])
 def test_what_names_no_system_by_its_type_is_refused(stated: object) -> None:
-    with pytest.raises(InvalidInput, match="a text or PROJJSON is expected"):
+    with pytest.raises(InvalidInput, match="expected text or PROJJSON"):
         spell_crs(stated, "crs")
 
 

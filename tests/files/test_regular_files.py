@@ -34,7 +34,7 @@ def make_loop(path: Path) -> None:
 def test_a_pipe_is_refused_with_what_to_do(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"events{suffix}"
     os.mkfifo(path)
-    words = rf"events{suffix}: is a pipe, not a file.*; write what it holds to a file"
+    words = rf"events{suffix}: is a pipe, not a regular file.*; save its contents to a file"
     with pytest.raises(InvalidInput, match=words):
         read_rows(path)
 
@@ -51,10 +51,10 @@ def test_sockets_and_devices_are_refused(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)  # the name of a socket is short
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("events.csv")
-        with pytest.raises(InvalidInput, match=r"events\.csv: is a socket, not a file"):
+        with pytest.raises(InvalidInput, match=r"events\.csv: is a socket, not a regular file"):
             read_rows("events.csv")
     (tmp_path / "null.csv").symlink_to("/dev/null")
-    with pytest.raises(InvalidInput, match=r"null\.csv: is a device, not a file"):
+    with pytest.raises(InvalidInput, match=r"null\.csv: is a device, not a regular file"):
         read_rows("null.csv")
 
 

@@ -46,14 +46,14 @@ def table(count: int, **cells: str) -> str:
         (table(12, row3='"b', row8='g"'), r"line 5: a quoted cell runs on to line 10"),
         (table(12, row3='"b', row4='g"'), r"line 5: a quoted cell runs on to line 6"),
         (table(12, row3='"', row8='"'), r"line 5: a quoted cell runs on to line 10"),
-        (table(12, row3='"b', row8='"g"'), r"line 10: there is text .*which opens in line 5"),
+        (table(12, row3='"b', row8='"g"'), r"line 10: text follows .*which opens in line 5"),
         (table(20_000, row1='"b'), r"line 3: a quote is not closed"),
         (table(20_000, row1='"b', row9999='g"'), r"line 3: a quoted cell runs on to line 10001"),
         (table(12, row3='"b"x'), r"line 5: text follows the closing quote of a cell: 'x"),
         ("n\n1\n2\n" + '"3\n4\n5"\n6\n', r"line 4: a quoted cell runs on to line 6"),
         ('id,"name\n1,a\n2,b"\n3,c\n', r"line 1: a quoted cell runs on to line 3"),
         ('id,lon,name\n1,2,x\n2,"3,b\n3,4",c\n', r"line 3: a quoted cell runs on to line 4"),
-        ('"id","n"\n"1","a\n"2","b"\n', r"line 3: there is text after"),
+        ('"id","n"\n"1","a\n"2","b"\n', r"line 3: text follows the"),
         ('id,n\n1,"a\r\n2,b\r\n\r\n3,c"\r\n4,d\r\n', r"line 2: a quoted cell runs on to line 5"),
     ],
 )
@@ -87,7 +87,7 @@ def test_a_cell_that_is_meant_to_span_lines_is_read(
 
 
 def test_what_is_taken_for_rows_can_be_quoted_as_the_message_says(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="if the cell is meant, quote every cell of that row"):
+    with pytest.raises(InvalidInput, match="if the cell is intended, quote every cell of that row"):
         read_rows(save(tmp_path, 'id,note\na,b\nx,"Main Street\nSpringfield, IL"\n'))
     assert (
         read_rows(save(tmp_path, 'id,note\na,b\n"x","Main Street\nSpringfield, IL"\n')).count == 2

@@ -241,10 +241,22 @@ SHAPES = [
     (op("s_within", G, 5), "$.args[1]", "s_within takes a geometry here, not a number,"),
     (op("s_within", G, [1]), "$.args[1]", "s_within takes a geometry here, not an array,"),
     (op("s_within", {"bbox": 5}, G), "$.args[0].bbox", "a BBOX must have four or six numbers,"),
-    (op("s_within", {"bbox": [1, 2]}, G), "$.args[0].bbox", "a BBOX must have four or six"),
-    (op("s_within", G, {"bbox": [1, 2, "x", 4]}), "$.args[1].bbox[2]", "a BBOX has four or six"),
-    (op("s_within", G, {"bbox": [1, 2, True, 4]}), "$.args[1].bbox[2]", "a BBOX has four or six"),
-    (op("s_within", G, {"bbox": [1, 2, G, 4]}), "$.args[1].bbox[2]", "a BBOX has four or six"),
+    (op("s_within", {"bbox": [1, 2]}, G), "$.args[0].bbox", "a BBOX must have"),
+    (
+        op("s_within", G, {"bbox": [1, 2, "x", 4]}),
+        "$.args[1].bbox[2]",
+        "a BBOX must have",
+    ),
+    (
+        op("s_within", G, {"bbox": [1, 2, True, 4]}),
+        "$.args[1].bbox[2]",
+        "a BBOX must have",
+    ),
+    (
+        op("s_within", G, {"bbox": [1, 2, G, 4]}),
+        "$.args[1].bbox[2]",
+        "a BBOX must have",
+    ),
     (op("s_within", G, {"bbox": [1, 2, 10**400, 4]}), "$.args[1].bbox[2]", "the number is out of"),
     (
         op("s_within", G, {"bbox": [1, 2, 3, 1]}),

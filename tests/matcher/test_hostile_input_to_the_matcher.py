@@ -20,9 +20,9 @@ def nested_collections(depth: int) -> bytes:
 def test_collections_nested_beyond_reason_are_refused_and_a_few_levels_are_not() -> None:
     matcher = Matcher()
     matcher.add("all", "S_INTERSECTS(geometry, BBOX(0, 0, 2, 2))")
-    with pytest.raises(InvalidInput, match="nested more than 100 deep"):
+    with pytest.raises(InvalidInput, match="nested more than 100 levels deep"):
         matcher.match({"geometry": nested_collections(20_000)})
-    with pytest.raises(InvalidInput, match=r"row 0.*nested more than 100 deep"):
+    with pytest.raises(InvalidInput, match=r"row 0.*nested more than 100 levels deep"):
         matcher.match_many(pa.table({"geometry": [nested_collections(20_000)]}))
     assert matcher.match({"geometry": nested_collections(20)}) == ["all"]
 

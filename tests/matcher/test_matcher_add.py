@@ -146,12 +146,14 @@ def test_intersects_is_the_relation_where_none_is_named() -> None:
 
 @pytest.mark.parametrize("engine", ["cells"])
 def test_an_engine_that_is_not_built_is_refused_by_its_name(engine: str) -> None:
-    with pytest.raises(InvalidInput, match=rf"'{engine}' is not built yet; there are .*strtree"):
+    with pytest.raises(
+        InvalidInput, match=rf"'{engine}' is not built yet; choose one of .*strtree"
+    ):
         Matcher(engine)
 
 
 def test_an_unknown_engine_is_refused_by_its_name() -> None:
-    with pytest.raises(InvalidInput, match=r"unknown engine 'rtree'; there are .*strtree"):
+    with pytest.raises(InvalidInput, match=r"unknown engine 'rtree'; choose one of .*strtree"):
         Matcher("rtree")
 
 

@@ -392,5 +392,5 @@ def test_a_collection_is_written_in_one_way() -> None:
 
 def test_a_collection_that_is_nested_without_end_is_refused() -> None:
     deep = b"\1\7\0\0\0\1\0\0\0" * 100_000 + shapely.to_wkb(shapely.Point(1, 2))
-    with pytest.raises(InvalidInput, match=r"'wkb' cannot be read: .* more than 100 deep"):
+    with pytest.raises(InvalidInput, match=r"'wkb' cannot be read: .* more than 100 levels deep"):
         PackedGeometries.from_columns(replaced([deep]), "a file")

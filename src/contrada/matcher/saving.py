@@ -63,7 +63,7 @@ class MatcherSettings:
         lacking = [name for name in names if name not in snapshot.settings]
         if lacking:
             raise InvalidInput(
-                f"{snapshot.name}: is not a snapshot of a matcher: it lacks the settings "
+                f"{snapshot.name}: is not a snapshot of a matcher: settings are missing: "
                 f"{', '.join(lacking)}"
             )
         found = {name: snapshot.settings[name] for name in names}

@@ -175,7 +175,7 @@ class SpaceIndex:
         """Decide constraints by a grid over the event; give those that hold, and the open ones."""
         satisfied, undecided = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for name, forest in self._forests.items():
-            geometry = event.prepared(name)
+            geometry = event.geometry(name)
             if geometry is not None:
                 holds, open_ = forest.place(geometry, forest.items(numbers))
                 satisfied.append(holds)
