@@ -22,6 +22,7 @@ from hypothesis.stateful import (
 from contrada.arrays import Positions
 from contrada.matching import merges, segment_rows
 from contrada.matching.columns import EventBatch
+from contrada.matching.engine import Index
 from contrada.matching.id_columns import make_id_array
 from contrada.matching.merges import Merge
 from contrada.matching.segment_rows import SegmentRows
@@ -40,6 +41,7 @@ class EverythingIndex:
     """An index for which every event satisfies every subscription; it counts what is asked."""
 
     built: list[int]
+    prepared_like: list[list[Index]]
     tried: list[int]
 
     def __init__(self, subscriptions: Sequence[Subscription]) -> None:
@@ -58,6 +60,9 @@ class EverythingIndex:
         rows, positions = np.divmod(np.arange(batch.length * self._length), max(self._length, 1))
         return rows, positions
 
+    def prepare(self, like: Sequence[Index]) -> None:
+        self.prepared_like.append(list(like))
+
     def without(self, positions: Collection[int]) -> EverythingIndex:
         return self
 
@@ -71,6 +76,7 @@ class EverythingIndex:
 @pytest.fixture(autouse=True)
 def _start_counting() -> None:
     EverythingIndex.built, EverythingIndex.tried = [], []
+    EverythingIndex.prepared_like = []
 
 
 def empty_set() -> SubscriptionSet:

@@ -42,11 +42,18 @@ class Check(Protocol):
 class Checks:
     """Every constraint of a table, each served by the check for its kind."""
 
-    def __init__(self, constraints: ConstraintColumns) -> None:
-        """Sort constraints into checks."""
+    def __init__(self, constraints: ConstraintColumns, is_checked: Mask | None = None) -> None:
+        """Sort constraints into checks.
+
+        `is_checked` says which will be checked, so far as one can tell; of others, relations never
+        are.
+        """
+        self._is_checked = np.ones(len(constraints), bool) if is_checked is None else is_checked
         kinds: dict[object, list[Head]] = {}
         for head in constraints.heads():
-            kinds.setdefault(_kind(head.constraint), []).append(head)
+            kind = _kind(head.constraint)
+            chosen = _choose(head, self._is_checked) if _is_spatial(kind) else head
+            kinds.setdefault(kind, []).append(chosen)
         self._constraints = constraints
         self._kinds = list(kinds.items())
         self._checks: list[Check | None] = [None] * len(kinds)
@@ -66,6 +73,13 @@ class Checks:
             ids = self._id_of[constraints[at]]
             result[at] = self._check(int(number)).holds(batch, rows[at], ids)
         return result
+
+    def prepare(self) -> None:
+        """Make now the checks that will be needed, and that would take long."""
+        for number, (kind, heads) in enumerate(self._kinds):
+            is_dear = _is_spatial(kind) or _is_of_ranges(kind)
+            if is_dear and any(self._is_checked[head.numbers].any() for head in heads):
+                self._check(number)
 
     def _check(self, number: int) -> Check:
         """Make a check when it is first needed: most anchors never are checked again."""
@@ -109,19 +123,38 @@ def _make_check(kind: object, heads: list[Head], constraints: ConstraintColumns)
         case ("spatial", str(name), *_):
             return _SpatialCheck(name, heads, constraints)
         case ("value", str(name)):
-            return _ValueCheck(name, _make_all(heads, constraints))
+            return _ValueCheck(name, _MadeConstraints(heads, constraints))
         case _:
-            return _RowCheck(_make_all(heads, constraints))
+            return _RowCheck(_MadeConstraints(heads, constraints))
 
 
-def _make_all(heads: list[Head], constraints: ConstraintColumns) -> list[Constraint]:
-    return [constraints[number] for head in heads for number in head.numbers.tolist()]
+def _choose(head: Head, is_chosen: Mask) -> Head:
+    at = np.flatnonzero(is_chosen[head.numbers])
+    return Head(head.constraint, head.numbers[at], head.operands[at])
+
+
+class _MadeConstraints:
+    """The constraints of one kind, each of which is made when it is first asked."""
+
+    def __init__(self, heads: list[Head], constraints: ConstraintColumns) -> None:
+        self._numbers = np.concatenate([head.numbers for head in heads])
+        self._constraints = constraints
+        self._made: dict[int, Constraint] = {}
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, id_: int) -> Constraint:
+        made = self._made.get(id_)
+        if made is None:
+            made = self._made[id_] = self._constraints[int(self._numbers[id_])]
+        return made
 
 
 class _RowCheck:
     """Whatever else: evaluated row by row."""
 
-    def __init__(self, constraints: list[Constraint]) -> None:
+    def __init__(self, constraints: _MadeConstraints) -> None:
         self._constraints = constraints
 
     def holds(self, batch: AskedEvents, rows: Positions, ids: Positions) -> Mask:
@@ -137,7 +170,7 @@ class _RowCheck:
 class _ValueCheck:
     """Constraints on one attribute: evaluated once for each distinct value."""
 
-    def __init__(self, name: str, constraints: list[Constraint]) -> None:
+    def __init__(self, name: str, constraints: _MadeConstraints) -> None:
         self._name = name
         self._constraints = constraints
         self._by_row = _RowCheck(constraints)
@@ -166,7 +199,7 @@ class _RangeCheck:
     @once
     def _by_value(self) -> _ValueCheck:
         """Make what numbers do not need."""
-        return _ValueCheck(self._name, _make_all(self._heads, self._constraints))
+        return _ValueCheck(self._name, _MadeConstraints(self._heads, self._constraints))
 
     def holds(self, batch: AskedEvents, rows: Positions, ids: Positions) -> Mask:
         numbers = batch.numbers(self._name)
@@ -184,13 +217,19 @@ class _RangeCheck:
 
 def is_relation(constraint: Constraint) -> bool:
     """Whether a constraint relates an attribute to a geometry."""
-    kind = _kind(constraint)
-    return isinstance(kind, tuple) and kind[0] == "spatial"
+    return _is_spatial(_kind(constraint))
 
 
 def is_range(constraint: Constraint) -> bool:
     """Whether a constraint compares an attribute with a finite number."""
-    kind = _kind(constraint)
+    return _is_of_ranges(_kind(constraint))
+
+
+def _is_spatial(kind: object) -> bool:
+    return isinstance(kind, tuple) and kind[0] == "spatial"
+
+
+def _is_of_ranges(kind: object) -> bool:
     return isinstance(kind, tuple) and kind[0] == "range"
 
 

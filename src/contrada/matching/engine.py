@@ -1,6 +1,6 @@
 """What an engine is: a way to index a fixed set of subscriptions and ask it about events."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Protocol
@@ -28,6 +28,12 @@ class Index(Protocol):
 
     def match_batch(self, batch: EventBatch) -> tuple[Positions, Positions]:
         """Find all pairs of row and position that match, each once, in any order."""
+
+    def prepare(self, like: "Sequence[Index]") -> None:
+        """Make now what those who ask will need, as far as that can be told beforehand.
+
+        What has been asked of indexes that are `like` this one will be asked of it, too.
+        """
 
     def without(self, positions: Collection[int]) -> "Index":
         """Make an index that need not find some positions; this one stays as it is."""

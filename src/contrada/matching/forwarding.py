@@ -7,7 +7,7 @@ after all that is known without, and only as long as they can still find somebod
 indexed, and who decides it, is chosen.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from copy import copy
 
 import numpy as np
@@ -173,6 +173,9 @@ class ForwardingIndex:
             positions.append(found)
         none = np.zeros(0, np.int64)
         return np.concatenate([none, *rows]), np.concatenate([none, *positions])
+
+    def prepare(self, like: Sequence[Index]) -> None:
+        """Do nothing: all is there."""
 
     def without(self, positions: Collection[int]) -> Index:
         """Mark positions as removed; delete their constraints once they are many."""

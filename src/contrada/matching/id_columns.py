@@ -56,7 +56,13 @@ class IdColumn:
     @once
     def in_order(self) -> pa.Array:
         """The ids in order."""
-        return self.array.take(pa.array(self.order))
+        is_sorted = are_increasing(self.array)
+        return self.array if is_sorted else self.array.take(pa.array(self.order))
+
+    def prepare(self) -> None:
+        """Find the order now, so that nobody who asks has to."""
+        for name in ("ranks", "in_order", *(["_sorted"] if self.is_whole else [])):
+            getattr(self, name)
 
     def one(self, position: int) -> Id:
         """Return one id."""

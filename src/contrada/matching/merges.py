@@ -29,6 +29,7 @@ class Merge:
     segments: Sequence[Segment]
     recent: Sequence[RecentSubscription]
     make_index: MakeIndex
+    like: Sequence[Segment] = ()  # all of the set: they know what is asked of it
     weight: int = 0  # what the subscriptions weigh while they wait
 
     @property
@@ -43,7 +44,7 @@ class Merge:
         if self.recent:
             parts.append(pack_subscriptions([member.subscription for member in self.recent]))
         rows = SegmentRows(join_subscriptions(parts), self.make_index)
-        rows.prepare()
+        rows.prepare(segment.rows for segment in self.like)
         return rows
 
 
@@ -74,14 +75,14 @@ class MergeChoice:
         """
         for segment, is_free in zip(self._segments, self._is_free, strict=True):
             if is_free and 2 * segment.living_count < len(segment.is_alive):
-                return Merge([segment], (), self._make_index)
+                return self._merge([segment])
         if self._weight > RECENT_MAX:
             first = self._find_elder(len(self._sizes), len(self._recent))
             return self._with_recent(self._segments[first:])
         for last in range(len(self._sizes) - 1, 0, -1):
             first = self._find_elder(last, self._sizes[last]) if self._is_free[last] else last
             if first < last:
-                return Merge(self._segments[first : last + 1], (), self._make_index)
+                return self._merge(self._segments[first : last + 1])
         return None
 
     def find_overdue(self) -> Merge | None:
@@ -96,14 +97,20 @@ class MergeChoice:
         while first and self._is_free[first - 1] and 2 * (last - first) < _SEGMENTS_MAX:
             first -= 1
         if sum(self._is_free) > _SEGMENTS_MAX and last - first > 1:
-            return Merge(self._segments[first:], (), self._make_index)
+            return self._merge(self._segments[first:])
         return None
 
     def _with_recent(self, segments: Sequence[Segment]) -> Merge:
         """Merge segments and what was added last."""
         taken = {id(member) for merge in self._beside for member in merge.recent}
         members = tuple(m for m in self._recent.members.values() if id(m) not in taken)
-        return Merge(segments, members, self._make_index, sum(m.weight for m in members))
+        return self._merge(segments, members)
+
+    def _merge(
+        self, segments: Sequence[Segment], members: Sequence[RecentSubscription] = ()
+    ) -> Merge:
+        weight = sum(member.weight for member in members)
+        return Merge(segments, members, self._make_index, self._segments, weight)
 
     def _find_elder(self, last: int, size: int) -> int:
         """Find the first of the segments before one that it joins: none is much larger than all."""

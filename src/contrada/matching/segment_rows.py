@@ -1,7 +1,7 @@
 """Segments: columns of subscriptions, each with an index of its own, of which rows may be gone."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
 
@@ -21,6 +21,8 @@ from contrada.threads import once
 LARGE_MIN = 1_000  # rows: a smaller index is built in no time by whoever asks first
 _GROUPED_MAX = 10_000  # rows: to group more for each event takes longer than what it saves
 
+_ASKED_ALWAYS = ("groups", "geometry_readers", "attributes", "expectations", "has_distances")
+
 
 def is_large(count: int) -> bool:
     """Whether so many rows are too many to be indexed or merged while somebody waits."""
@@ -35,10 +37,13 @@ class SegmentRows:
         self.columns = columns
         self._make_index = make_index
 
-    def prepare(self) -> None:
-        """Build the index now if it is large, so that no reader has to."""
+    def prepare(self, like: "Iterable[SegmentRows]" = ()) -> None:
+        """Build now what is large, so that no reader has to; others know what readers ask."""
         if is_large(len(self.columns)):
-            assert self.index is not None
+            self.index.prepare([rows.index for rows in like if "index" in rows.__dict__])
+            self.columns.ids.prepare()
+            for name in _ASKED_ALWAYS:
+                getattr(self, name)
 
     @once
     def groups(self) -> Positions:

@@ -152,7 +152,7 @@ class SubscriptionSet:
     def prepare(self) -> None:
         """Build the large indexes that are not there yet, so that no reader has to."""
         for segment in self._segments:
-            segment.rows.prepare()
+            segment.rows.prepare(other.rows for other in self._segments)
 
     def due(self, beside: Collection[Merge] = ()) -> Merge | None:
         """Return what is to be merged next, if anything: `merged` takes what it makes.

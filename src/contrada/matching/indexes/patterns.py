@@ -41,8 +41,8 @@ class PatternIndex:
 
     def __init__(self) -> None:
         """Start empty."""
-        self._rows: dict[Expression, _OperandPatterns] = {}
-        self._operands = Operands[_OperandPatterns]({})
+        self._rows: dict[Expression, PatternTable] = {}
+        self._operands = Operands[PatternTable]({})
 
     def take(self, number: int, constraint: Constraint) -> bool:
         """Take `LIKE` with a literal pattern of a known shape."""
@@ -52,7 +52,7 @@ class PatternIndex:
         shape = read_shape(test.pattern.value) if isinstance(test.pattern.value, str) else None
         if shape is None or not is_operand(test.value):
             return False
-        patterns = self._rows.setdefault(test.value, _OperandPatterns())
+        patterns = self._rows.setdefault(test.value, PatternTable())
         patterns.add(*shape, number, constraint.is_negated)
         return True
 
@@ -72,10 +72,11 @@ class PatternIndex:
         ]
 
 
-class _OperandPatterns:
+class PatternTable:
     """The patterns of one operand."""
 
     def __init__(self) -> None:
+        """Start empty."""
         self._numbers: dict[str, dict[str, list[int]]] = {shape: {} for shape in _SHAPES}
         self._negated: list[int] = []
         self._lengths: dict[str, list[int]] = {}
@@ -84,18 +85,21 @@ class _OperandPatterns:
         self._is_negated: dict[int, bool] = {}
 
     def add(self, shape: str, text: str, number: int, is_negated: bool) -> None:
+        """Take a pattern in, by its shape and its text."""
         self._numbers[shape].setdefault(text, []).append(number)
         self._is_negated[number] = is_negated
         if is_negated:
             self._negated.append(number)
 
     def freeze(self) -> None:
+        """Build the automaton: no pattern will be taken after this."""
         for shape in ("prefix", "suffix"):
             self._lengths[shape] = sorted({len(text) for text in self._numbers[shape]})
         self._substrings = Automaton(self._numbers["inside"])
         self._negated_ids = as_ids(self._negated)
 
     def find(self, text: str) -> list[Positions]:
+        """Find the patterns that a text fits, and the negated ones that it does not."""
         fitting = set(self._numbers["exact"].get(text, ()))
         for length in self._lengths["prefix"]:
             fitting.update(self._numbers["prefix"].get(text[:length], ()))

@@ -1,6 +1,6 @@
 """The engine `scan`: no index. Every event is evaluated against every predicate, as written."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -37,6 +37,9 @@ class ScanIndex:
         found = [self.find(batch.row(row), groups) for row in range(batch.length)]
         rows = np.repeat(np.arange(batch.length), [len(positions) for positions in found])
         return rows, np.concatenate([np.zeros(0, np.int64), *found])
+
+    def prepare(self, like: Sequence[Index]) -> None:
+        """Do nothing: all is there."""
 
     def without(self, positions: Collection[int]) -> Index:  # noqa: ARG002
         """Return itself: whoever asks leaves removed positions out."""

@@ -5,6 +5,7 @@ one for all Egenhofer relations: two regions have exactly one of these, so that 
 once.
 """
 
+from collections.abc import Collection, Iterable
 from typing import Any, Protocol
 
 import numpy as np
@@ -67,6 +68,15 @@ class AnchorTree(Protocol):
     def find_one(self, geometry: BaseGeometry) -> Positions:
         """Find the anchors that hold of one geometry."""
 
+    def made(self) -> Iterable[str]:
+        """Name what has been made since somebody asked for it."""
+
+    def prepare(self, asked: Collection[str]) -> None:
+        """Make now what bears one of some names."""
+
+
+_LATER = ("_meeting_trees", "_packed")  # of a tree of relations: many sets never need them
+
 
 class _RelationTree:
     """Anchors of one relation to literal geometries."""
@@ -79,7 +89,7 @@ class _RelationTree:
         geometries: NDArray[np.object_],
     ) -> None:
         self.attribute, self._numbers = attribute, numbers
-        self._relation = relation
+        self._relation, self._name = relation, f"{relation.name} {attribute}"
         self._is_dear = _is_dear(relation)
         self._is_nested = relation.keeps_inside() or relation.keeps_around()
         self._shapes = make_shapes(geometries, are_fresh=True)
@@ -91,6 +101,14 @@ class _RelationTree:
     def _meeting_trees(self) -> MeetingTrees:
         """Make what points do not need."""
         return MeetingTrees(self._shapes.geometries)
+
+    def made(self) -> Iterable[str]:
+        return (f"{part} {self._name}" for part in _LATER if part in self.__dict__)
+
+    def prepare(self, asked: Collection[str]) -> None:
+        for part in _LATER:
+            if f"{part} {self._name}" in asked:
+                assert getattr(self, part) is not None
 
     def find(self, column: GeometryColumn) -> tuple[Positions, Positions]:
         points = self._find_points(column)
@@ -240,6 +258,12 @@ class _RegionTree:
         self._tree = build_tree(self._shapes.geometries)
         self._trees = MeetingTrees(self._shapes.geometries)
 
+    def made(self) -> Iterable[str]:
+        return ()
+
+    def prepare(self, asked: Collection[str]) -> None:
+        pass  # all is there
+
     def find(self, column: GeometryColumn) -> tuple[Positions, Positions]:
         at = np.flatnonzero(are_areas(column.shapes))
         rows, ids, at = find_broad(column, at, self._tree)
@@ -321,6 +345,12 @@ class _DistanceTree:
         self._x, self._y = shapely.get_x(shapes), shapely.get_y(shapes)
         self._radii = np.array([radius_m for _, radius_m in sides])
         self._tree = build_tree(as_array([reach(*side) for side in sides]))
+
+    def made(self) -> Iterable[str]:
+        return ()
+
+    def prepare(self, asked: Collection[str]) -> None:
+        pass  # all is there
 
     def find(self, column: GeometryColumn) -> tuple[Positions, Positions]:
         at = np.flatnonzero(column.is_known)

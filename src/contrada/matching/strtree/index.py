@@ -6,7 +6,8 @@ once, in an STRtree (see `anchor_trees`). Without one, a filter is found through
 without any anchor (`disjoint`, NOT) are checked on every event.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -17,12 +18,11 @@ from contrada.matching.checks import AskedEvents, Checks, is_range, is_relation
 from contrada.matching.columns import EventBatch, OneEvent
 from contrada.matching.engine import Index
 from contrada.matching.grouping import expand, find_used, group_by
-from contrada.matching.indexes import ConstraintIndex
 from contrada.matching.strtree.anchor_trees import AnchorTree, make_trees
 from contrada.matching.strtree.event_ranges import EventRanges
 from contrada.matching.strtree.value_anchors import (
+    EventValues,
     ValueAnchors,
-    index_values,
     make_value_anchors,
     rank_value_anchors,
 )
@@ -51,10 +51,15 @@ class StrtreeIndex:
         ranks = rank_value_anchors(constraints)
         by_value = np.where(anchors < 0, choose_anchors(self._table, ranks), -1)
         self._values = make_value_anchors(constraints, _list_used(by_value, len(constraints)))
+        self._event_values = EventValues(self._values)
         self._anchor_of = np.where(anchors < 0, by_value, anchors)
         self._unanchored = np.flatnonzero(self._anchor_of < 0)
         self._filters, self._filter_starts = group_by(self._anchor_of, len(constraints))
-        self._checks = Checks(constraints)
+        filter_of = np.repeat(np.arange(len(self._sizes)), self._sizes)
+        is_checked = np.zeros(len(constraints), bool)
+        is_checked[self._table.members[self._table.members != self._anchor_of[filter_of]]] = True
+        self._has_checks = bool(is_checked.any())
+        self._checks = Checks(constraints, is_checked)
         self._made: dict[int, Constraint] = {}  # constraints that were evaluated one by one
         is_range_, self._is_relation = np.zeros((2, len(constraints)), bool)
         for head in constraints.heads():
@@ -74,8 +79,7 @@ class StrtreeIndex:
                 anchors.append(tree.find_one(geometry))
         held = anchors[0] if len(anchors) == 1 else np.concatenate([_NONE, *anchors])
         if self._values:
-            by_value = (ids for index in self._value_indexes for ids in index.satisfied(event))
-            held = np.concatenate([held, *by_value])
+            held = np.concatenate([held, *self._event_values.find(event)])
         filters = self._filters_of(held)
         if self._unanchored.size:
             filters = np.concatenate([self._unanchored, filters])
@@ -97,12 +101,6 @@ class StrtreeIndex:
     def _event_ranges(self) -> EventRanges:
         """Make what batches do not need, either."""
         return EventRanges(self._table.constraints)
-
-    @once
-    def _value_indexes(self) -> list[ConstraintIndex]:
-        """Make what batches do not need."""
-        numbers = [anchors.numbers for anchors in self._values]
-        return index_values(self._table.constraints, np.concatenate(numbers))
 
     def _check_many(
         self, event: Event, groups: Positions, filters: Positions
@@ -138,6 +136,21 @@ class StrtreeIndex:
             return rows, positions
         pairs = np.unique(np.stack([rows, positions], axis=1), axis=0)
         return pairs[:, 0], pairs[:, 1]
+
+    def prepare(self, like: Sequence[Index]) -> None:
+        """Make what single events and batches need, where there are constraints of that kind."""
+        for anchors in self._values:
+            anchors.prepare()
+        if self._has_checks:
+            assert self._event_ranges
+            self._checks.prepare()
+        asked = {name for index in like if isinstance(index, StrtreeIndex) for name in index.made()}
+        for tree in self._trees:
+            tree.prepare(asked)
+
+    def made(self) -> Iterator[str]:
+        """Name what has been made of trees since somebody asked for it."""
+        return chain.from_iterable(tree.made() for tree in self._trees)
 
     def without(self, positions: Collection[int]) -> Index:  # noqa: ARG002
         """Stay as it is: whoever asks leaves removed positions out."""

@@ -6,9 +6,9 @@ rows. Anchors that a batch cannot serve, as its column is of another kind, are c
 For a single event the indexes of the forwarding table find them.
 """
 
-from collections.abc import Callable
-from math import inf
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from math import inf, isnan
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,26 +16,40 @@ from numpy.typing import NDArray
 
 from contrada.arrays import Floats, Positions
 from contrada.deferred import compute as pc
+from contrada.language.values import is_number
 from contrada.matching.checks import is_range
 from contrada.matching.columns import EventBatch
 from contrada.matching.constraint_columns import ConstraintColumns, Head
-from contrada.matching.indexes import INDEXES, ConstraintIndex
-from contrada.matching.indexes.patterns import read_shape
+from contrada.matching.indexes import INDEXES
+from contrada.matching.indexes.patterns import PatternTable, read_shape
 from contrada.matching.number_ranges import join_ranges, ranges_of
 from contrada.matching.operand_pools import OperandPools
+from contrada.matching.strtree.sorted_bounds import SortedBounds
+from contrada.model.event import Event, Names
 from contrada.model.expression import Attribute, Comparison, Like, Literal
+from contrada.model.expression_parts import INT_MAX, INT_MIN
+from contrada.model.instant import read_instant
 from contrada.model.subscription import Constraint, Filter
+from contrada.threads import once
 
+_NONE = np.zeros(0, np.int64)
 _EQUAL, _PATTERN, _RANGE = 0, 1, 2  # the most selective first
 
 
 class ValueAnchors(Protocol):
     """Anchors of one kind on one attribute."""
 
+    name: str
     numbers: Positions
 
     def find(self, batch: EventBatch) -> tuple[Positions, Positions] | None:
         """Find the rows that satisfy each anchor, with its number; None where it cannot tell."""
+
+    def find_one(self, value: Any) -> Positions:
+        """Find the numbers of the anchors that one value satisfies, which is not null."""
+
+    def prepare(self) -> None:
+        """Make now what `find_one` needs."""
 
 
 def make_value_anchors(constraints: ConstraintColumns, numbers: Positions) -> list[ValueAnchors]:
@@ -43,18 +57,27 @@ def make_value_anchors(constraints: ConstraintColumns, numbers: Positions) -> li
     kinds: dict[tuple[int, str], list[Head]] = {}
     for head in constraints.heads(numbers):
         kinds.setdefault(_kind(head.constraint), []).append(head)
-    return [_MAKERS[kind](name, heads, constraints.pools) for (kind, name), heads in kinds.items()]
+    return [_MAKERS[kind](name, heads, constraints) for (kind, name), heads in kinds.items()]
 
 
-def index_values(constraints: ConstraintColumns, numbers: Positions) -> list[ConstraintIndex]:
-    """Put the anchors of some numbers into indexes that a single event is asked of."""
-    indexes = [make() for make in INDEXES]
-    for number, constraint in zip(numbers.tolist(), constraints.take(numbers), strict=True):
-        is_taken = any(index.take(number, constraint) for index in indexes)
-        assert is_taken, f"no index takes {constraint}"
-    for index in indexes:
-        index.freeze()
-    return indexes
+class EventValues:
+    """All anchors by attribute, asked of one event at a time."""
+
+    def __init__(self, anchors: Sequence[ValueAnchors]) -> None:
+        """Arrange anchors by the name of their attribute."""
+        self._anchors: dict[str, list[ValueAnchors]] = {}
+        for each in anchors:
+            self._anchors.setdefault(each.name, []).append(each)
+        self.names = Names(self._anchors)
+
+    def find(self, event: Event) -> list[Positions]:
+        """Find the numbers of the anchors that an event satisfies, each once."""
+        found = []
+        for name in event.find_names(self.names):
+            value = event.value(name)
+            if value is not None:
+                found += [anchors.find_one(value) for anchors in self._anchors[name]]
+        return found
 
 
 def find_value_anchor(filter_: Filter) -> Constraint | None:
@@ -114,14 +137,40 @@ def _kind(constraint: Constraint) -> tuple[int, str]:
 class _RangeAnchors:
     """Ranges of numbers: the rows of each lie side by side once they are sorted."""
 
-    def __init__(self, name: str, heads: list[Head], pools: OperandPools) -> None:
-        self.numbers, self._name = _join_numbers(heads), name
-        self._ranges = join_ranges([ranges_of(head, pools) for head in heads])
+    def __init__(self, name: str, heads: list[Head], constraints: ConstraintColumns) -> None:
+        self.numbers, self.name = _join_numbers(heads), name
+        self._constraints = constraints
+        self._ranges = join_ranges([ranges_of(head, constraints.pools) for head in heads])
+
+    @once
+    def _wholes(self) -> SortedBounds:
+        return SortedBounds(self._ranges.whole, INT_MIN, INT_MAX)
+
+    @once
+    def _reals(self) -> SortedBounds:
+        return SortedBounds(self._ranges.real, -inf, inf)
+
+    def prepare(self) -> None:
+        assert self._wholes and self._reals
+
+    def find_one(self, value: Any) -> Positions:
+        kind = type(value)
+        if kind is float:
+            return self.numbers[self._reals.find(value)] if not isnan(value) else _NONE
+        if kind is int and INT_MIN <= value <= INT_MAX:
+            return self.numbers[self._wholes.find(value)]
+        if not is_number(value):
+            return _NONE
+        return self._odd_ones.find({self.name: value})
+
+    @once
+    def _odd_ones(self) -> "_OddValues":
+        return _OddValues(self._constraints, self.numbers)
 
     def find(self, batch: EventBatch) -> tuple[Positions, Positions] | None:
-        if batch.lacks(self._name):
-            return _nothing()
-        column = batch.numbers(self._name)
+        if batch.lacks(self.name):
+            return _NONE, _NONE
+        column = batch.numbers(self.name)
         if column is None:
             return None
         values, is_valid = column
@@ -141,14 +190,29 @@ class _RangeAnchors:
 class _EqualTexts:
     """Texts that a value must be."""
 
-    def __init__(self, name: str, heads: list[Head], pools: OperandPools) -> None:
-        self.numbers, self._name = _join_numbers(heads), name
-        self._number_of = dict(zip(_list_texts(heads, pools), self.numbers.tolist(), strict=True))
+    def __init__(self, name: str, heads: list[Head], constraints: ConstraintColumns) -> None:
+        self.numbers, self.name = _join_numbers(heads), name
+        self._constraints = constraints
+        texts = _list_texts(heads, constraints.pools)
+        self._number_of = dict(zip(texts, self.numbers.tolist(), strict=True))
+
+    def prepare(self) -> None:
+        pass  # the texts serve batches and single events
+
+    def find_one(self, value: Any) -> Positions:
+        if not isinstance(value, str):  # a moment may be what a text reads as
+            return self._odd_ones.find({self.name: value}) if read_instant(value) else _NONE
+        number = self._number_of.get(value)
+        return _NONE if number is None else np.array([number])
+
+    @once
+    def _odd_ones(self) -> "_OddValues":
+        return _OddValues(self._constraints, self.numbers)
 
     def find(self, batch: EventBatch) -> tuple[Positions, Positions] | None:
-        if batch.lacks(self._name):
-            return _nothing()
-        codes = batch.codes(self._name)
+        if batch.lacks(self.name):
+            return _NONE, _NONE
+        codes = batch.codes(self.name)
         if codes is None or not all(isinstance(value, str) for value in codes.values):
             return None
         numbers = [self._number_of.get(value, -1) for value in codes.values]
@@ -161,14 +225,30 @@ class _EqualTexts:
 class _TextAnchors:
     """Texts that a value must begin with, end with or contain."""
 
-    def __init__(self, name: str, heads: list[Head], pools: OperandPools) -> None:
-        self.numbers, self._name = _join_numbers(heads), name
-        self._shapes = [_shape(pattern) for pattern in _list_texts(heads, pools)]
+    def __init__(self, name: str, heads: list[Head], constraints: ConstraintColumns) -> None:
+        self.numbers, self.name = _join_numbers(heads), name
+        self._shapes = [_shape(pattern) for pattern in _list_texts(heads, constraints.pools)]
+
+    @once
+    def _patterns(self) -> PatternTable:
+        patterns = PatternTable()
+        for number, shape in zip(self.numbers.tolist(), self._shapes, strict=True):
+            patterns.add(*shape, number, is_negated=False)
+        patterns.freeze()
+        return patterns
+
+    def prepare(self) -> None:
+        assert self._patterns
+
+    def find_one(self, value: Any) -> Positions:
+        if not isinstance(value, str):
+            return _NONE
+        return np.concatenate([_NONE, *self._patterns.find(value)])
 
     def find(self, batch: EventBatch) -> tuple[Positions, Positions] | None:
-        if batch.lacks(self._name):
-            return _nothing()
-        column = batch.column(self._name)
+        if batch.lacks(self.name):
+            return _NONE, _NONE
+        column = batch.column(self.name)
         is_text = column is not None and (
             pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
         )
@@ -177,6 +257,23 @@ class _TextAnchors:
         found = [_find_texts(column, *shape) for shape in self._shapes]
         lengths = [len(rows) for rows in found]
         return np.concatenate(found), np.repeat(self.numbers, lengths)
+
+
+class _OddValues:
+    """Any anchors, asked about values of kinds that hardly ever come: made when one does."""
+
+    def __init__(self, constraints: ConstraintColumns, numbers: Positions) -> None:
+        self._indexes = [make() for make in INDEXES]
+        for number, constraint in zip(numbers.tolist(), constraints.take(numbers), strict=True):
+            is_taken = any(index.take(number, constraint) for index in self._indexes)
+            assert is_taken, f"no index takes {constraint}"
+        for index in self._indexes:
+            index.freeze()
+
+    def find(self, attributes: Mapping[str, Any]) -> Positions:
+        event = Event(attributes)
+        found = (ids for index in self._indexes for ids in index.satisfied(event))
+        return np.concatenate([_NONE, *found])
 
 
 def _join_numbers(heads: list[Head]) -> Positions:
@@ -209,11 +306,7 @@ def _find_texts(column: pa.Array, shape: str, text: str) -> Positions:
     return np.flatnonzero(mask.fill_null(False).to_numpy(zero_copy_only=False))
 
 
-def _nothing() -> tuple[Positions, Positions]:
-    return np.zeros(0, np.int64), np.zeros(0, np.int64)
-
-
-_MAKERS: dict[int, Callable[[str, list[Head], OperandPools], ValueAnchors]] = {
+_MAKERS: dict[int, Callable[[str, list[Head], ConstraintColumns], ValueAnchors]] = {
     _EQUAL: _EqualTexts,
     _PATTERN: _TextAnchors,
     _RANGE: _RangeAnchors,
