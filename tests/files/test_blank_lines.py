@@ -26,7 +26,7 @@ class CountingReader(io.BufferedReader):
 
 
 def reader(text: bytes) -> CountingReader:
-    return CountingReader(io.BytesIO(text))  # type: ignore[arg-type]
+    return CountingReader(io.BytesIO(text))
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\n\r\n"])

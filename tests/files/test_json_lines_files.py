@@ -169,7 +169,8 @@ def test_a_long_file_is_held_one_batch_at_a_time(
 def test_rows_with_much_text_make_shorter_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_rows, "BATCH_CHARACTERS", 100)
     records: list[tuple[Any, int]] = [({"n": n}, 60) for n in range(5)]
-    pieces = [len(rows) for rows in json_rows._gather(iter(records), [], "x", 1000)]
+    source = json_rows.JsonSource("x", lambda: iter(()))
+    pieces = [len(rows) for rows in json_rows._gather(iter(records), [], source, 1000)]
     assert pieces == [2, 2, 1]
 
 

@@ -233,3 +233,27 @@ def test_rows_narrowed_to_no_column_are_still_counted(tmp_path: Path) -> None:
     rows = read_rows(path).narrowed([])
     assert rows.count == 3
     assert sum(batch.num_rows for batch in rows.batches()) == 3
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.large_string()])
+def test_a_small_file_of_one_long_value_in_many_rows_is_read_in_small_batches(
+    tmp_path: Path, kind: pa.DataType
+) -> None:
+    path = tmp_path / "x.parquet"
+    long = pa.array(["x" * 2**20], kind)
+    column = pa.DictionaryArray.from_arrays(pa.array([0, None] * 150, pa.int32()), long)
+    pq.write_table(
+        pa.table({"n": list(range(300)), "t": column}),
+        path,
+        compression="zstd",
+        dictionary_pagesize_limit=2**30,
+        store_schema=False,
+    )
+    assert path.stat().st_size < 10_000
+    rows, n, filled = read_rows(path), [], 0
+    for batch in rows.batches():
+        assert batch.schema == rows.schema
+        assert batch.nbytes < 130 * 2**20
+        n += batch.column("n").to_pylist()
+        filled += len(batch) - batch.column("t").null_count
+    assert (n, filled) == (list(range(300)), 150)

@@ -130,13 +130,21 @@ def is_null(node: Node, event: Event) -> bool:
 
 def attribute(name: str, event: Event) -> Any:
     """The attribute of that very name if it has a value, else that of the first path with one."""
-    value = event.get(name)
+    value = without_nat(event.get(name))
     dots = [place for place, letter in enumerate(name) if letter == "."]
     for dot in dots:
         outer = event.get(name[:dot])
         if value is None and isinstance(outer, dict):
             value = attribute(name[dot + 1 :], outer)
     return value
+
+
+def without_nat(value: Any) -> Any:
+    """Null for NaT, also in arrays; any other value as it is."""
+    if isinstance(value, list):
+        return [without_nat(each) for each in value]
+    is_moment = isinstance(value, np.datetime64 | np.timedelta64)
+    return None if is_moment and np.isnat(value) else value
 
 
 def fold(name: str, value: Any) -> str | None:

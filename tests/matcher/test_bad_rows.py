@@ -418,7 +418,7 @@ def test_a_listener_that_cannot_be_called_is_refused_at_once(events: Any) -> Non
     matcher.add("a", "n = 1")
     for call in (matcher.match_many, matcher.match_frame):
         with pytest.raises(InvalidInput, match="on_bad must be a function, not 5"):
-            call(events, on_bad=5)
+            call(events, on_bad=5)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="on_bad must be a function, not 5"):
         matcher.match_many(events, on_bad=5, batches=True)  # type: ignore[call-overload]
     with pytest.raises(InvalidInput, match="on_bad must be a function, not 5"):

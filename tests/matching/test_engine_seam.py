@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -83,6 +83,9 @@ class AsksNothing:
     def match_batch(self, batch: EventBatch) -> tuple[Positions, Positions]:
         rows, positions = np.indices((batch.length, self._count)).reshape(2, -1)
         return rows, positions
+
+    def prepare(self, like: Sequence[Index]) -> None:
+        pass
 
     def without(self, positions: Collection[int]) -> Index:
         raise NotImplementedError

@@ -179,7 +179,12 @@ def test_wkb_is_read_to_its_end_and_a_byte_more_is_refused(
 ) -> None:
     has_srid = has_srid and flavor == "extended"
     shape = shapely.set_srid(shape, 4326) if has_srid else shape
-    wkb = shapely.to_wkb(shape, flavor=flavor, byte_order=byte_order, include_srid=has_srid)
+    wkb: Any = shapely.to_wkb(
+        shape,
+        flavor=flavor,  # type: ignore[call-overload]
+        byte_order=byte_order,
+        include_srid=has_srid,
+    )
     assert read_wkbs(np.array([wkb, None], object))[1] is None
     assert isinstance(read_geometry(wkb), BaseGeometry)
     surplus = np.array([wkb, wkb + b"\0", None], object)

@@ -25,7 +25,7 @@ from contrada.overlay.boxes import DIMENSIONS_MAX, Space
     ],
 )
 def test_a_universe_that_cannot_be_measured_is_refused(universe: Any) -> None:
-    with pytest.raises(InvalidInput, match="a tuple of bounded lows, then highs"):
+    with pytest.raises(InvalidInput, match="a tuple of finite lows, then highs"):
         Space(universe)
 
 

@@ -135,7 +135,7 @@ def no_crs(folder: Path) -> None:
         (no_crs, "b.parquet is in an unknown coordinate system, .*a.parquet in EPSG:2154"),
         (plain, 'b.parquet: has no "geo" metadata, so it is plain .* spark.read.parquet'),
         (native, "b.parquet: column 'geometry' .* the encoding \"point\"; on Spark only WKB"),
-        (without_the_primary, "b.parquet: has no column 'area', .*; there are geometry"),
+        (without_the_primary, "b.parquet: has no column 'area', .*; the columns are geometry"),
         (lambda f: write_geo(f / "b.parquet", [1]), 'b.parquet: its "geo" metadata .*\\[1\\]'),
         (lambda f: (f / "b.parquet").write_text("hello"), "b.parquet: not a Parquet file"),
     ],
@@ -164,7 +164,7 @@ def test_paths_and_boxes_that_cannot_be_are_refused(spark: SparkSession, tmp_pat
         with pytest.raises(InvalidInput, match=words):
             contrada.spark.read_geoparquet(spark, paths)
     for bbox in [(0, 1, 2), (0, 2, 1, 1), (0, 0, float("nan"), 1)]:
-        with pytest.raises(InvalidInput, match=r"bbox is \(west, south, east, north\)"):
+        with pytest.raises(InvalidInput, match=r"bbox must be \(west, south, east, north\)"):
             contrada.spark.read_geoparquet(spark, tmp_path, bbox=bbox)  # type: ignore[arg-type]
 
 
@@ -382,12 +382,12 @@ def test_a_geometry_that_cannot_be_read_is_named_and_leaves_all_as_it_was(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"geometry": "shape"}, "no column 'shape' .*; there are id, geometry"),
+        ({"geometry": "shape"}, "no column 'shape' .*; the columns are id, geometry"),
         ({"geometry": "id"}, "column 'id' is of type int; geometries are binary"),
-        ({"mode": "append"}, "mode 'append' is unknown; there are error, overwrite"),
+        ({"mode": "append"}, "mode 'append' is unknown; choose one of error, overwrite"),
         ({"crs": "EPSG:4326"}, "'geometry' is in EPSG:2154, not in EPSG:4326; transform it"),
         ({"crs": "EPSG:0"}, 'unknown coordinate system "EPSG:0"'),
-        ({"crs": ""}, 'unknown coordinate system ""'),
+        ({"crs": ""}, "the coordinate system is an empty string"),
     ],
 )
 def test_wrong_arguments_of_a_write_are_refused_before_anything_runs(

@@ -113,7 +113,7 @@ def test_a_task_says_what_it_has_done() -> None:
     task = make_task(quarantine=True)
     *_, last = task(iter([make_events(5, bad=frozenset({1})), make_events(4)]))
     assert last.column(TALLY).to_pylist() == [
-        {"evaluated": 8, "set_aside": 1, "mended": 0, "without_geometry": 0}
+        {"evaluated": 8, "set_aside": 1, "mended": 0, "without_geometry": 0, "version": None}
     ]
     assert list(task(iter([]))) == []
 

@@ -16,6 +16,8 @@ from contrada.matching.subscribing import SUBSCRIPTION_COLUMNS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_LEAD = "2 s"  # that of `publish`
+
 Stamp = tuple[tuple[str, int, int], ...]  # names, times and sizes of files
 
 
@@ -38,17 +40,17 @@ class SubscriptionPublisher:
 
         known = list_versions(as_uri(self._uri))
         self.version = str(known[-1]) if known else ""
-        self.look()
+        self.look(lead=0)  # no batch of this stream is under way that could disagree
         say(f"subscriptions: version {self.version}")
 
-    def look(self) -> None:
+    def look(self, lead: str | float = _LEAD) -> None:
         """Publish the file if it has changed since it was looked at last."""
         stamp = read_stamp(self._options.subscriptions)
         if stamp == self._stamp:
             return
         self._stamp = stamp
         try:
-            version = self._publish()
+            version = self._publish(lead)
         except ContradaError as error:
             if not self.version:
                 raise
@@ -60,7 +62,7 @@ class SubscriptionPublisher:
             say(f"subscriptions: version {version} from now on")
         self.version = version
 
-    def _publish(self) -> str:
+    def _publish(self, lead: str | float) -> str:
         import contrada.spark
 
         options = self._options
@@ -87,6 +89,7 @@ class SubscriptionPublisher:
                 repair=options.repair,
                 strict=options.strict,
                 partitions=options.partitions,
+                lead=lead,
             )
 
 

@@ -14,6 +14,7 @@ from contrada.files.arrow import lay_out
 from contrada.files.arrow_types import check_names
 from contrada.files.crs import is_same_crs
 from contrada.files.geometry_columns import warn_of_edges
+from contrada.files.parquet_dictionaries import find_packed, unpack
 from contrada.files.regular_files import check_regular
 from contrada.files.rows import Rows
 from contrada.showing import listed
@@ -230,12 +231,18 @@ def _columns(schema: pa.Schema) -> list[str]:
 
 
 def _read_part(part: TablePart, wanted: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(part.path, pre_buffer=False) as file:  # it would keep all it has read
-        rows = file.metadata.num_rows
-        if wanted:
-            yield from file.iter_batches(batch_rows, columns=wanted, use_threads=False)
-        else:
-            yield pa.RecordBatch.from_struct_array(pa.nulls(rows, pa.struct([])))
+    with pq.ParquetFile(part.path) as file:
+        facts, schema = file.metadata, file.schema_arrow
+    if not wanted:
+        yield pa.RecordBatch.from_struct_array(pa.nulls(facts.num_rows, pa.struct([])))
+        return
+    packed = find_packed(facts, schema, wanted)
+    # A buffer would keep all it has read.
+    with pq.ParquetFile(
+        part.path, metadata=facts, pre_buffer=False, read_dictionary=packed
+    ) as file:
+        for batch in file.iter_batches(batch_rows, columns=wanted, use_threads=False):
+            yield from unpack(batch, {name: schema.field(name).type for name in packed})
 
 
 def _with_partition(

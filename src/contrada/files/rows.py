@@ -19,6 +19,7 @@ from contrada.files.arrow_types import decoded_type, is_text
 from contrada.model.geometry import Fault
 from contrada.showing import listed
 
+BATCH_BYTES = 64 * 2**20  # of a batch, as soon as it has more: rows may be of any size
 _FAULT = pa.struct([(part.name, pa.string()) for part in fields(Fault)])
 
 
@@ -27,7 +28,7 @@ class Rows:
     """Rows of one source, as Arrow record batches, in bounded memory.
 
     Every batch has the schema `schema`, at least one row and at most `batch_rows`; fewer than these
-    only the last one, or one beyond which 32-bit offsets would overflow.
+    only the last one, and those that come to `BATCH_BYTES` before.
     Columns in `geometry_columns` hold WKB (binary) or, where the source had text, WKT (string);
     the primary one comes first. `crs` is None where the source states none, `count` where it is
     not known without reading everything. `misfits` says of columns of a text file what is wrong
@@ -225,9 +226,9 @@ def _fill(
 
 
 def _rechunk(batches: Iterator[pa.RecordBatch], rows_max: int) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows in batches of `rows_max`, the last one shorter."""
+    """Yield the same rows in batches of `rows_max`; the last is shorter, and so are large ones."""
     held: list[pa.RecordBatch] = []
-    rows_held = 0
+    rows_held = bytes_held = 0
     for batch in batches:
         start = 0
         while start < batch.num_rows:
@@ -235,9 +236,10 @@ def _rechunk(batches: Iterator[pa.RecordBatch], rows_max: int) -> Iterator[pa.Re
             held.append(piece)
             start += piece.num_rows
             rows_held += piece.num_rows
-            if rows_held == rows_max:
+            bytes_held += piece.nbytes
+            if rows_held == rows_max or bytes_held > BATCH_BYTES:
                 yield from _join(held)
-                held, rows_held = [], 0
+                held, rows_held, bytes_held = [], 0, 0
     yield from _join(held)
 
 

@@ -132,7 +132,7 @@ def _list_travelling(events: "DataFrame") -> tuple[str, ...]:
         warnings.warn(
             f"events: Spark cannot pass {', '.join(map(repr, lost))} to Python, so that no version "
             "can read them",
-            stacklevel=6,
+            stacklevel=5,
         )
     return tuple(name for name in names if name not in lost)
 
