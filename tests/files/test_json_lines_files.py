@@ -10,6 +10,7 @@ import shapely
 
 from contrada.errors import InvalidInput
 from contrada.files import Rows, json_lines, json_rows, open_output, read_rows
+from contrada.files.json_kinds import JsonSource
 
 POINT = {"type": "Point", "coordinates": [1, 2]}
 FEATURE = {"type": "Feature", "properties": {"n": 1}, "geometry": POINT}
@@ -169,7 +170,7 @@ def test_a_long_file_is_held_one_batch_at_a_time(
 def test_rows_with_much_text_make_shorter_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_rows, "BATCH_CHARACTERS", 100)
     records: list[tuple[Any, int]] = [({"n": n}, 60) for n in range(5)]
-    source = json_rows.JsonSource("x", lambda: iter(()))
+    source = JsonSource("x", lambda: iter(()))
     pieces = [len(rows) for rows in json_rows._gather(iter(records), [], source, 1000)]
     assert pieces == [2, 2, 1]
 
