@@ -345,7 +345,7 @@ def test_explaining_on_spark_names_columns_as_the_user_does(
     more = ["--keep", "event.event", "--keep", "key", "--quarantine", str(tmp_path / "bad.csv")]
     args = ["match", str(zones), str(events), "-o", str(out), *SPARK, "--explain"]
     assert main([*args, *more]) == 0
-    line = next(line for line in capsys.readouterr().err.splitlines() if "travel" in line)
+    line = next(line for line in capsys.readouterr().err.splitlines() if "sent to Python" in line)
     assert line == "event columns sent to Python: geometry, speed, event, key"
 
 

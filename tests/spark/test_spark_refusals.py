@@ -85,7 +85,7 @@ def nothing_runs(spark: SparkSession) -> Callable[[], bool]:
     [
         ({"plan": "magic"}, InvalidInput, "plan 'magic' is unknown; .*auto, broadcast"),
         ({"evaluator": "rough"}, InvalidInput, "evaluator 'rough' is unknown"),
-        ({"output": "rows"}, InvalidInput, "output 'rows' is unknown; there are pairs, counts"),
+        ({"output": "rows"}, InvalidInput, "output 'rows' is unknown; choose one of pairs, counts"),
         ({"event_id": "key"}, InvalidInput, r"events .*'key'.*id, geometry, wind; event_id=…"),
         ({"subscription_id": "key"}, InvalidInput, r"subscriptions .*'key'.*subscription_id"),
         ({"event_id": "geometry"}, InvalidInput, "events, column 'geometry': .* not binary"),

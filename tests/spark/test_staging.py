@@ -116,7 +116,7 @@ def test_where_no_cache_can_be_written_the_machine_is_to_blame(
     fetch(uri, part)
     with monkeypatch.context() as patch:
         patch.setattr("contrada.machine.os.access", lambda *_: False)
-        with pytest.raises(Unavailable, match="set XDG_CACHE_HOME to a folder that can"):
+        with pytest.raises(Unavailable, match="set XDG_CACHE_HOME to a folder that is"):
             fetch(uri, part)
     (lock,) = cache.glob("*.lock")
     lock.unlink()
