@@ -8,7 +8,7 @@ import pytest
 
 from contrada import InvalidInput
 from contrada.files import read_rows
-from contrada.files.blank_lines import BLANK, EMPTY, skip_blank_lines
+from contrada.files.blank_lines import BLANK_LINES, EMPTY_LINES, skip_blank_lines
 from contrada.files.json_lines import _split
 from contrada.files.sheet import _HeaderLines
 
@@ -33,7 +33,7 @@ def reader(text: bytes) -> CountingReader:
 def test_empty_lines_are_passed_over_and_counted(end: bytes) -> None:
     file = reader(end * 10_000 + b"x\n\n")
     lines, length = 0, 0
-    while (found := skip_blank_lines(file, EMPTY)) != (0, 0):
+    while (found := skip_blank_lines(file, EMPTY_LINES)) != (0, 0):
         lines, length = lines + found[0], length + found[1]
         if file.peek(1).startswith(b"\r"):  # a line that was cut
             length += len(file.readline())
@@ -43,8 +43,8 @@ def test_empty_lines_are_passed_over_and_counted(end: bytes) -> None:
 
 
 def test_a_line_of_spaces_is_blank_only_where_it_counts_as_such() -> None:
-    assert skip_blank_lines(reader(b"\n \t\n \r\n x"), EMPTY) == (1, 1)
-    assert skip_blank_lines(reader(b"\n \t\n \r\n x"), BLANK) == (3, 7)
+    assert skip_blank_lines(reader(b"\n \t\n \r\n x"), EMPTY_LINES) == (1, 1)
+    assert skip_blank_lines(reader(b"\n \t\n \r\n x"), BLANK_LINES) == (3, 7)
     assert skip_blank_lines(reader(b"")) == (0, 0)
 
 

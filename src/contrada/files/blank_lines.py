@@ -4,11 +4,11 @@ import io
 import re
 from typing import IO, cast
 
-EMPTY = re.compile(rb"(?:\r?\n)+")
-BLANK = re.compile(rb"(?:[ \t]*\r?\n)+")
+EMPTY_LINES = re.compile(rb"(?:\r?\n)+")
+BLANK_LINES = re.compile(rb"(?:[ \t]*\r?\n)+")
 
 
-def skip_blank_lines(file: IO[bytes], blank: re.Pattern[bytes] = EMPTY) -> tuple[int, int]:
+def skip_blank_lines(file: IO[bytes], blank: re.Pattern[bytes] = EMPTY_LINES) -> tuple[int, int]:
     """Pass over lines that are empty, or what else counts as blank; return their lines and bytes.
 
     Some may be left where what the file holds ready ends within a line.

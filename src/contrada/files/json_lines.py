@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import IO
 
 from contrada.errors import InvalidInput
-from contrada.files.blank_lines import BLANK, skip_blank_lines
+from contrada.files.blank_lines import BLANK_LINES, skip_blank_lines
 from contrada.files.crs import CRS84
 from contrada.files.json_rows import Record, Survey, read_json_rows
 from contrada.files.json_window import describe_fault
@@ -59,7 +59,7 @@ def _split(file: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
             yield from _nonblank(first, held)
             held, first, length = [], number, 0
         if not is_sequence and line.isspace():
-            number += skip_blank_lines(file, BLANK)[0]
+            number += skip_blank_lines(file, BLANK_LINES)[0]
             continue
         held.append(line)
         length += len(line)
