@@ -7,6 +7,7 @@ to be killed.
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import subprocess
@@ -236,5 +237,9 @@ def main(folder: Path, place: str, **places: str) -> None:
 
 
 if __name__ == "__main__":
-    _, given, where, *others = sys.argv
-    main(Path(given), where, **dict(zip(("to", "quarantine"), others, strict=False)))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="where the events are")
+    parser.add_argument("place", help="where to stop")
+    parser.add_argument("places", nargs="*", help="where matches go, and bad events")
+    given = parser.parse_args()
+    main(given.folder, given.place, **dict(zip(("to", "quarantine"), given.places, strict=False)))
