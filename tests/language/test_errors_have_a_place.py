@@ -295,8 +295,6 @@ SHAPES = [
     ),
     (op("in", G, 5), "$.args[1]", "in takes an array here, not a number,"),
     (op("in", G, G), "$.args[1]", "IN takes a list,"),
-    (op("in", G, []), "$.args[1]", "the list of IN is empty"),
-    (op("not", op("in", 5, [])), "$.args[0].args[1]", "the list of IN is empty"),
     (op("in", G, [1, POINT]), "$.args[1]", "an array cannot hold a geometry,"),
     (op("a_equals", G, "x"), "$.args[1]", "a_equals takes an array here, not a text,"),
     (op("like", G, 5), "$.args[1]", "like takes a text here, not a number,"),
