@@ -61,6 +61,7 @@ def test_every_task_does_so() -> None:
         if isinstance(node, ast.ClassDef)
         for method in node.body
         if isinstance(method, ast.FunctionDef) and method.name == "__call__"
+        if [argument.arg for argument in method.args.args] == ["self", "batches"]  # not a sink
     ]
     assert len(tasks) > 8
     for name, method in tasks:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.arrays import Positions
+from contrada.spark.task_errors import noting_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class SumTask:
 
     key: str
 
+    @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the sums of all rows of a task."""
         table = pa.Table.from_batches(filled) if (filled := list(batches)) else None

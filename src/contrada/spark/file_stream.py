@@ -22,6 +22,7 @@ from contrada.model.geometry import BAD_CELL, UNDECODABLE, Fault
 from contrada.showing import brief
 from contrada.spark.crs_metadata import state_crs, state_primary
 from contrada.spark.frames import DEFAULT_ID, SOURCE_FAULT
+from contrada.spark.task_errors import noting_errors
 from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ class ReadFilesTask:
             fields.append(pa.field(DEFAULT_ID, pa.string()))
         return pa.schema([*fields, pa.field(SOURCE_FAULT, _FAULT)])
 
+    @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of files; one that cannot be read is one bad row."""
         self.versions.check()

@@ -25,6 +25,7 @@ from contrada.showing import brief
 from contrada.spark.frames import SOURCE_FAULT, SOURCE_MESSAGE
 from contrada.spark.kafka_headers import pack_headers
 from contrada.spark.kafka_reading import ID, ReadMessages, read_messages
+from contrada.spark.task_errors import noting_errors
 from contrada.spark.versions import Versions
 
 CLOUD_NAME = "__name"  # source and id of a CloudEvent, by which doubles are told
@@ -60,6 +61,7 @@ class DecodeTask:
     time: str | None = None
     names_events: bool = False
 
+    @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Decode batches; each has as many rows as came in."""
         self.versions.check()

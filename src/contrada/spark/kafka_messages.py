@@ -19,6 +19,7 @@ from contrada.model.event import GEOMETRY
 from contrada.spark.frames import SOURCE_MESSAGE, with_wkb
 from contrada.spark.kafka_headers import unpack_headers
 from contrada.spark.kafka_uris import read_topic
+from contrada.spark.task_errors import noting_errors
 from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class EncodeTask:
     shapes: tuple[str, ...]
     source: str
 
+    @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Encode batches; as many messages go out as rows came in."""
         self.versions.check()

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from contrada.errors import InvalidInput
 from contrada.spark.part_files import FileShape, PartFile
 from contrada.spark.stream_folders import StreamFolder
+from contrada.spark.task_errors import noting_errors
 from contrada.spark.versions import Versions
 
 LINES = "name string, rows long, is_bad boolean, error string"
@@ -32,6 +33,7 @@ class StreamFileTask:
     bad: tuple[StreamFolder, FileShape] | None
     error: str
 
+    @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a line for each file with its name and rows; none where there are no rows."""
         from pyspark import TaskContext
