@@ -4,6 +4,7 @@ Numba takes longer to load than everything else together, so it is loaded by the
 whoever only imports a kernel does not wait for it.
 """
 
+import sys
 from collections.abc import Callable
 from types import FunctionType
 from typing import Generic, ParamSpec, TypeVar
@@ -42,6 +43,11 @@ class Kernel(Generic[Parameters, Result]):
             if isinstance(called, Kernel):
                 names[name] = compiled if called is self else called.compiled
         return compiled
+
+
+def is_numba_loaded() -> bool:
+    """Whether somebody has loaded Numba in this process, so that a kernel costs little more."""
+    return "numba" in sys.modules
 
 
 class Patience:

@@ -4,18 +4,25 @@ A batch is asked attribute by attribute (see `checks`), which for a single event
 than the comparisons themselves.
 """
 
+from dataclasses import dataclass
 from math import isnan
 
 import numpy as np
+from numpy.typing import NDArray
 
 from contrada.arrays import Floats, Mask, Positions
+from contrada.kernels.admitting import A_DOUBLE, AN_INTEGER, NO_NUMBER, keep_admitted
+from contrada.kernels.compiling import Patience, is_numba_loaded
 from contrada.language import is_satisfied
 from contrada.matching.checks import is_range
-from contrada.matching.columns import OneEvent
 from contrada.matching.constraint_columns import ConstraintColumns
+from contrada.matching.grouping import expand
 from contrada.matching.number_ranges import NO_RANGES, join_ranges, ranges_of
+from contrada.matching.table import FilterTable
 from contrada.model.event import Event, Names
 from contrada.model.expression_parts import INT_MAX, INT_MIN
+
+_patience = Patience(10_000)  # events: to load kernels takes about as long as so many without them
 
 
 class EventRanges:
@@ -37,20 +44,43 @@ class EventRanges:
             [ranges_of(head, constraints.pools) for head in heads] or [NO_RANGES]
         )
 
-    def admit(self, event: Event, numbers: Positions) -> Mask:
+    def keep(self, event: Event, filters: Positions, table: FilterTable) -> Positions:
+        """Keep the filters of which the event satisfies all ranges, whatever else they ask."""
+        values = self._read(event)
+        if values.odd or not (is_numba_loaded() or _patience.is_spent(1)):
+            which, places = expand(table.starts, filters)
+            fails = ~self._admit(event, values, table.members[places])
+            return np.asarray(filters[np.bincount(which[fails], minlength=len(filters)) == 0])
+        return keep_admitted(
+            filters,
+            table.starts,
+            table.members,
+            self._row_of,
+            self._codes,
+            self._ranges.whole,
+            self._ranges.real,
+            self._ranges.is_outside,
+            values.whole,
+            values.real,
+            values.kinds,
+        )
+
+    def _admit(self, event: Event, values: "_EventNumbers", numbers: Positions) -> Mask:
         """Decide which of some constraints the event satisfies; all that are no ranges pass."""
         rows = self._row_of[numbers]
         at = np.flatnonzero(rows >= 0)
         rows = rows[at]
         codes = self._codes[rows]
-        whole, real, is_whole, is_number, odd = self._read(event)
         low, high = self._ranges.whole[rows].T
-        in_whole = (whole[codes] >= low) & (whole[codes] <= high)
+        whole = values.whole[codes]
+        in_whole = (whole >= low) & (whole <= high)
         low_real, high_real = self._ranges.real[rows].T
-        in_real = (real[codes] >= low_real) & (real[codes] <= high_real)
-        within = np.where(is_whole[codes], in_whole, in_real)
-        holds = (within ^ self._ranges.is_outside[rows]) & is_number[codes]
-        for i in np.flatnonzero(np.isin(codes, odd)).tolist() if odd else ():
+        real = values.real[codes]
+        in_real = (real >= low_real) & (real <= high_real)
+        kinds = values.kinds[codes]
+        within = np.where(kinds == AN_INTEGER, in_whole, in_real)
+        holds = (within ^ self._ranges.is_outside[rows]) & (kinds != NO_NUMBER)
+        for i in np.flatnonzero(np.isin(codes, values.odd)).tolist() if values.odd else ():
             holds[i] = is_satisfied(self._constraints[numbers[at[i]]], event)
         admitted = np.ones(len(numbers), bool)
         admitted[at] = holds
@@ -72,23 +102,37 @@ class EventRanges:
         is_within = low <= value <= high
         return bool(is_within != self._ranges.is_outside[row]) and not isnan(value)
 
-    def _read(self, event: Event) -> tuple[Positions, Floats, Mask, Mask, list[int]]:
-        """Read the value of each attribute: as an integer, a double, and which of these it is.
-
-        Last come the attributes whose values are numbers of neither kind, or may be.
-        """
+    def _read(self, event: Event) -> "_EventNumbers":
+        """Read the value of each attribute that the event has."""
         size = len(self._code_of)
-        whole, real = np.zeros(size, np.int64), np.zeros(size)
-        is_whole, is_number = np.zeros((2, size), bool)
-        odd = []
-        one = OneEvent(event)
+        values = _EventNumbers(
+            np.zeros(size, np.int64), np.zeros(size), np.full(size, NO_NUMBER, np.uint8), []
+        )
         for name in event.find_names(self._names):
-            code = self._code_of[name]
-            found = one.numbers(name)
-            if found is None:
-                odd.append(code)
+            value = event.value(name)
+            kind = type(value)
+            if value is None or kind is str:
                 continue
-            values, is_valid = found
-            is_number[code], is_whole[code] = is_valid[0], values.dtype == np.int64
-            (whole if is_whole[code] else real)[code] = values[0]
-        return whole, real, is_whole, is_number, odd
+            code = self._code_of[name]
+            if kind is float:
+                values.real[code] = value
+                values.kinds[code] = NO_NUMBER if isnan(value) else A_DOUBLE
+            elif kind is int and INT_MIN <= value <= INT_MAX:
+                values.whole[code] = value
+                values.kinds[code] = AN_INTEGER
+            else:
+                values.odd.append(code)
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class _EventNumbers:
+    """The value of each attribute: as an integer, as a double, and which of these it is.
+
+    Those in `odd` are numbers of neither kind, or may be.
+    """
+
+    whole: Positions
+    real: Floats
+    kinds: NDArray[np.uint8]
+    odd: list[int]

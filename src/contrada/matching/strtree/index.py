@@ -112,9 +112,7 @@ class StrtreeIndex:
         """
         filters = filters[groups[self._table.owner[filters]] >= 0]
         if self._has_ranges:
-            which, places = expand(self._table.starts, filters)
-            fails = ~self._event_ranges.admit(event, self._table.members[places])
-            filters = filters[np.bincount(which[fails], minlength=len(filters)) == 0]
+            filters = self._event_ranges.keep(event, filters, self._table)
         if self._has_relations:
             rows = np.zeros(len(filters), np.int64)
             batch = OneEvent(event)

@@ -45,7 +45,7 @@ class ValueAnchors(Protocol):
     def find(self, batch: EventBatch) -> tuple[Positions, Positions] | None:
         """Find the rows that satisfy each anchor, with its number; None where it cannot tell."""
 
-    def find_one(self, value: Any) -> Positions:
+    def find_one(self, value: Any) -> list[Positions]:
         """Find the numbers of the anchors that one value satisfies, which is not null."""
 
     def prepare(self) -> None:
@@ -76,7 +76,8 @@ class EventValues:
         for name in event.find_names(self.names):
             value = event.value(name)
             if value is not None:
-                found += [anchors.find_one(value) for anchors in self._anchors[name]]
+                for anchors in self._anchors[name]:
+                    found += anchors.find_one(value)
         return found
 
 
@@ -144,24 +145,22 @@ class _RangeAnchors:
 
     @once
     def _wholes(self) -> SortedBounds:
-        return SortedBounds(self._ranges.whole, INT_MIN, INT_MAX)
+        return SortedBounds(self._ranges.whole, self.numbers, INT_MIN, INT_MAX)
 
     @once
     def _reals(self) -> SortedBounds:
-        return SortedBounds(self._ranges.real, -inf, inf)
+        return SortedBounds(self._ranges.real, self.numbers, -inf, inf)
 
     def prepare(self) -> None:
         assert self._wholes and self._reals
 
-    def find_one(self, value: Any) -> Positions:
+    def find_one(self, value: Any) -> list[Positions]:
         kind = type(value)
         if kind is float:
-            return self.numbers[self._reals.find(value)] if not isnan(value) else _NONE
+            return self._reals.find(value) if not isnan(value) else []
         if kind is int and INT_MIN <= value <= INT_MAX:
-            return self.numbers[self._wholes.find(value)]
-        if not is_number(value):
-            return _NONE
-        return self._odd_ones.find({self.name: value})
+            return self._wholes.find(value)
+        return self._odd_ones.find({self.name: value}) if is_number(value) else []
 
     @once
     def _odd_ones(self) -> "_OddValues":
@@ -199,11 +198,11 @@ class _EqualTexts:
     def prepare(self) -> None:
         pass  # the texts serve batches and single events
 
-    def find_one(self, value: Any) -> Positions:
+    def find_one(self, value: Any) -> list[Positions]:
         if not isinstance(value, str):  # a moment may be what a text reads as
-            return self._odd_ones.find({self.name: value}) if read_instant(value) else _NONE
+            return self._odd_ones.find({self.name: value}) if read_instant(value) else []
         number = self._number_of.get(value)
-        return _NONE if number is None else np.array([number])
+        return [] if number is None else [np.array([number])]
 
     @once
     def _odd_ones(self) -> "_OddValues":
@@ -240,10 +239,8 @@ class _TextAnchors:
     def prepare(self) -> None:
         assert self._patterns
 
-    def find_one(self, value: Any) -> Positions:
-        if not isinstance(value, str):
-            return _NONE
-        return np.concatenate([_NONE, *self._patterns.find(value)])
+    def find_one(self, value: Any) -> list[Positions]:
+        return self._patterns.find(value) if isinstance(value, str) else []
 
     def find(self, batch: EventBatch) -> tuple[Positions, Positions] | None:
         if batch.lacks(self.name):
@@ -270,10 +267,9 @@ class _OddValues:
         for index in self._indexes:
             index.freeze()
 
-    def find(self, attributes: Mapping[str, Any]) -> Positions:
+    def find(self, attributes: Mapping[str, Any]) -> list[Positions]:
         event = Event(attributes)
-        found = (ids for index in self._indexes for ids in index.satisfied(event))
-        return np.concatenate([_NONE, *found])
+        return [ids for index in self._indexes for ids in index.satisfied(event)]
 
 
 def _join_numbers(heads: list[Head]) -> Positions:
