@@ -1,6 +1,6 @@
 """Random cases: the same in every run of `make test`, new and many in `make soak`.
 
-And the last lines of a run: what was not tested, and why.
+Also who runs what, and the last lines of a run: what was not tested, and why.
 """
 
 from collections import Counter
@@ -18,7 +18,21 @@ settings.register_profile("default", deadline=None, derandomize=True)
 settings.register_profile("soak", deadline=None, max_examples=3_000, print_blob=True)
 settings.load_profile("default")
 
+SPARK_ROOM = "tests/spark/"
+
 _deselected = pytest.StashKey[int]()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let one worker run all tests on Spark, in the only session, and others take file by file."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class RoomScheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return SPARK_ROOM if nodeid.startswith(SPARK_ROOM) else nodeid.split("::")[0]
+
+    return RoomScheduling(config, log)
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:

@@ -9,7 +9,11 @@ import pytest
 from contrada.cli import main
 from real_layers import LayerPair, as_number, listed_pairs, needs_layers, path_of, read_table
 
-FAST_BOX_PAIRS_MAX = 1_000_000  # with more a run takes over ten seconds
+SLOW_LAYERS = {  # they take the command several seconds, and the library is tried with them, too
+    "us_block_groups_2000",
+    "fire_perimeters_2013",
+    "ibtracs_storm_tracks",
+}
 
 pytestmark = needs_layers
 
@@ -20,7 +24,7 @@ def published() -> list[Any]:
         pytest.param(
             pair,
             id=str(pair),
-            marks=[pytest.mark.soak] if pair.box_pairs > FAST_BOX_PAIRS_MAX else [],
+            marks=[pytest.mark.soak] if {pair.subscriptions, pair.events} & SLOW_LAYERS else [],
         )
         for pair in listed_pairs()
     ]

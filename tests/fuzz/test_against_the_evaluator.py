@@ -39,11 +39,11 @@ def run(compare: Compare, seeds: Iterable[int], request: pytest.FixtureRequest) 
 
 
 def test_single_events_get_the_answers_of_the_evaluator(request: pytest.FixtureRequest) -> None:
-    run(compare_singles, runs.few(40), request)
+    run(compare_singles, runs.few(24), request)
 
 
 def test_tables_of_events_get_the_answers_of_the_evaluator(request: pytest.FixtureRequest) -> None:
-    run(compare_tables, runs.few(30), request)
+    run(compare_tables, runs.few(18), request)
 
 
 @pytest.mark.soak

@@ -607,7 +607,7 @@ stories = pytest.mark.parametrize("story", [StrtreeStory, CrtreeStory])
 
 @stories
 def test_a_matcher_is_what_a_dictionary_is_in_any_order_of_calls(story: type[Story]) -> None:
-    run_state_machine_as_test(story, settings=limits(max_examples=15, stateful_step_count=25))
+    run_state_machine_as_test(story, settings=limits(max_examples=10, stateful_step_count=25))
 
 
 @stories

@@ -276,7 +276,7 @@ some_filters = st.lists(predicates(), min_size=1, max_size=6)
 some_changes = st.lists(st.tuples(st.integers(0, 6), st.none() | predicates()), max_size=3)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(event_tables(), some_filters, some_changes)
 def test_engines_agree_on_random_predicates_through_changes(
     events: pa.Table, filters: list[Node], changes: list[tuple[int, Node]]
