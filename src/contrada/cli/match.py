@@ -204,7 +204,8 @@ def draw(
     }
     with saying(f"drawing {options.map}"):
         geometry = primary_geometry(rows)
-        reader = EventReader(rows, id_column, geometry, first=first, repair=options.repair)
+        known = rows.identified(id_column)
+        reader = EventReader(known, id_column, geometry, first=first, repair=options.repair)
         subscriptions = sorted(frozen, key=lambda subscription: subscription.id)
         sketch.draw(options.map, title, subscriptions, reader, summary)
 

@@ -49,6 +49,7 @@ class Rows:
     _judge: Callable[[Collection[str]], Iterator[pa.RecordBatch]] | None = field(
         default=None, repr=False, compare=False
     )
+    _identify: Callable[[str], "Rows"] | None = field(default=None, repr=False, compare=False)
     misfits: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     blank: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
     _explain_text: Callable[[str], str | None] = field(
@@ -104,6 +105,17 @@ class Rows:
         """Return the same rows with all columns, whichever are asked for later."""
         return replace(self, _narrow=None)
 
+    def identified(self, column: str | None) -> "Rows":
+        """Return the same rows for reading ids from a column, if one is named.
+
+        Where the types of columns follow from the values, numbers in it are 64-bit integers, and
+        one beyond them is a fault of its row.
+        """
+        if self._identify is None or column is None:
+            return self
+        found = self._identify(column)
+        return found.whole() if self._narrow is None else found
+
     def filled(self, defaults: Mapping[str, str]) -> "Rows":
         """Return the same rows with a text wherever one of these columns is null or absent."""
         if not defaults:
@@ -121,9 +133,13 @@ class Rows:
             own = self.narrowed([name for name in columns if name in self.schema.names], attributes)
             return own.filled({name: text for name, text in defaults.items() if name in columns})
 
+        def identify(column: str) -> "Rows":
+            return self.identified(column).filled(defaults)
+
         return replace(
             self,
             schema=schema,
+            _identify=identify,
             _judge=lambda read: _fill(self._opened(read), schema, defaults),
             _narrow=narrow,
         )
