@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from contrada.cli.drawn_events import as_text
 from contrada.cli.drawn_subscriptions import Texts
-from contrada.cli.outputs import STDOUT, primary_geometry, wants_geometry
+from contrada.cli.outputs import primary_geometry, wants_geometry
+from contrada.cli.terminal import STDOUT
 from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows

@@ -15,7 +15,6 @@ from contrada.cli.keep_option import Keeping, check_keep, read_wanted
 from contrada.cli.match_options import NEED_SPARK, add_match_parser
 from contrada.cli.notes import note_outcome, note_unknown, note_unstated, refuse_mismatches
 from contrada.cli.outputs import (
-    STDOUT,
     BadRow,
     check_outputs,
     hear_bad,
@@ -28,7 +27,7 @@ from contrada.cli.outputs import (
 from contrada.cli.pair_counts import PairCounts
 from contrada.cli.progress import bar, require_tqdm, saying
 from contrada.cli.report import RARE, MatchReport
-from contrada.cli.terminal import show
+from contrada.cli.terminal import STDOUT, show
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows
 from contrada.matcher import Matcher
