@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput
 from contrada.files.expanding import PIECE_BYTES
 from contrada.files.parquet_pages import (
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _EXPANSION_MAX = 200  # so many times its size in the file a page, or a list, may take
 _CODE_BYTES = 8  # of a value of which only a number is read, with its levels
+_MEASURED_MAX = 1_000_000  # values of a row group whose numbers in a dictionary are read beforehand
+_BLOCK_ROWS = 1_024  # of which the bytes are added up together
 _LENGTH = struct.Struct("<I")
 
 
@@ -62,21 +65,32 @@ class _Leaf:
     sizes: list[int] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file that is looked at: how it is called, what its footer says, how many rows are wanted
+    at once."""
+
+    path: Path
+    opened: IO[bytes]
+    facts: "pq.FileMetaData"
+    rows_max: int
+    place: str
+
+
 def plan_reading(
     path: Path, facts: "pq.FileMetaData", wanted: Sequence[str], rows_max: int, place: str
 ) -> ReadingPlan:
     """Find how to read some columns of a file; refuse what would take far more than it does."""
-    with path.open("rb") as file:
-        leaves = list(_survey(file, facts, wanted, rows_max, place))
+    with path.open("rb") as opened:
+        leaves = list(_survey(_File(path, opened, facts, rows_max, place), wanted))
     rows = rows_max
     while rows > 1 and sum(_worst(leaf, rows, facts.num_rows) for leaf in leaves) > PIECE_BYTES:
         rows //= 2
     return ReadingPlan(rows, [leaf.path for leaf in leaves if _is_packed(leaf)])
 
 
-def _survey(
-    file: IO[bytes], facts: "pq.FileMetaData", wanted: Sequence[str], rows_max: int, place: str
-) -> Iterator[_Leaf]:
+def _survey(file: _File, wanted: Sequence[str]) -> Iterator[_Leaf]:
+    facts = file.facts
     for index in range(facts.num_columns):
         column = facts.schema.column(index)
         if not any(column.path == name or column.path.startswith(f"{name}.") for name in wanted):
@@ -87,8 +101,9 @@ def _survey(
         if not (leaf.is_list or is_text or width or _is_dense(facts, index)):
             continue
         row = 0
-        for group in map(facts.row_group, range(facts.num_row_groups)):
-            _look(file, group.column(index), leaf, row, rows_max, place)
+        for number in range(facts.num_row_groups):
+            group = facts.row_group(number)
+            _look(file, number, group.column(index), leaf, row)
             row += group.num_rows
         yield leaf
 
@@ -99,45 +114,101 @@ def _is_dense(facts: "pq.FileMetaData", index: int) -> bool:
     return not codecs <= {"UNCOMPRESSED", "SNAPPY"}
 
 
-def _look(
-    file: IO[bytes],
-    chunk: "pq.ColumnChunkMetaData",
-    leaf: _Leaf,
-    row: int,
-    rows_max: int,
-    place: str,
-) -> None:
+@dataclass(slots=True)
+class _Chunk:
+    """What the pages of a column say in one row group; `coded` counts the values of its dictionary,
+    if they all come first."""
+
+    dictionary: Page | None = None
+    coded: int | None = 0
+    values: int = 0
+    stored: int = 0
+    starts: list[int] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+
+
+def _look(file: _File, number: int, chunk: "pq.ColumnChunkMetaData", leaf: _Leaf, row: int) -> None:
     """Take in the pages of one row group."""
-    where = f'{place}: column "{leaf.path}"'
-    dictionary = None
-    stored = values = 0
+    where = f'{file.place}: column "{leaf.path}"'
+    found = _Chunk()
     try:
-        for page in read_page_headers(file, chunk):
+        for page in read_page_headers(file.opened, chunk):
             _check_page(page, where)
-            stored += page.stored_bytes
-            if page.is_dictionary:
-                dictionary = page
-                continue
-            values += page.values
-            is_coded = page.encoding in DICTIONARY_ENCODINGS
-            leaf.is_coded |= is_coded and leaf.is_text
-            if page.encoding == DELTA_BYTE_ARRAY:
-                leaf.longest = max(leaf.longest, page.plain_bytes)
-            elif not is_coded:
-                leaf.starts.append(row)
-                leaf.sizes.append(page.plain_bytes)
-            row += page.values
+            _take_page(page, found, leaf, row)
     except DamagedPage:
         pass  # Arrow will say so, with the row
-    leaf.values += values
+    leaf.values += found.values
     if leaf.is_list:
-        _check_list(leaf, values, stored, where)
+        _check_list(leaf, found.values, found.stored, where)
     leaf.longest = max(leaf.longest, leaf.width)
-    if dictionary is not None and leaf.is_coded:
-        longest = dictionary.plain_bytes - 4 * max(dictionary.values - 1, 0)
-        if max(longest, leaf.longest) * (leaf.values if leaf.is_list else rows_max) > PIECE_BYTES:
-            longest = _find_longest(file, chunk, dictionary, longest)
-        leaf.longest = max(leaf.longest, longest)
+    if found.dictionary is not None and leaf.is_coded:
+        _take_dictionary(file, number, chunk, leaf, found, row)
+    leaf.starts += found.starts
+    leaf.sizes += found.sizes
+
+
+def _take_page(page: Page, found: _Chunk, leaf: _Leaf, row: int) -> None:
+    found.stored += page.stored_bytes
+    if page.is_dictionary:
+        found.dictionary = page
+        return
+    is_coded = page.encoding in DICTIONARY_ENCODINGS
+    leaf.is_coded |= is_coded and leaf.is_text
+    if is_coded and found.coded == found.values:
+        found.coded += page.values
+    elif is_coded:
+        found.coded = None
+    elif page.encoding == DELTA_BYTE_ARRAY:
+        leaf.longest = max(leaf.longest, page.plain_bytes)
+    else:
+        found.starts.append(row + found.values)
+        found.sizes.append(page.plain_bytes)
+    found.values += page.values
+
+
+def _take_dictionary(
+    file: _File,
+    number: int,
+    chunk: "pq.ColumnChunkMetaData",
+    leaf: _Leaf,
+    found: _Chunk,
+    row: int,
+) -> None:
+    """Take in what the values that a dictionary stands for will take: all that they may, or, where
+    that would be much, as much as they do."""
+    page = found.dictionary
+    assert page is not None
+    values = leaf.values if leaf.is_list else file.rows_max
+    longest = page.plain_bytes - 4 * max(page.values - 1, 0)
+    if longest * values > PIECE_BYTES:
+        longest = _find_longest(file.opened, chunk, page, longest)
+    if longest * values > PIECE_BYTES and not leaf.is_list and found.coded is not None:
+        sizes = _measure(file, number, leaf.path, found.coded)
+        if sizes is not None:
+            found.starts[:0] = range(row, row + found.coded, _BLOCK_ROWS)
+            found.sizes[:0] = sizes
+            return
+    leaf.longest = max(leaf.longest, longest)
+
+
+def _measure(file: _File, number: int, name: str, rows: int) -> list[int] | None:
+    """Add up the bytes of the first rows of a group, block by block; None where Arrow cannot."""
+    if rows > _MEASURED_MAX:
+        return None
+    import pyarrow.parquet as pq
+
+    try:
+        reader = pq.ParquetFile(file.path, metadata=file.facts, read_dictionary=[name])
+        batches = reader.iter_batches(rows, row_groups=[number], columns=[name])
+        column = next(iter(batches)).column(0)
+        if len(column) != rows or not pa.types.is_dictionary(column.type):
+            return None
+        lengths = pc.binary_length(column.dictionary).fill_null(0).to_numpy(zero_copy_only=False)
+        codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    except (pa.ArrowException, OSError, StopIteration):
+        return None  # who reads the rows will say what is wrong with them
+    sizes = np.append(lengths.astype(np.int64), 0)[codes]
+    return [int(part) for part in np.add.reduceat(sizes, range(0, rows, _BLOCK_ROWS))]
 
 
 def _check_page(page: Page, where: str) -> None:
