@@ -4,10 +4,14 @@ Subscribers register predicates over attributes and geometry; each event reaches
 subscription that it satisfies, exactly.
 """
 
-from contrada.errors import ContradaError, InvalidInput, Unavailable
-from contrada.matcher import Matcher, explain, relate
-from contrada.model.relation import Relation
-from contrada.model.subscription import Subscription
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from contrada.errors import ContradaError, InvalidInput, Unavailable
+    from contrada.matcher import Matcher, explain, relate
+    from contrada.model.relation import Relation
+    from contrada.model.subscription import Subscription
 
 __version__ = "0.1.0"
 __all__ = [
@@ -20,6 +24,27 @@ __all__ = [
     "explain",
     "relate",
 ]
+
+# Each is loaded when it is first used: a command must be there to hear Ctrl-C before that.
+_HOMES = {
+    "ContradaError": "contrada.errors",
+    "InvalidInput": "contrada.errors",
+    "Unavailable": "contrada.errors",
+    "Matcher": "contrada.matcher",
+    "explain": "contrada.matcher",
+    "relate": "contrada.matcher",
+    "Relation": "contrada.model.relation",
+    "Subscription": "contrada.model.subscription",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is public when somebody first asks for it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value  # the next time nobody asks here
+    return value
 
 
 def __dir__() -> list[str]:

@@ -59,6 +59,8 @@ SIMULATED_MAX = 1_000_000  # peers, events or rounds of one
 # Files
 ROW_BYTES_MAX = 64 * 2**20  # of one row in text: it must be in memory as a whole
 COLUMNS_MAX = 10_000  # of one text file, those inside others too
+PARQUET_PAGE_BYTES_MAX = 64 * 2**20  # of a page, if it takes far fewer in the file
+LIST_VALUES_MAX = 2**25  # in the lists of a row group of Parquet, if it takes far fewer bytes
 LIST_CELLS_MAX = 1_000_000  # of a list of objects as a table, if they are far more than its values
 TABLE_CELLS_MAX = 100_000_000  # of the columns read of a JSON file, if far more than its values
 DIGITS_MAX = 4_300  # of an integer in a JSON file: Python refuses more, as its time is the square

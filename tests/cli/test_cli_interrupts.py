@@ -256,3 +256,29 @@ def match_on_spark(folder: Path, events: int) -> "subprocess.Popen[bytes]":
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("part", ["contrada.cli.match", "numpy", "pyarrow", "shapely"])
+@pytest.mark.parametrize("module", ["contrada", "contrada.cli"])
+def test_a_command_hears_signals_while_it_loads(
+    module: str, part: str, number: signal.Signals
+) -> None:
+    program = f"""
+import os, runpy, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == {part!r}:
+            os.kill(os.getpid(), {int(number)})
+
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["contrada", "match", "a.csv", "b.csv"]
+runpy.run_module({module!r}, run_name="__main__")
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    what = "interrupted" if number == signal.SIGINT else "terminated"
+    assert ended.stderr == f"contrada: {what}\n"
+    assert (ended.returncode, ended.stdout) == (128 + number, "")

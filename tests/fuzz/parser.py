@@ -178,8 +178,10 @@ class Reader:
         return parts if len(parts) > 1 else parts[0]
 
     def listed(self) -> list[Node]:
-        """Values in parentheses, one or more; further ones around an array change nothing."""
+        """Values in parentheses; further ones around an array change nothing."""
         self.needs("(")
+        if self.takes(")"):
+            return []
         values = [self.disjunction()]
         while self.takes(","):
             values.append(self.disjunction())

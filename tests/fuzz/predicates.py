@@ -93,6 +93,8 @@ class Maker:
         listed = [self.value(kind) for _ in range(self.random.randint(1, 4))]
         if self.random.random() < 0.2:
             listed.append(self.value(self.pick(SCALARS)))
+        if self.random.random() < 0.05:
+            listed = []
         return {"op": "in", "args": [self.value(kind), listed]}
 
     def likeness(self) -> Node:

@@ -42,7 +42,7 @@ def can_be_written(node: Node) -> bool:
     arguments = node["args"]
     if node["op"] == "in":
         first, listed = arguments
-        arguments = [first, *listed] if listed and not is_lone_array(listed) else [[]]
+        arguments = [[]] if is_lone_array(listed) else [first, *listed]
     return all(can_be_written(each) and not is_ambiguous(each) for each in arguments)
 
 

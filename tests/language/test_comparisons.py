@@ -208,6 +208,10 @@ def test_between_is_the_and_of_two_comparisons(
         ("a IN (1, 'x')", 2, None),  # it is not 1, and to compare it with 'x' is unknown
         ("a IN (1, NULL)", 1, True),
         ("a IN (1, NULL)", 2, None),
+        ("a IN ()", 1, False),
+        ("a IN ( )", ABSENT, False),
+        ("a IN (())", 1, False),
+        ("a IN (1, ())", 1, True),
         ("a IN ('x')", "x", True),
         ("a IN ('x')", "y", False),
         ("a IN (TRUE, FALSE)", False, True),

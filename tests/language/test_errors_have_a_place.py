@@ -449,11 +449,6 @@ def test_a_list_without_a_value_is_refused(text: str, position: int) -> None:
     assert refusal(text) == f"no value before IN at character {position}"
 
 
-@pytest.mark.parametrize(("text", "position"), [("a IN ()", 5), ("x = 1 OR a NOT IN\n( )", 18)])
-def test_an_empty_list_of_values_is_refused(text: str, position: int) -> None:
-    assert refusal(text) == f"the list of IN is empty at character {position}"
-
-
 @pytest.mark.parametrize(("text", "position"), [("n = 1e5.", 7), ("n = 1.0.", 7), ("n = 1..", 6)])
 def test_a_point_after_a_number_is_refused(text: str, position: int) -> None:
     assert refusal(text) == f'syntax error at character {position}, near "."'

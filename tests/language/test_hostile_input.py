@@ -262,3 +262,10 @@ def test_whatever_is_no_mapping_is_no_event(event: Any) -> None:
     else:
         with pytest.raises(InvalidInput, match=r"^the event must be a mapping, not "):
             read_event(event)
+
+
+@pytest.mark.parametrize("zeros", [0, 5_000])
+def test_zeros_before_a_number_or_an_exponent_change_nothing(zeros: int) -> None:
+    before = "0" * zeros
+    for number, value in [(f"{before}5", 5), (f"{before}5.0", 5), (f"5e{before}1", 50)]:
+        assert truth(read(f"a = {number}"), Event({"a": value})) is True

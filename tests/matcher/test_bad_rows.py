@@ -484,6 +484,29 @@ def test_an_id_of_a_table_beyond_64_bits_makes_only_its_row_a_bad_one() -> None:
         assert found.to_pylist() == [{"event": 5, "subscription": "s"}]
 
 
+@pytest.mark.parametrize("ids", LARGE_IDS)
+def test_an_id_beyond_64_bits_in_a_column_of_another_name_makes_only_its_row_a_bad_one(
+    ids: list[int], tmp_path: Path
+) -> None:
+    matcher = Matcher()
+    matcher.add("s", "a = 5")
+    path = tmp_path / "events.jsonl"
+    rows = [{"key": id_, "a": 5, "geometry": "POINT (1 1)"} for id_ in ids]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InvalidInput, match=rf"line 2.*the id {ids[1]} does not fit in 64 bits"):
+        matcher.match_many(path, id="key")
+    found = matcher.match_many(path, id="key", quarantine=True, keep=["key"])
+    assert found.column("event").to_pylist() == [ids[0], *ids[2:]]
+    assert found.column("key").to_pylist() == [ids[0], *ids[2:]]
+    frame = matcher.match_frame(path, id="key", quarantine=True)
+    assert frame["event"].to_list() == [ids[0], *ids[2:]]
+    lines = [{"key": id_, "filter": "a = 5"} for id_ in ids]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(InvalidInput, match=rf"line 2.*the id {ids[1]} does not fit in 64 bits"):
+        Matcher().add_many(path, id="key")
+    assert Matcher().add_many(path, id="key", quarantine=True) == len(ids) - 1
+
+
 def test_a_subscription_id_beyond_64_bits_makes_only_its_row_a_bad_one(tmp_path: Path) -> None:
     lines = [{"id": id_, "filter": "a = 5"} for id_ in (5, BEYOND, -2)]
     (tmp_path / "x.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -15,9 +15,9 @@ from typing import Any
 
 from contrada import __version__
 from contrada.cli.interrupting import listening
-from contrada.cli.outputs import STDOUT
 from contrada.cli.remedies import describe
 from contrada.cli.terminal import (
+    STDOUT,
     NobodyReads,
     complain,
     plain_warnings,
@@ -36,9 +36,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     replace_closed_streams()
     words = sys.argv[1:] if arguments is None else arguments
-    options = make_parser(words).parse_args(words)
+    options = argparse.Namespace()
     with listening() as interrupts, plain_warnings(), unbroken_stderr():
         try:
+            make_parser(words).parse_args(words, options)  # which loads the command
             code = options.run(options)
             with suppress(NobodyReads), writing_stdout() as stdout:
                 stdout.flush()

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from contrada.cli.drawn_events import as_text
 from contrada.cli.drawn_subscriptions import Texts
-from contrada.cli.outputs import STDOUT, primary_geometry, wants_geometry
+from contrada.cli.outputs import primary_geometry, wants_geometry
+from contrada.cli.terminal import STDOUT
 from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows
@@ -199,6 +200,7 @@ class _SubscriptionKeeping:
             for name, c in own.items()
         ]
         id_column = choose_id_column(rows, options.id, Remedy.SUBSCRIPTION_ID)
+        rows = rows.identified(id_column)
         narrow = rows.narrowed([n for n in rows.schema.names if n in {id_column, *own.values()}])
         parts, first_row = [pa.table([ids[:0], *map(_widen, self._nothing())], ["", *own])], 0
         narrow.warn_of_misfits([] if id_column is None else [id_column])

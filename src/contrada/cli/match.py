@@ -15,7 +15,6 @@ from contrada.cli.keep_option import Keeping, check_keep, read_wanted
 from contrada.cli.match_options import NEED_SPARK, add_match_parser
 from contrada.cli.notes import note_outcome, note_unknown, note_unstated, refuse_mismatches
 from contrada.cli.outputs import (
-    STDOUT,
     BadRow,
     check_outputs,
     hear_bad,
@@ -28,7 +27,7 @@ from contrada.cli.outputs import (
 from contrada.cli.pair_counts import PairCounts
 from contrada.cli.progress import bar, require_tqdm, saying
 from contrada.cli.report import RARE, MatchReport
-from contrada.cli.terminal import show
+from contrada.cli.terminal import STDOUT, show
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows
 from contrada.matcher import Matcher
@@ -204,7 +203,8 @@ def draw(
     }
     with saying(f"drawing {options.map}"):
         geometry = primary_geometry(rows)
-        reader = EventReader(rows, id_column, geometry, first=first, repair=options.repair)
+        known = rows.identified(id_column)
+        reader = EventReader(known, id_column, geometry, first=first, repair=options.repair)
         subscriptions = sorted(frozen, key=lambda subscription: subscription.id)
         sketch.draw(options.map, title, subscriptions, reader, summary)
 

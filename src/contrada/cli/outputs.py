@@ -13,7 +13,7 @@ import pyarrow as pa
 from contrada.cli.drawing import check_map_path
 from contrada.cli.overwriting import refuse_overwriting
 from contrada.cli.remedies import naming
-from contrada.cli.terminal import stdout_bytes, writing_stdout
+from contrada.cli.terminal import STDOUT, stdout_bytes, writing_stdout
 from contrada.files import Output, Rows, open_output
 from contrada.files.text_writer import CsvWriter
 from contrada.matching.subscribing import HearBad
@@ -24,7 +24,6 @@ BadRow = tuple[int, str | None, str]  # its number, its id, and the reason
 BAD_ROWS = pa.schema(
     [("row", pa.int64()), ("line", pa.int64()), ("id", pa.string()), ("reason", pa.string())]
 )
-STDOUT = "-"
 
 Write = Callable[[pa.RecordBatch], None]
 

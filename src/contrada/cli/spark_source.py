@@ -58,7 +58,9 @@ class Source:
         `refuse_before` may refuse one that comes before it. `is_changed` says that the rows are
         no longer as they are in the file.
         """
-        self.id_column = choose_id_column(rows, id_column, remedy) or ROW
+        chosen = choose_id_column(rows, id_column, remedy)
+        rows = rows.identified(chosen)
+        self.id_column = chosen or ROW
         self._without = frozenset(without)
         self._quarantine, self._refuse_before = quarantine, refuse_before
         self._is_changed = is_changed

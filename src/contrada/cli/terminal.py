@@ -16,6 +16,8 @@ from typing import IO, Any, TextIO, cast
 
 from contrada.errors import Unavailable
 
+STDOUT = "-"  # as the name of a file
+
 # Controls but for tab and newline, marks that turn the direction of text, ends of lines that are
 # no newline, and halves of characters, which no terminal takes.
 _CONTROL = re.compile(

@@ -6,13 +6,16 @@ as text.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
 from contrada.errors import ContradaError, InvalidInput, blame
 from contrada.files.arrow_types import check_names, plain_type, validate
+from contrada.files.expanding import cut_rows
 from contrada.files.geoarrow import NATIVE_TYPES, encode_wkb
 from contrada.files.geometry_columns import GeometryField, find_geometry_columns, warn_of_edges
 from contrada.files.plain_arrays import as_plain
@@ -38,8 +41,11 @@ class Layout:
         """The coordinate system that the primary geometry column states."""
         return self.geometries[0].crs if self.geometries else None
 
-    def arrange(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch of the source with the columns and types of this layout."""
+    def arrange(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield a batch of the source with the columns and types of this layout, in pieces.
+
+        They are of bounded size, however often the batch holds the same values.
+        """
         batch.validate()  # whether its columns are of one length
         for name in self.schema.names:
             count = batch.schema.names.count(name)
@@ -48,22 +54,28 @@ class Layout:
                 known = listed(batch.schema.names)
                 raise pa.ArrowInvalid(f"a batch has {what}; its columns: {known}")
         encodings = {geometry.name: geometry.encoding for geometry in self.geometries}
-        columns = [
-            _arrange_column(batch.column(name), name, encodings.get(name, ""), self.is_decoded)
-            for name in self.schema.names
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        own = batch.select(self.schema.names)
+        for name in self.schema.names:
+            with _naming(own, name):
+                validate(own.column(name))
+        for piece, _ in cut_rows(own):
+            columns = []
+            for name in self.schema.names:
+                with _naming(own, name):
+                    encoding = encodings.get(name, "")
+                    columns.append(_plain_column(piece.column(name), encoding, self.is_decoded))
+            yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
-def _arrange_column(array: pa.Array, name: str, encoding: str, is_decoded: bool) -> pa.Array:
-    """Return a column in the type that rows have it in, or an error of Arrow's that names it."""
+@contextmanager
+def _naming(batch: pa.RecordBatch, name: str) -> Iterator[None]:
+    """Let an error of Arrow's name the column."""
     try:
-        validate(array)
-        return _plain_column(array, encoding, is_decoded)
+        yield
     except MemoryError:
         raise
     except (pa.ArrowException, RecursionError) as fault:
-        what = f'column "{name}" of type {cut(str(array.type), 200)}'
+        what = f'column "{name}" of type {cut(str(batch.column(name).type), 200)}'
         raise pa.ArrowInvalid(f"{what}: {fault}") from fault
 
 
@@ -123,7 +135,7 @@ def read_table(
         layout.crs,
         count,
         batch_rows,
-        lambda: map(layout.arrange, _pull(open_stream())),
+        lambda: chain.from_iterable(map(layout.arrange, _pull(open_stream()))),
     )
 
 

@@ -119,6 +119,7 @@ class ColumnKind:
     element: "ColumnKind | None" = None
     total: ColumnCount | None = None
     values: int = 0  # inside mappings
+    holds_ids: bool = False  # whatever its name
 
     @property
     def name(self) -> str:
@@ -173,8 +174,12 @@ class ColumnKind:
 
     @property
     def is_id(self) -> bool:
-        """Whether the column holds ids by its name."""
-        return not self.depth and self.column in ID_COLUMNS
+        """Whether the column holds ids, by its name or because somebody said so."""
+        return self.holds_ids or (not self.depth and self.column in ID_COLUMNS)
+
+    def as_ids(self) -> "ColumnKind":
+        """Return the kind of the same column where it is known to hold ids."""
+        return replace(self, holds_ids=True)
 
     def misfits(self, place: Callable[[int], str] = "row {}".format) -> Iterator["Misfit"]:
         """Find the values that the type does not hold, in the column and inside its values."""

@@ -131,6 +131,10 @@ def read_json_rows(
         def narrow(columns: Sequence[str], attributes: Set[str]) -> Rows:
             return select({column: kinds[column].narrowed(attributes) for column in columns})
 
+        def identify(column: str) -> Rows:
+            own = {column: kinds[column].as_ids()} if column in kinds else {}
+            return select(kinds | own)
+
         return Rows(
             name,
             schema,
@@ -142,6 +146,7 @@ def read_json_rows(
             narrow,
             open_lines,
             _judge=deliver,
+            _identify=identify,
         )
 
     return select(kinds)

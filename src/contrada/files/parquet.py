@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 
 from contrada.deferred import parquet as pq
@@ -13,8 +14,9 @@ from contrada.errors import InvalidInput, blame, is_of_machine
 from contrada.files.arrow import lay_out
 from contrada.files.arrow_types import check_names
 from contrada.files.crs import is_same_crs
+from contrada.files.expanding import cut_rows
 from contrada.files.geometry_columns import warn_of_edges
-from contrada.files.parquet_dictionaries import find_packed, unpack
+from contrada.files.parquet_sizes import plan_reading
 from contrada.files.regular_files import check_regular
 from contrada.files.rows import Rows
 from contrada.showing import listed
@@ -66,8 +68,9 @@ def _read_columns(table: _Table, columns: Sequence[str] | None) -> Rows:
 
     def read_parts() -> Iterator[pa.RecordBatch]:
         for part in table.parts:
-            for batch in _read_part(part, wanted, table.batch_rows):
-                yield layout.arrange(_with_partition(batch, part, stated))
+            place = _place(part, table.parts, table.name)
+            for batch in _read_part(part, wanted, table.batch_rows, place):
+                yield from layout.arrange(_with_partition(batch, part, stated))
 
     def narrow(names: Sequence[str], _: Set[str]) -> Rows:
         return _read_columns(table, names)
@@ -230,19 +233,35 @@ def _columns(schema: pa.Schema) -> list[str]:
     return [f"{field.name}: {field.type}" for field in schema]
 
 
-def _read_part(part: TablePart, wanted: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+def _read_part(
+    part: TablePart, wanted: list[str], batch_rows: int, place: str
+) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(part.path) as file:
         facts, schema = file.metadata, file.schema_arrow
     if not wanted:
-        yield pa.RecordBatch.from_struct_array(pa.nulls(facts.num_rows, pa.struct([])))
+        for first in range(0, facts.num_rows, batch_rows):
+            rows = min(batch_rows, facts.num_rows - first)
+            yield pa.RecordBatch.from_struct_array(pa.nulls(rows, pa.struct([])))
         return
-    packed = find_packed(facts, schema, wanted)
+    plan = plan_reading(part.path, facts, wanted, batch_rows, place)
     # A buffer would keep all it has read.
     with pq.ParquetFile(
-        part.path, metadata=facts, pre_buffer=False, read_dictionary=packed
+        part.path, metadata=facts, pre_buffer=False, read_dictionary=plan.packed
     ) as file:
-        for batch in file.iter_batches(batch_rows, columns=wanted, use_threads=False):
-            yield from unpack(batch, {name: schema.field(name).type for name in packed})
+        for batch in file.iter_batches(plan.rows, columns=wanted, use_threads=False):
+            yield from _unpack(batch, schema) if plan.packed else [batch]
+
+
+def _unpack(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a batch with the types of the file, where some are in dictionaries."""
+    for piece, _ in cut_rows(batch):
+        rows = pa.array(np.arange(piece.num_rows))
+        columns = []
+        for name, column in zip(piece.schema.names, piece.columns, strict=True):
+            kind = schema.field(name).type
+            is_same = column.type == kind  # else only what lies in lists of this piece is cast
+            columns.append(column if is_same else column.take(rows).cast(kind))
+        yield pa.RecordBatch.from_arrays(columns, piece.schema.names)
 
 
 def _with_partition(

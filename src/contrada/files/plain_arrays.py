@@ -38,7 +38,10 @@ def _plain_storage(array: pa.ExtensionArray) -> pa.Array:
 def _without_runs(array: pa.RunEndEncodedArray, _: pa.DataType) -> pa.Array:
     rows = np.arange(array.offset, array.offset + len(array))
     runs = np.searchsorted(np.asarray(array.run_ends), rows, side="right")
-    return as_plain(array.values).take(pa.array(runs))
+    if not len(runs):
+        return pa.nulls(0, plain_type(array.type))
+    used = array.values.slice(runs[0], runs[-1] - runs[0] + 1)
+    return as_plain(used).take(pa.array(runs - runs[0]))
 
 
 def _plain_dictionary(array: pa.DictionaryArray, target: pa.DataType) -> pa.Array:

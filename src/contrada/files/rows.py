@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +16,10 @@ import pyarrow as pa
 from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput, blame
 from contrada.files.arrow_types import decoded_type, is_text
+from contrada.files.expanding import PIECE_BYTES, cut_rows
 from contrada.model.geometry import Fault
 from contrada.showing import listed
 
-BATCH_BYTES = 64 * 2**20  # of a batch, as soon as it has more: rows may be of any size
 _FAULT = pa.struct([(part.name, pa.string()) for part in fields(Fault)])
 
 
@@ -28,7 +28,7 @@ class Rows:
     """Rows of one source, as Arrow record batches, in bounded memory.
 
     Every batch has the schema `schema`, at least one row and at most `batch_rows`; fewer than these
-    only the last one, and those that come to `BATCH_BYTES` before.
+    only the last one, and those that come to `PIECE_BYTES` before, once they are written out.
     Columns in `geometry_columns` hold WKB (binary) or, where the source had text, WKT (string);
     the primary one comes first. `crs` is None where the source states none, `count` where it is
     not known without reading everything. `misfits` says of columns of a text file what is wrong
@@ -49,6 +49,7 @@ class Rows:
     _judge: Callable[[Collection[str]], Iterator[pa.RecordBatch]] | None = field(
         default=None, repr=False, compare=False
     )
+    _identify: Callable[[str], "Rows"] | None = field(default=None, repr=False, compare=False)
     misfits: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     blank: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
     _explain_text: Callable[[str], str | None] = field(
@@ -104,6 +105,17 @@ class Rows:
         """Return the same rows with all columns, whichever are asked for later."""
         return replace(self, _narrow=None)
 
+    def identified(self, column: str | None) -> "Rows":
+        """Return the same rows for reading ids from a column, if one is named.
+
+        Where the types of columns follow from the values, numbers in it are 64-bit integers, and
+        one beyond them is a fault of its row.
+        """
+        if self._identify is None or column is None:
+            return self
+        found = self._identify(column)
+        return found.whole() if self._narrow is None else found
+
     def filled(self, defaults: Mapping[str, str]) -> "Rows":
         """Return the same rows with a text wherever one of these columns is null or absent."""
         if not defaults:
@@ -121,9 +133,13 @@ class Rows:
             own = self.narrowed([name for name in columns if name in self.schema.names], attributes)
             return own.filled({name: text for name, text in defaults.items() if name in columns})
 
+        def identify(column: str) -> "Rows":
+            return self.identified(column).filled(defaults)
+
         return replace(
             self,
             schema=schema,
+            _identify=identify,
             _judge=lambda read: _fill(self._opened(read), schema, defaults),
             _narrow=narrow,
         )
@@ -229,15 +245,16 @@ def _rechunk(batches: Iterator[pa.RecordBatch], rows_max: int) -> Iterator[pa.Re
     """Yield the same rows in batches of `rows_max`; the last is shorter, and so are large ones."""
     held: list[pa.RecordBatch] = []
     rows_held = bytes_held = 0
-    for batch in batches:
+    for batch, size in chain.from_iterable(map(cut_rows, batches)):
         start = 0
         while start < batch.num_rows:
             piece = batch.slice(start, rows_max - rows_held)
             held.append(piece)
             start += piece.num_rows
             rows_held += piece.num_rows
-            bytes_held += piece.nbytes
-            if rows_held == rows_max or bytes_held > BATCH_BYTES:
+            share = 0 if size is None else size * piece.num_rows // batch.num_rows
+            bytes_held += piece.nbytes if size is None else share
+            if rows_held == rows_max or bytes_held > PIECE_BYTES:
                 yield from _join(held)
                 held, rows_held, bytes_held = [], 0, 0
     yield from _join(held)

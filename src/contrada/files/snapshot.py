@@ -12,6 +12,7 @@ import mmap
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -110,7 +111,7 @@ def read_snapshot(path: Path, name: str, *, batch_rows: int, columns: Sequence[s
         layout.crs,
         snapshot.count,
         batch_rows,
-        lambda: map(layout.arrange, snapshot.batches()),
+        lambda: chain.from_iterable(map(layout.arrange, snapshot.batches())),
         narrow,
     )
 

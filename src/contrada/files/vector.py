@@ -201,7 +201,8 @@ def _with_times(schema: pa.Schema, times: frozenset[str]) -> pa.Schema:
 
 
 def _arrange(batch: pa.RecordBatch, layout: Layout, times: frozenset[str]) -> pa.RecordBatch:
-    columns = dict(zip(layout.schema.names, layout.arrange(batch).columns, strict=True))
+    (arranged,) = layout.arrange(batch)  # GDAL writes every value out
+    columns = dict(zip(layout.schema.names, arranged.columns, strict=True))
     for name in times & columns.keys():
         columns[name] = _to_times(columns[name])
     for name in layout.geometry_columns:

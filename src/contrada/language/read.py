@@ -170,7 +170,7 @@ def _unmask(tree: Any, atoms: tuple[Atom, ...], groups: list[Any]) -> Any:
             if _is_group(value, "g"):
                 node[key] = groups[int(value["property"][1:]) - FIRST]
                 continue
-            if value == {"property": EMPTY_ARRAY}:
+            if value == _EMPTY or (value == [_EMPTY] and key != "args"):  # the latter of IN
                 node[key] = []
                 continue
             if isinstance(value, list) and len(value) == 1 and _is_group(value[0], "h"):
@@ -184,6 +184,7 @@ def _unmask(tree: Any, atoms: tuple[Atom, ...], groups: list[Any]) -> Any:
 
 
 _NAMES = frozenset({"op", "property"})
+_EMPTY = {"property": EMPTY_ARRAY}
 
 
 def _is_group(node: Any, letter: str) -> bool:

@@ -166,9 +166,7 @@ def mask(text: str) -> Masked:
         piece, end = _next(text, position, atoms)
         empty = _EMPTY.match(text, position)
         if empty is not None and (not last[:1].isalpha() or last in RESERVED):
-            if last == "in":
-                raise InvalidInput(f"the list of IN is empty at character {position}")
-            piece, end = EMPTY_ARRAY, empty.end()
+            piece, end = f"({EMPTY_ARRAY})" if last == "in" else EMPTY_ARRAY, empty.end()
         nesting.add(piece, position)
         if len(pieces) == PREDICATE_TOKENS_MAX:
             what = f"{PREDICATE_TOKENS_MAX:,} words, symbols and spaces (PREDICATE_TOKENS_MAX)"

@@ -404,8 +404,9 @@ class Matcher:
             found = find_in_list(pairs, of, events, id, read_as_geometry, repair=repair)
             return found.as_frame(self.crs)
         rows = read_rows(events).whole()
-        run = plan_run(self, rows, id, repair, quarantine, hear_with(on_bad))
         id_column = choose_id_column(rows, id, Remedy.EVENT_ID)
+        rows = rows.identified(id_column)
+        run = plan_run(self, rows, id, repair, quarantine, hear_with(on_bad))
         found = find_in_rows(run, rows, id_column, read_as_geometry, threads)
         return found.as_frame(rows.crs or self.crs)
 

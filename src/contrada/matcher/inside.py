@@ -56,6 +56,7 @@ def add_rows(
     rows = read_subscription_rows(source)
     matcher._held.check_crs(rows.crs, rows.name)
     id_column = choose_id_column(rows, id, Remedy.SUBSCRIPTION_ID)
+    rows = rows.identified(id_column)
     miscased = find_miscased(rows.schema.names)
     if miscased is not None:
         warnings.warn(f"{rows.name}: {miscased}", stacklevel=3)
@@ -176,6 +177,7 @@ def plan_run(
     `kept` are columns to read besides those that constraints name.
     """
     id_column = choose_id_column(rows, id, Remedy.EVENT_ID)
+    rows = rows.identified(id_column)
     matcher._held.check_crs(rows.crs, rows.name)
     subscriptions = freeze(matcher)
     narrow = narrow_to_read(rows, subscriptions, id_column, kept)

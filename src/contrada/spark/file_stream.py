@@ -56,6 +56,7 @@ class FileColumns:
                 f"{rows.name} has no column {named!r} for the id; it has "
                 f"{', '.join(rows.schema.names)}"
             )
+        rows = rows.identified(named)
         fields = []
         for field in rows.schema:
             kind = storage_type(field.type)
@@ -126,7 +127,7 @@ class ReadFilesTask:
     def _read(self, path: str) -> Iterator[pa.RecordBatch]:
         first_row = 0
         try:
-            rows = read_rows(path)
+            rows = read_rows(path).identified(self.columns.id_column)
             self._check_system(rows)
             for batch, told in rows.judged(self.columns.schema.names):
                 yield self._fit(batch, told, rows, first_row)
