@@ -28,11 +28,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Let one worker run all tests on Spark, in the only session, and others take file by file."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class RoomScheduling(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return SPARK_ROOM if nodeid.startswith(SPARK_ROOM) else nodeid.split("::")[0]
+    scheduler = LoadScopeScheduling(config, log)
+    scheduler._split_scope = _room_or_file
+    return scheduler
 
-    return RoomScheduling(config, log)
+
+def _room_or_file(nodeid: str) -> str:
+    return SPARK_ROOM if nodeid.startswith(SPARK_ROOM) else nodeid.partition("::")[0]
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
