@@ -14,10 +14,14 @@ from contrada import InvalidInput, Matcher
 from contrada.cli import main
 from contrada.errors import BadRows
 from contrada.files.sections import open_sections
+from contrada.matching.subscribing import PredicateReader
+from contrada.matching.subscription_columns import SubscriptionColumns
 from snapshots import FORMATS, check_same, save_as, write_settings
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from contrada.model.subscription import Id, Predicate, Subscription
 
 Arguments = dict[str, Any]  # of `Matcher`
 
@@ -276,3 +280,89 @@ def test_the_command_matches_and_keeps_what_a_file_of_either_format_holds(tmp_pa
     ]
     assert rows[1]["subscription.subscriber"] == "v"
     assert rows[1]["subscription.relation"] == "intersects"
+
+
+# As columns, which nobody turns into rows
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Id]:
+    """The ids of the subscriptions that have become objects."""
+    ids: list[Id] = []
+    make = SubscriptionColumns._make
+
+    def note(columns: SubscriptionColumns, position: int, *rest: Any) -> Subscription:
+        ids.append(columns.ids.one(position))
+        return make(columns, position, *rest)
+
+    monkeypatch.setattr(SubscriptionColumns, "_make", note)
+    return ids
+
+
+def test_no_row_is_made_of_a_file_whatever_becomes_of_bad_rows(path: Path, made: list[Id]) -> None:
+    three().save(path)
+    told: list[Any] = []
+    assert Matcher().add_many(path, quarantine=True) == 3
+    assert Matcher().add_many(path, repair=True, on_bad=lambda *row: told.append(row)) == 3
+    assert Matcher().add_many(path, id="id") == 3
+    assert Matcher().add_many(path, id="subscriber") == 3
+    taken = Matcher()
+    taken.add("b", "TRUE")
+    assert taken.add_many(path, quarantine=True, on_bad=lambda *row: told.append(row)) == 2
+    with pytest.raises(BadRows):
+        taken.add_many(path)
+    assert told == [(1, "b", "the id 'b' is already taken")]
+    assert made == []
+
+
+def test_the_command_makes_no_row_of_a_file(tmp_path: Path, path: Path, made: list[Id]) -> None:
+    three().save(path)
+    events, out, bad = (tmp_path / name for name in ("events.csv", "pairs.csv", "bad.csv"))
+    events.write_text("id,wkt,n\n7,POINT(1 1),2\n8,POINT(9 9),5\n")
+    options = ["-o", str(out), "--quarantine-subscriptions", str(bad)]
+    kept = ["--keep", "subscription.subscriber"]
+    assert main(["match", str(path), str(events), *options, *kept]) == 0
+    assert out.read_text().splitlines()[1:] == ["7,a,u", "7,b,v", "8,a,u", "8,c,w"]
+    assert bad.read_text().splitlines() == ["row,line,id,reason"]
+    assert made == []
+
+
+def test_of_a_file_that_is_made_anew_only_what_is_refused_is_read_as_a_row(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matcher = three()
+    matcher.add("d", "n = 1 OR m = 2 OR s = 'x'")
+    matcher.save(path)
+    read: list[object] = []
+    parse = PredicateReader.parse
+
+    def note(reader: PredicateReader, source: str) -> Predicate:
+        read.append(source)
+        return parse(reader, source)
+
+    monkeypatch.setattr(PredicateReader, "parse", note)
+    strict, told = Matcher(filters_max=2), []
+    assert strict.add_many(path, quarantine=True, on_bad=lambda *row: told.append(row)) == 3
+    assert list(strict) == ["a", "b", "c"]
+    ((row, id_, reason),) = told
+    assert (row, id_) == (3, "d")
+    assert reason.startswith("column 'filter': ")
+    assert len(read) == 1
+
+
+def test_rows_without_a_subscriber_are_refused_where_subscribers_are_ids(tmp_path: Path) -> None:
+    messages = []
+    for path in write_both(tmp_path, three()):
+        matcher = Matcher.open(path)
+        matcher.add("d", "TRUE")
+        matcher.save(path)
+        with pytest.raises(InvalidInput, match=r"row 3, column 'subscriber'") as caught:
+            Matcher().add_many(path, id="subscriber")
+        messages.append(str(caught.value).replace(path.name, ""))
+        mixed = Matcher.open(path)
+        mixed.add("d", "TRUE", subscriber=7, replace=True)
+        mixed.save(path)
+        with pytest.raises(InvalidInput) as caught:
+            Matcher().add_many(path, id="subscriber")
+        messages.append(str(caught.value).replace(path.name, ""))
+    assert messages[:2] == messages[2:]
