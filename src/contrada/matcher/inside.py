@@ -40,6 +40,7 @@ def add_rows(
     repair: bool = False,
     quarantine: bool = False,
     on_bad: HearBad | None = None,
+    discarded: pa.Array | None = None,
 ) -> int:
     """Add the rows of a table, as `add_many` does; `on_bad` also hears whether one was mended."""
     file = open_column_source(source)
@@ -57,7 +58,9 @@ def add_rows(
         incoming.take(columns)
     else:
         incoming.remake(file, columns, matcher._reader)
-    matcher._held.change(incoming.columns, replace, rows.crs, rows.name, incoming.settle)
+    matcher._held.change(
+        incoming.columns, replace, rows.crs, rows.name, incoming.settle, discarded=discarded
+    )
     matcher._counts.add(
         subscriptions_mended=incoming.mended, subscriptions_left_out=incoming.tell_left_out()
     )
