@@ -29,6 +29,7 @@ HOLED = "POLYGON((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 2 1, 2 2, 1 1))"
 PAIR = "MULTIPOLYGON(((0 0, 1 0, 1 1, 0 0)), ((2 2, 5 2, 5 5, 2 2), (3 2.2, 4 2.2, 4 2.4, 3 2.2)))"
 LOOSE = "GEOMETRYCOLLECTION(POINT(1 2), LINESTRING(0 0, 1 1))"
 AREAS = f"GEOMETRYCOLLECTION({SQUARE}, POLYGON((5 5, 6 5, 6 6, 5 5)))"
+AFTER = "T_AFTER(t, TIMESTAMP('2020-01-01T00:00:00Z'))"
 FILTERS: tuple[tuple[str, str | int | None], ...] = (
     (f"S_INTERSECTS(geometry, {SQUARE}) AND n > 3", "u"),
     (f"S_WITHIN(geometry, {HOLED}) OR S_DISJOINT(area, {PAIR})", 7),
@@ -41,7 +42,7 @@ FILTERS: tuple[tuple[str, str | int | None], ...] = (
     ),
     ("name LIKE 'a%' AND name <> 'b' AND NOT name IN ('c', 'd') OR CASEI(name) = 'é'", "u"),
     ("n BETWEEN -5 AND 7.5 AND n <> 3 OR n + 2 > m * 3 OR n IN (1, m, 2.5)", None),
-    ("A_CONTAINS(tags, ('a', 1)) OR T_AFTER(t, TIMESTAMP('2020-01-01T00:00:00Z'))", "u"),
+    (f"A_CONTAINS(tags, ('a', 1)) OR {AFTER} OR T_DURING(t, INTERVAL('2019-01-01', '..'))", "u"),
     (f"NOT S_CONTAINS(area, {SQUARE}) AND NOT n = 4 AND name IS NULL", "w"),
     ("p AND NOT q", None),
     ("TRUE", 7),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +15,18 @@ from contrada import InvalidInput, Matcher
 from contrada.cli import main
 from contrada.errors import BadRows
 from contrada.files.sections import open_sections
+from contrada.matcher.holding import Holding
+from contrada.matcher.inside import freeze
+from contrada.matching.subscribing import PredicateReader
+from contrada.matching.subscription_columns import SubscriptionColumns
 from snapshots import FORMATS, check_same, save_as, write_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from contrada.matching.segments import SubscriptionSet
+    from contrada.model.subscription import Id, Predicate, Subscription
 
 Arguments = dict[str, Any]  # of `Matcher`
 
@@ -276,3 +285,197 @@ def test_the_command_matches_and_keeps_what_a_file_of_either_format_holds(tmp_pa
     ]
     assert rows[1]["subscription.subscriber"] == "v"
     assert rows[1]["subscription.relation"] == "intersects"
+
+
+# As columns, which nobody turns into rows
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Id]:
+    """The ids of the subscriptions that have become objects."""
+    ids: list[Id] = []
+    make = SubscriptionColumns._make
+
+    def note(columns: SubscriptionColumns, position: int, *rest: Any) -> Subscription:
+        ids.append(columns.ids.one(position))
+        return make(columns, position, *rest)
+
+    monkeypatch.setattr(SubscriptionColumns, "_make", note)
+    return ids
+
+
+def test_no_row_is_made_of_a_file_whatever_becomes_of_bad_rows(path: Path, made: list[Id]) -> None:
+    three().save(path)
+    told: list[Any] = []
+    assert Matcher().add_many(path, quarantine=True) == 3
+    assert Matcher().add_many(path, repair=True, on_bad=lambda *row: told.append(row)) == 3
+    assert Matcher().add_many(path, id="id") == 3
+    assert Matcher().add_many(path, id="subscriber") == 3
+    taken = Matcher()
+    taken.add("b", "TRUE")
+    assert taken.add_many(path, quarantine=True, on_bad=lambda *row: told.append(row)) == 2
+    with pytest.raises(BadRows):
+        taken.add_many(path)
+    assert told == [(1, "b", "the id 'b' is already taken")]
+    assert made == []
+
+
+def test_the_command_makes_no_row_of_a_file(tmp_path: Path, path: Path, made: list[Id]) -> None:
+    three().save(path)
+    events, out, bad = (tmp_path / name for name in ("events.csv", "pairs.csv", "bad.csv"))
+    events.write_text("id,wkt,n\n7,POINT(1 1),2\n8,POINT(9 9),5\n")
+    options = ["-o", str(out), "--quarantine-subscriptions", str(bad)]
+    kept = ["--keep", "subscription.subscriber"]
+    assert main(["match", str(path), str(events), *options, *kept]) == 0
+    assert out.read_text().splitlines()[1:] == ["7,a,u", "7,b,v", "8,a,u", "8,c,w"]
+    assert bad.read_text().splitlines() == ["row,line,id,reason"]
+    assert made == []
+
+
+def test_of_a_file_that_is_made_anew_only_what_is_refused_is_read_as_a_row(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matcher = three()
+    matcher.add("d", "n = 1 OR m = 2 OR s = 'x'")
+    matcher.save(path)
+    read: list[object] = []
+    parse = PredicateReader.parse
+
+    def note(reader: PredicateReader, source: str) -> Predicate:
+        read.append(source)
+        return parse(reader, source)
+
+    monkeypatch.setattr(PredicateReader, "parse", note)
+    strict, told = Matcher(filters_max=2), []
+    assert strict.add_many(path, quarantine=True, on_bad=lambda *row: told.append(row)) == 3
+    assert list(strict) == ["a", "b", "c"]
+    ((row, id_, reason),) = told
+    assert (row, id_) == (3, "d")
+    assert reason.startswith("column 'filter': ")
+    assert len(read) == 1
+
+
+def test_rows_without_a_subscriber_are_refused_where_subscribers_are_ids(tmp_path: Path) -> None:
+    messages = []
+    for path in write_both(tmp_path, three()):
+        matcher = Matcher.open(path)
+        matcher.add("d", "TRUE")
+        matcher.save(path)
+        with pytest.raises(InvalidInput, match=r"row 3, column 'subscriber'") as caught:
+            Matcher().add_many(path, id="subscriber")
+        messages.append(str(caught.value).replace(path.name, ""))
+        mixed = Matcher.open(path)
+        mixed.add("d", "TRUE", subscriber=7, replace=True)
+        mixed.save(path)
+        with pytest.raises(InvalidInput) as caught:
+            Matcher().add_many(path, id="subscriber")
+        messages.append(str(caught.value).replace(path.name, ""))
+    assert messages[:2] == messages[2:]
+
+
+# In the place of others
+
+
+def find_map(column: Any) -> object:
+    """What holds the memory of a column in the end."""
+    while isinstance(column, np.ndarray) and column.base is not None:
+        column = column.base
+    return column.obj if isinstance(column, memoryview) else column
+
+
+def save_fences(path: Path, ids: Sequence[str], least: int) -> Path:
+    matcher = Matcher()
+    shapes = [shapely.box(i, 0, i + 2, 2) for i in range(len(ids))]
+    where = [f"n > {least}"] * len(ids)
+    columns = {"id": ids, "geometry": shapely.to_wkb(shapes), "where": where}
+    matcher.add_many(pa.table(columns))
+    matcher.save(path)
+    return path
+
+
+@pytest.fixture
+def versions(monkeypatch: pytest.MonkeyPatch) -> list[list[Id]]:
+    """The ids of each version that is published."""
+    found: list[list[Id]] = []
+    publish = Holding._publish
+
+    def note(held: Holding, changed: SubscriptionSet, *rest: Any) -> None:
+        found.append(changed.living_ids())
+        publish(held, changed, *rest)
+
+    monkeypatch.setattr(Holding, "_publish", note)
+    return found
+
+
+def test_a_file_takes_the_place_of_another_in_one_version(
+    tmp_path: Path, versions: list[list[Id]]
+) -> None:
+    first = save_fences(tmp_path / "first.contrada", ["a", "b", "c"], 3)
+    second = save_fences(tmp_path / "second.contrada", ["b", "c", "d", "e"], 6)
+    versions.clear()
+    matcher = Matcher()
+    matcher.add("x", "n > 0")
+    matcher.add_many(first)
+    event = {"geometry": "POINT(2.5 1)", "n": 5}
+    assert matcher.match(event) == ["b", "c", "x"]
+    assert matcher.add_many(second, discard=["a", "b", "c"]) == 4
+    assert versions == [["x"], ["a", "b", "c", "x"], ["b", "c", "d", "e", "x"]]
+    assert matcher.match(event) == ["x"]
+    assert matcher.match({**event, "n": 7}) == ["c", "d", "x"]
+    assert matcher.match_many([{**event, "n": 7}]).num_rows == 3
+
+
+@pytest.mark.parametrize("others", [0, 3])
+def test_a_file_that_takes_the_place_of_another_stays_mapped(tmp_path: Path, others: int) -> None:
+    old = [f"a{i}" for i in range(50)]
+    first = save_fences(tmp_path / "first.contrada", old, 3)
+    second = save_fences(tmp_path / "second.contrada", [f"b{i}" for i in range(40)], 6)
+    matcher = Matcher()
+    for number in range(others):
+        matcher.add(f"x{number}", "TRUE")
+    for path, discarded in ((first, []), (second, old)):
+        matcher.add_many(path, discard=pa.array(discarded, pa.string()))
+        segment, *small = freeze(matcher)._segments
+        columns = segment.rows.columns
+        for column in (
+            columns.expressions.operands,
+            columns.table.members,
+            columns.pools.bits,
+            columns.pools.geometries.columns()["coordinates"],
+        ):
+            assert isinstance(find_map(column), mmap.mmap)
+        assert sum(s.living_count for s in small) == others
+    assert len(matcher) == 40 + others
+    assert matcher.match({"geometry": "POINT(2.5 1)", "n": 7})[:2] == ["b1", "b2"]
+
+
+def test_ids_that_are_discarded_are_free_and_those_that_nobody_has_are_passed_over(
+    tmp_path: Path,
+) -> None:
+    path = save_fences(tmp_path / "fences.contrada", ["a", "b"], 3)
+    matcher = Matcher()
+    matcher.add("a", "TRUE")
+    matcher.add("c", "TRUE")
+    with pytest.raises(InvalidInput, match="the id 'a' is already taken"):
+        matcher.add_many(path, discard=["c", "nobody"])
+    assert list(matcher) == ["a", "c"]
+    assert matcher.add_many(path, discard=["a", "nobody"]) == 2
+    assert list(matcher) == ["a", "b", "c"]
+    assert matcher.get("a").text != "TRUE"
+
+
+def test_ids_may_be_of_another_kind_once_all_others_are_discarded(tmp_path: Path) -> None:
+    path = save_fences(tmp_path / "fences.contrada", ["a", "b"], 3)
+    matcher = Matcher()
+    matcher.add(7, "TRUE")
+    with pytest.raises(InvalidInput, match="all strings or all integers"):
+        matcher.add_many(path, discard=[8])
+    assert matcher.add_many(path, discard=np.array([7, 8])) == 2
+    assert list(matcher) == ["a", "b"]
+
+
+@pytest.mark.parametrize("discard", ["abc", [None], [1.5], ["a", 1], 7, pa.array([1.5])])
+def test_what_cannot_be_ids_cannot_be_discarded(path: Path, discard: Any) -> None:
+    three().save(path)
+    with pytest.raises(InvalidInput, match="discard"):
+        Matcher().add_many(path, discard=discard)

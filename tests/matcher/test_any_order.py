@@ -414,6 +414,28 @@ class Story(RuleBasedStateMachine):
             rows.insert(place, WishRow(id_, wish or Wish("wind > 3")))
         self.add_rows(rows, look, replace=replace, quarantine=quarantine)
 
+    @rule(wishes=wish_lists(), gone=st.sets(numbers), look=looks, as_file=st.booleans())
+    def let_some_take_the_place_of_others(
+        self, wishes: list[tuple[int, Wish, Id | None]], gone: set[int], look: Look, as_file: bool
+    ) -> None:
+        by_id = {self.id_of(number): (wish, who) for number, wish, who in wishes}
+        discarded = [self.id_of(number) for number in gone]
+        known = self.model.keys() - set(discarded)
+        rows = [WishRow(id_, *rest) for id_, rest in by_id.items() if id_ not in known]
+        source: object = look.table(rows)
+        if as_file:
+            source = Path(self.folder.name) / "others.contrada"
+            others = Matcher(self.engine)
+            others.add_many(look.table(rows))
+            others.save(source)
+        assert self.matcher.add_many(source, discard=discarded) == len(rows)
+        for id_ in discarded:
+            self.model.pop(id_, None)
+        for row in rows:
+            assert row.id is not None
+            self.take(row.id, row.wish, row.subscriber)
+        self.is_checked = False
+
     def add_rows(self, rows: list[WishRow], look: Look, *, replace: bool, quarantine: bool) -> None:
         good, bad = self.judge(rows, replace=replace)
         heard: Heard = []

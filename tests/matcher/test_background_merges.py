@@ -92,6 +92,21 @@ def test_a_writer_does_not_repeat_the_large_merge_that_is_under_way(
     assert matcher.match(EVENT) == [*range(RESIDENT // 2 + 1, RESIDENT), *range(100, 300)]
 
 
+def test_what_is_discarded_while_a_merge_is_under_way_stays_gone(slow: SlowMerges) -> None:
+    matcher = make_matcher()
+    for id_ in range(RESIDENT // 2 + 1):
+        matcher.remove(id_)
+    assert slow.is_under_way.wait(PATIENCE_S)
+    ids = range(100, 100 + RESIDENT)
+    others = pa.table({"id": ids, "geometry": [SQUARE.wkb] * RESIDENT})
+    matcher.add_many(others, discard=range(RESIDENT - 5))
+    left = [*range(RESIDENT - 5, RESIDENT), *ids]
+    assert matcher.match(EVENT) == left
+    slow.may_finish.set()
+    wait_for_merges()
+    assert matcher.match(EVENT) == list(matcher) == left
+
+
 def test_a_merge_that_fails_is_told_once_and_tried_again_later(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrada import InvalidInput, Matcher, Relation
+from contrada.files.sections import open_sections
 from contrada.files.snapshot import open_snapshot, write_snapshot
 from contrada.files.snapshot_header import read_digest
 from contrada.matcher import saving
@@ -36,7 +37,7 @@ from matcher.test_engines_agree import (
     predicates,
     some_changes,
 )
-from snapshots import FORMATS, rows_in, save_as, write_settings
+from snapshots import FORMATS, check_same, rows_in, save_as, write_settings
 from strategies import geometries
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*which is never true")  # of other types
@@ -99,6 +100,50 @@ IN_FILE_OF_BEFORE = {
     "never": "FALSE",
 }
 SUBSCRIBERS_OF_BEFORE: dict[str, str | int] = {"area": "ops", "both": 7, "near": "ops"}
+
+
+MOMENTS_OF_BEFORE = OF_BEFORE.with_name("format-2-moments-in-skeletons.contrada")
+IN_MOMENTS_OF_BEFORE = (
+    "t > TIMESTAMP('2020-01-01T00:00:00Z')",
+    "t > TIMESTAMP('2021-01-01T00:00:00.123456789Z')",
+    "t > TIMESTAMP('2020-01-01T00:00:00Z') AND n > 5 AND name = 'a'",
+    "n > 7 AND t <= DATE('2022-07-01')",
+    "T_DURING(t, INTERVAL('2020-01-01', '2020-12-31'))",
+    "T_DURING(t, INTERVAL('2021-01-01', '..')) OR n = 3",
+    "T_AFTER(t, INTERVAL(opened, DATE('2020-05-05')))",
+    "t = DATE('0900-01-01') OR t = DATE('2020-02-29')",
+    "NOT T_AFTER(t, DATE('2020-03-01')) AND S_INTERSECTS(geometry, POLYGON((0 0, 9 0, 9 9, 0 0)))",
+    "n > 1",
+    "t IN (DATE('2020-01-01'), DATE('2021-01-01'))",
+)
+
+
+def test_a_file_of_columns_with_moments_in_its_skeletons_still_opens(path: Path) -> None:
+    """Format 2 had no pool of moments at first."""
+    matcher, fresh = Matcher.open(MOMENTS_OF_BEFORE), Matcher()
+    for number, text in enumerate(IN_MOMENTS_OF_BEFORE):
+        fresh.add(f"s{number}", text, subscriber=number % 3 or None)
+    check_same(fresh, matcher)
+    for event in (
+        {"t": "2020-06-01", "n": 3, "name": "a", "geometry": "POINT(5 1)"},
+        {"t": "2021-01-01", "n": 8, "opened": "2020-01-01"},
+    ):
+        assert matcher.match(event) == fresh.match(event) != []
+    matcher.save(path)
+    content = path.read_bytes()
+    fresh.save(path)
+    assert path.read_bytes() == content
+    added = Matcher()
+    added.add_many(MOMENTS_OF_BEFORE)
+    check_same(fresh, added)
+
+
+def test_a_file_without_moments_has_no_columns_for_them(path: Path) -> None:
+    matcher = Matcher()
+    matcher.add("a", "n > 5")
+    matcher.save(path)
+    names = open_sections(path).columns
+    assert not [name for name in names if name.startswith(("moments", "intervals"))]
 
 
 def test_a_snapshot_file_of_before_still_opens() -> None:

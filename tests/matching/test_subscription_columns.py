@@ -42,6 +42,12 @@ TEXTS = (
     "kind IN ('tug', 'ferry') AND NOT (speed + 2 > heavy * 3)",
     "T_AFTER(time, TIMESTAMP('2021-01-02T12:00:00Z')) AND open = TRUE",
     "T_DURING(time, INTERVAL(opened, '..')) AND name = '..'",
+    "time > DATE('2021-01-02') AND time < TIMESTAMP('2021-01-02T12:00:00.000000001Z')",
+    "time = DATE('1677-09-20') OR time = DATE('9999-12-31') OR time = DATE('1970-01-01')",
+    "T_DURING(time, INTERVAL('2021-01-01', '2021-01-02')) OR T_MEETS(INTERVAL('..', '..'), time)",
+    "T_DURING(time, INTERVAL('0001-01-01', '2021-01-02')) OR T_BEFORE(time, INTERVAL('..', day))",
+    "T_BEFORE(time, INTERVAL('..', '2021-01-02T00:00:00Z'))",
+    "T_DURING(time, INTERVAL('2021-01-01', '..')) OR time IN (DATE('2021-01-01'), 3, 'x')",
     "A_CONTAINS(tags, ('a', 'b', 3)) OR speed BETWEEN 3 AND 7",
     "speed IS NULL",
     "T_DURING(time, INTERVAL(start, '..')) OR T_AFTER(time, INTERVAL('2021-01-01', end))",
@@ -113,6 +119,26 @@ def test_the_open_end_of_an_interval_is_not_an_operand() -> None:
     assert list_operand_types(skeleton) == [OperandType.TEXT]
 
 
+def test_moments_and_intervals_are_operands_as_far_as_64_bits_hold_them() -> None:
+    def types(text: str) -> list[OperandType]:
+        return list_operand_types(divide(READER.parse(text).expression)[0])
+
+    assert types("t > DATE('2021-01-01') AND n > 5") == [OperandType.MOMENT, OperandType.NUMBER]
+    assert types("t > DATE('1600-01-01')") == []
+    assert types("T_DURING(t, INTERVAL('2021-01-01', '..'))") == [OperandType.INTERVAL]
+    assert types("T_DURING(t, INTERVAL('2021-01-01', '3000-01-01'))") == []
+    assert types("T_DURING(t, INTERVAL(u, DATE('2021-01-01')))") == [OperandType.MOMENT]
+
+
+def test_a_thousand_moments_have_one_skeleton() -> None:
+    texts = (f"t > TIMESTAMP('2021-01-01T00:{n // 60:02}:{n % 60:02}Z')" for n in range(1_000))
+    predicates = [READER.parse(text) for text in texts]
+    packed = pack_subscriptions([Subscription(n, p) for n, p in enumerate(predicates)])
+    assert len(packed.expressions.skeletons) == len(packed.table.constraints.tests.skeletons) == 1
+    assert packed.pools.sizes() == (0, 0, 0, 1_000, 0)
+    assert packed.nbytes < 150 * 1_000
+
+
 def test_the_operands_of_an_example_differ_and_lie_on_the_globe() -> None:
     points = " OR ".join(f"dwithin(geometry, POINT({n} 0), {n})" for n in range(100))
     _, operands = divide(make_example(divide(READER.parse(points).expression)[0]))
@@ -138,7 +164,7 @@ def test_heads_list_constraints_by_all_but_their_operands() -> None:
 def test_a_thousand_subscribers_to_one_area_store_it_once() -> None:
     predicate = READER.parse(f"S_WITHIN(geometry, {AREA}) AND speed > 3")
     packed = pack_subscriptions([Subscription(n, predicate, n) for n in range(1_000)])
-    assert packed.pools.sizes() == (1, 0, 1)
+    assert packed.pools.sizes() == (1, 0, 1, 0, 0)
     assert len(packed.table.constraints) == 2
     assert packed.nbytes < 150 * 1_000
 

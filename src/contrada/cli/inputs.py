@@ -5,7 +5,7 @@ import argparse
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows, read_rows
 from contrada.files.reading import name_layer
-from contrada.matcher.saving import read_subscription_rows
+from contrada.matcher.column_sources import ColumnSource, open_column_source
 
 _LAYER_OPTIONS = {"events": "layer", "subscriptions": "subscriptions_layer"}
 
@@ -25,10 +25,14 @@ def name_layers(options: argparse.Namespace) -> None:
 def read_file(options: argparse.Namespace, file: str) -> Rows:
     """Open the file of `events` or of `subscriptions`; of its layers speaks its own option."""
     try:
-        read = read_subscription_rows if file == "subscriptions" else read_rows
-        return read(getattr(options, file))
+        return read_rows(getattr(options, file))
     except InvalidInput as error:
         raise _with_option(error, file) from None
+
+
+def open_columns(options: argparse.Namespace) -> ColumnSource | None:
+    """Open the file of subscriptions if it holds columns, not rows."""
+    return open_column_source(options.subscriptions)
 
 
 def _with_option(error: InvalidInput, file: str) -> InvalidInput:

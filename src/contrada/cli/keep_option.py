@@ -24,6 +24,7 @@ from contrada.files import Rows
 from contrada.files.arrow_types import decoded_type, is_binary, is_text
 from contrada.files.output import find_writer
 from contrada.files.parquet import SUFFIXES as PARQUET_SUFFIXES
+from contrada.matcher.column_sources import read_subscription_rows
 from contrada.matcher.keeping import (
     Beside,
     EventKeeping,
@@ -33,7 +34,6 @@ from contrada.matcher.keeping import (
     resolve,
 )
 from contrada.matcher.match_run import MatchRun, choose_id_column
-from contrada.matcher.saving import read_subscription_rows
 from contrada.matching.ids import read_event_ids
 from contrada.matching.writing import as_wkb
 from contrada.model.event import GEOMETRY

@@ -10,7 +10,7 @@ from typing import Any
 from contrada.cli.drawing import MapSketch, is_page
 from contrada.cli.drawn_events import EventReader
 from contrada.cli.filling import fill_rows
-from contrada.cli.inputs import name_layers, read_file
+from contrada.cli.inputs import name_layers, open_columns, read_file
 from contrada.cli.keep_option import Keeping, check_keep, read_wanted
 from contrada.cli.match_options import NEED_SPARK, add_match_parser
 from contrada.cli.notes import note_outcome, note_unknown, note_unstated, refuse_mismatches
@@ -31,6 +31,7 @@ from contrada.cli.terminal import STDOUT, show
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows
 from contrada.matcher import Matcher
+from contrada.matcher.column_sources import ColumnSource
 from contrada.matcher.inside import add_rows, freeze, plan_run
 from contrada.matcher.match_run import MatchedBatch, choose_id_column
 from contrada.model.event import paths_of
@@ -125,9 +126,13 @@ def match_here(options: argparse.Namespace) -> MatchReport:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionFile:
-    """The rows of the file of subscriptions, and those that were left out when it was read."""
+    """The rows of the file of subscriptions, and those that were left out when it was read.
+
+    `source` holds the same subscriptions, in the form that a matcher takes with the least effort.
+    """
 
     rows: Rows
+    source: Rows | ColumnSource
     bad: list[BadRow] = field(default_factory=list)
 
     def bad_rows(self) -> list[int]:
@@ -142,7 +147,10 @@ class SubscriptionFile:
 def open_subscriptions(options: argparse.Namespace) -> SubscriptionFile:
     """Open the file of subscriptions."""
     with saying(f"reading subscriptions from {options.subscriptions}"):
-        return SubscriptionFile(fill_rows(options, read_file(options, "subscriptions")))
+        columns = open_columns(options)
+        rows = read_file(options, "subscriptions") if columns is None else columns.rows()
+        filled = fill_rows(options, rows)
+        return SubscriptionFile(filled, columns if columns and filled is rows else filled)
 
 
 def load(options: argparse.Namespace, subscriptions: SubscriptionFile) -> tuple[Matcher, Rows]:
@@ -158,7 +166,7 @@ def load(options: argparse.Namespace, subscriptions: SubscriptionFile) -> tuple[
     with saying(f"reading subscriptions from {options.subscriptions}"):
         add_rows(
             matcher,
-            subscriptions.rows,
+            subscriptions.source,
             options.id,
             repair=options.repair,
             quarantine=options.quarantine_subscriptions is not None,

@@ -3,8 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from contrada.arrays import Positions
 from contrada.errors import InvalidInput
 from contrada.files import Rows
+from contrada.matcher.column_sources import ColumnSource
 from contrada.matcher.holding import Faults
 from contrada.matcher.refusing import RefusedRows
 from contrada.matching.subscribing import (
@@ -14,11 +18,12 @@ from contrada.matching.subscribing import (
     SubscriptionRows,
     read_subscriptions,
 )
+from contrada.matching.subscription_columns import SubscriptionColumns, pack_subscriptions
 from contrada.model.attribute_names import read_attribute
 from contrada.model.event import GEOMETRY, Event
 from contrada.model.relation import Relation, find_relation
 from contrada.model.row_columns import BESIDE_GEOMETRY, NEEDED_COLUMNS, can_subscribe
-from contrada.model.subscription import Predicate
+from contrada.model.subscription import Predicate, Subscription
 from contrada.showing import brief, listed
 
 
@@ -54,7 +59,10 @@ def combine_arguments(
 
 
 class IncomingRows:
-    """The rows of one table on their way into a matcher: read, then settled, then reported."""
+    """What comes from one source on its way into a matcher: read, then settled, then reported.
+
+    `columns` are the subscriptions that were read, `mended` counts those that `repair` changed.
+    """
 
     def __init__(
         self,
@@ -72,15 +80,18 @@ class IncomingRows:
             )
         self._rows, self._id_column = rows, id_column
         self._quarantine, self._on_bad = quarantine, on_bad
-        self._found = SubscriptionRows()
+        self.columns = pack_subscriptions([])
+        self.mended = self._judged_out = 0
+        self._row_of = np.zeros(0, np.int64)
         self._refused = RefusedRows(rows, id_column, id_wanted, quarantine, on_bad)
         self._rows_count = 0
         self._left_out: Faults = []
 
-    def read(self, reader: PredicateReader, repair: bool) -> SubscriptionRows:
+    def read(self, reader: PredicateReader, repair: bool) -> None:
         """Read all rows; bad ones are kept for `settle`, or left out."""
         wanted = {self._id_column, *SUBSCRIPTION_COLUMNS, *self._rows.geometry_columns[:1]}
         names = [name for name in self._rows.schema.names if name in wanted]
+        found = SubscriptionRows()
         for batch, told in self._rows.narrowed(names).judged(names):
             read_subscriptions(
                 batch,
@@ -92,11 +103,54 @@ class IncomingRows:
                 repair=repair,
                 on_bad=self._on_bad,
                 on_refused=self._refused.add,
-                rows=self._found,
+                rows=found,
                 told=told,
             )
             self._rows_count += batch.num_rows
-        return self._found
+        self.columns, self._row_of = found.columns, found.rows
+        self.mended, self._judged_out = found.mended, found.left_out
+
+    def take(self, columns: SubscriptionColumns) -> None:
+        """Take the subscriptions of a file as they lie in it, which is in the order of its rows."""
+        self.columns, self._rows_count = columns, len(columns)
+        self._row_of = np.arange(len(columns))
+
+    def remake(
+        self, source: ColumnSource, columns: SubscriptionColumns, reader: PredicateReader
+    ) -> None:
+        """Take the subscriptions of a file with filters made anew; bad ones as `read` does.
+
+        What is wrong with one of them is said of its row.
+        """
+        made: list[Subscription] = []
+        refused: list[int] = []
+        for position, known in enumerate(columns):
+            try:
+                predicate = reader.remake(known.predicate)
+                made.append(Subscription(known.id, predicate, known.subscriber))
+            except InvalidInput:
+                refused.append(position)
+        self._rows_count = len(columns)
+        self.columns = pack_subscriptions(made)
+        self._row_of = np.delete(np.arange(len(columns)), refused)
+        self._refuse_rows(source, np.array(refused, np.int64), reader)
+
+    def _refuse_rows(
+        self, source: ColumnSource, positions: Positions, reader: PredicateReader
+    ) -> None:
+        for position, row in zip(positions.tolist(), source.rows_at(positions), strict=True):
+            read_subscriptions(
+                row,
+                position,
+                self._rows.name,
+                reader=reader,
+                geometry_columns=self._rows.geometry_columns,
+                id_column=self._id_column,
+                repair=False,
+                on_bad=None,
+                on_refused=self._refused.add,
+                rows=SubscriptionRows(),
+            )
 
     def settle(self, faults: Faults) -> None:
         """Refuse all rows if one is bad or cannot be added; or leave out those."""
@@ -109,14 +163,14 @@ class IncomingRows:
     def tell_left_out(self) -> int:
         """Pass the rows that were settled to `on_bad`; count all that were left out."""
         self._refuse(self._left_out)
-        return self._found.left_out + self._refused.count
+        return self._judged_out + self._refused.count
 
     @property
     def added(self) -> int:
         """How many subscriptions were added."""
-        return len(self._found.columns) - len(self._left_out)
+        return len(self.columns) - len(self._left_out)
 
     def _refuse(self, faults: Faults) -> None:
         for position, error in faults:
-            id_ = self._found.columns.ids.one(position)
-            self._refused.add(int(self._found.rows[position]), id_, error)
+            id_ = self.columns.ids.one(position)
+            self._refused.add(int(self._row_of[position]), id_, error)

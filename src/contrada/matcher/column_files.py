@@ -16,25 +16,27 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from contrada.arrays import Mask, Positions
+from contrada.arrays import Integers, Mask, Positions
 from contrada.errors import InvalidInput
 from contrada.files.sections import Sections, write_sections
 from contrada.files.text_columns import text_array, text_columns
 from contrada.language import is_constraint, read_json, to_json
+from contrada.matcher.older_columns import OlderSkeleton, take_moments_out
 from contrada.matching.canonical_order import in_canonical_order
 from contrada.matching.constraint_columns import ConstraintColumns
 from contrada.matching.expression_columns import ExpressionColumns
 from contrada.matching.grouping import starts_of
 from contrada.matching.id_columns import IdColumn, SubscriberColumns, are_repeated
-from contrada.matching.operand_pools import OperandPools
+from contrada.matching.operand_pools import OperandPools, PoolWriter
 from contrada.matching.subscription_columns import SubscriptionColumns
 from contrada.matching.table import FilterTable
 from contrada.model.expression import Expression
-from contrada.model.expression_parts import divide, list_operand_types, make_example
+from contrada.model.expression_parts import divide, make_example
 from contrada.model.packed_geometries import PackedGeometries
 from contrada.showing import brief
 
 _GEOMETRIES = "geometries."
+_MOMENTS, _INTERVALS = "moments.ns", "intervals.ns"
 
 
 def save_columns(
@@ -64,7 +66,15 @@ def list_columns(columns: SubscriptionColumns) -> dict[str, NDArray[Any]]:
         "numbers.is_whole": pools.is_whole,
         **text_columns("texts", pools.texts),
         **{_GEOMETRIES + name: column for name, column in pools.geometries.columns().items()},
+        **_list_times(pools),
     }
+
+
+def _list_times(pools: OperandPools) -> dict[str, NDArray[Any]]:
+    """Return the columns of moments, if there are any: who has none writes what readers know."""
+    if not (len(pools.moments) or len(pools.intervals)):
+        return {}
+    return {_MOMENTS: pools.moments, _INTERVALS: pools.intervals}
 
 
 def _list_expressions(
@@ -106,12 +116,12 @@ def read_skeleton(text: str) -> Expression:
 def load_columns(file: Sections) -> SubscriptionColumns:
     """Return the subscriptions of a snapshot; refuse columns that do not fit each other."""
     reader = _ColumnReader(file)
+    predicates, tests = map(reader.read_expressions, ("predicates", "constraints"))
     pools = reader.read_pools()
+    reader.check_operands("predicates", predicates, pools)
+    reader.check_operands("constraints", tests, pools)
     columns = SubscriptionColumns(
-        reader.read_ids(),
-        reader.read_subscribers(),
-        reader.read_expressions("predicates", pools),
-        reader.read_table(pools),
+        reader.read_ids(), reader.read_subscribers(), predicates, reader.read_table(tests, pools)
     )
     reader.check_lengths(columns)
     return columns
@@ -122,20 +132,23 @@ class _ColumnReader:
 
     def __init__(self, file: Sections) -> None:
         self._file = file
+        self._is_older = {_MOMENTS, _INTERVALS}.isdisjoint(file.columns)  # or has no moments
+        self._older_moments = PoolWriter()
 
     def _refuse(self, name: str, what: str) -> InvalidInput:
         return InvalidInput(f"{self._file.name}: column {name!r} {what}")
 
-    def _column(self, name: str, dtype: type) -> NDArray[Any]:
-        """Return a column of one dimension that must be there, of a type."""
+    def _column(self, name: str, dtype: type, dimensions: int = 1) -> NDArray[Any]:
+        """Return a column that must be there, of a type and of one dimension or two."""
         column = self._file.columns.get(name)
         if column is None:
             raise InvalidInput(
                 f"{self._file.name}: is not a snapshot of a matcher: it has no column {name!r}"
             )
-        if column.dtype != dtype or column.ndim != 1:
+        if column.dtype != dtype or column.ndim != dimensions:
             found = f"is {column.dtype} of shape {column.shape}"
-            raise self._refuse(name, f"{found}, not {np.dtype(dtype)} in one dimension")
+            wanted = "one dimension" if dimensions == 1 else "two dimensions"
+            raise self._refuse(name, f"{found}, not {np.dtype(dtype)} in {wanted}")
         return column
 
     def _numbers(self, name: str, low: int, high: int, dtype: type = np.int64) -> NDArray[Any]:
@@ -183,34 +196,52 @@ class _ColumnReader:
             if name.startswith(_GEOMETRIES)
         }
         geometries = PackedGeometries.from_columns(packed, f"{self._file.name}, geometries")
-        return OperandPools(bits, is_whole, self._texts("texts"), geometries)
+        texts, times = self._texts("texts"), self._read_times()
+        return OperandPools(bits, is_whole, texts, geometries, *times)
 
-    def read_expressions(self, name: str, pools: OperandPools) -> ExpressionColumns:
-        skeletons = self._read_skeletons(f"{name}.skeletons")
-        which = self._numbers(f"{name}.which", 0, len(skeletons), np.int32)
-        widths = np.array([len(list_operand_types(s)) for s in skeletons], np.int64)
+    def _read_times(self) -> tuple[Integers, Integers]:
+        if self._is_older:
+            older = self._older_moments.finish()
+            return older.moments, older.intervals
+        moments, intervals = self._column(_MOMENTS, np.int64), self._column(_INTERVALS, np.int64, 2)
+        if intervals.shape[1] != 2:
+            raise self._refuse(_INTERVALS, f"has {intervals.shape[1]} numbers in a row, not 2")
+        if not (intervals[:, 0] <= intervals[:, 1]).all():
+            raise self._refuse(_INTERVALS, "has an interval that ends before it begins")
+        return moments, intervals
+
+    def read_expressions(self, name: str) -> ExpressionColumns:
+        read = self._read_skeletons(f"{name}.skeletons")
+        which = self._numbers(f"{name}.which", 0, len(read), np.int32)
+        skeletons = tuple(older.skeleton for older in read)
+        widths = [older.width if self._is_older else len(older.operands) for older in read]
         operands = self._column(f"{name}.operands", np.int64)
-        starts = starts_of(widths[which])
+        starts = starts_of(np.array(widths, np.int64)[which])
         if starts[-1] != len(operands):
             raise self._refuse(f"{name}.operands", f"has {len(operands)} rows, not {starts[-1]}")
-        expressions = ExpressionColumns(skeletons, which, starts, operands)
-        types = expressions.types()
+        if self._is_older and any(older.width < len(older.operands) for older in read):
+            return take_moments_out(read, which, operands, self._older_moments)
+        return ExpressionColumns(skeletons, which, starts, operands)
+
+    def check_operands(
+        self, name: str, expressions: ExpressionColumns, pools: OperandPools
+    ) -> None:
+        """Refuse numbers of operands that do not exist."""
+        operands, types = expressions.operands, expressions.types()
         sizes = np.array(pools.sizes(), np.int64)
         if operands.size and not ((operands >= 0) & (operands < sizes[types])).all():
             raise self._refuse(f"{name}.operands", "has a number without an operand")
-        return expressions
 
-    def _read_skeletons(self, name: str) -> tuple[Expression, ...]:
+    def _read_skeletons(self, name: str) -> list[OlderSkeleton]:
         skeletons = []
         for number, text in enumerate(self._texts(name).to_pylist()):
             try:
-                skeletons.append(read_skeleton(text))
+                skeletons.append(OlderSkeleton.of(read_json(text)))
             except InvalidInput as error:
                 raise self._refuse(name, f"cannot be read at {number}: {error}") from None
-        return tuple(skeletons)
+        return skeletons
 
-    def read_table(self, pools: OperandPools) -> FilterTable:
-        tests = self.read_expressions("constraints", pools)
+    def read_table(self, tests: ExpressionColumns, pools: OperandPools) -> FilterTable:
         is_negated = self._column("constraints.is_negated", bool)
         owners = self._column("filters.owners", np.int64)
         starts = self._column("filters.starts", np.int64)

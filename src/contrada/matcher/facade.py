@@ -1,7 +1,7 @@
 """The façade: a set of subscriptions that events are matched against, in one process."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from contrada.matcher.match_run import Counts, choose_id_column, count_threads, 
 from contrada.matcher.saving import MatcherSettings, load_any, open_any, save_subscriptions
 from contrada.matcher.shown import ShownSubscription, Stats
 from contrada.matching.engines import DEFAULT_ENGINE, make_engine
-from contrada.matching.ids import as_key, read_id
+from contrada.matching.ids import as_key, read_id, read_ids
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.subscribing import OnBad, PredicateReader, hear_with
 from contrada.model.event import GEOMETRY, read_event
@@ -180,6 +180,7 @@ class Matcher:
         repair: bool = False,
         quarantine: bool = False,
         on_bad: OnBad | None = None,
+        discard: Collection[Id] = (),
     ) -> int:
         """Add a subscription for each row of a table or file, and return their number.
 
@@ -189,6 +190,8 @@ class Matcher:
         is one, else the row's number). `repair` mends invalid geometries and leaves out what it
         cannot mend; `quarantine` leaves out every bad row, including one whose id is taken;
         `on_bad` is called with row, id and reason for each row that was mended or left out.
+        `discard` lists ids to remove in the same step, so that one collection takes the place of
+        another at once; an id that no subscription has is ignored there, unlike in `remove`.
 
         Raises `InvalidInput` for a bad row, `BadRows` for several, `InvalidInput` for a source
         that is missing, damaged or in another coordinate system than the matcher, and
@@ -210,6 +213,7 @@ class Matcher:
             repair=repair,
             quarantine=quarantine,
             on_bad=hear_with(on_bad),
+            discarded=read_ids(discard, "discard"),
         )
 
     def remove(self, id: Id) -> None:

@@ -103,14 +103,18 @@ class Holding:
         name: str = "add",
         settle: Callable[[Faults], object] | None = None,
         is_lazy: bool = False,
+        discarded: pa.Array | None = None,
     ) -> None:
         """Swap in the version with the added subscriptions, or refuse all of them.
 
+        It has none of the `discarded` ids, whether or not there was a subscription with them.
         `settle` gets the faults by position, and may raise: else the others are added. A large
         index is built before, unless that is left to the first who asks.
         """
         with self._writing:
             known = self.subscriptions
+            if discarded is not None and len(discarded):
+                known = self._changed(known, discarded)
             if len(added):
                 _check_kind(added.ids.one(0), known, name)
             faults = self._find_faults(added, known, replace)

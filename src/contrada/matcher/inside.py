@@ -1,31 +1,24 @@
 """What other rooms see of a matcher and its users do not: its subscriptions, and runs over rows."""
 
-import os
 import warnings
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from contrada.errors import InvalidInput, Remedy
-from contrada.files import Rows
-from contrada.files.crs import is_longitude_latitude, spell_crs
+from contrada.errors import Remedy
+from contrada.files import Rows, read_rows
+from contrada.files.crs import is_longitude_latitude
 from contrada.language.expecting import ValueKind
 from contrada.matcher.adding import IncomingRows
+from contrada.matcher.column_sources import open_column_source
 from contrada.matcher.event_lists import EventList
 from contrada.matcher.holding import Holding
 from contrada.matcher.match_run import MatchRun, choose_id_column, list_read, narrow_to_read
-from contrada.matcher.saving import (
-    MatcherSettings,
-    is_column_file,
-    load_any,
-    open_any,
-    read_subscription_rows,
-)
+from contrada.matcher.saving import MatcherSettings
 from contrada.matching.segments import SubscriptionSet
-from contrada.matching.subscribing import HearBad, PredicateReader, find_miscased
-from contrada.matching.subscription_columns import SubscriptionColumns, pack_subscriptions
-from contrada.model.subscription import Subscription
+from contrada.matching.subscribing import HearBad, find_miscased
+from contrada.matching.subscription_columns import SubscriptionColumns
 
 if TYPE_CHECKING:
     from contrada.matcher.facade import Matcher
@@ -47,13 +40,11 @@ def add_rows(
     repair: bool = False,
     quarantine: bool = False,
     on_bad: HearBad | None = None,
+    discarded: pa.Array | None = None,
 ) -> int:
     """Add the rows of a table, as `add_many` does; `on_bad` also hears whether one was mended."""
-    if is_column_file(source) and id is None and not (quarantine or on_bad):
-        added = _add_file(matcher, source, replace)
-        if added is not None:
-            return added
-    rows = read_subscription_rows(source)
+    file = open_column_source(source)
+    rows = read_rows(source, is_decoded=False) if file is None else file.rows()
     matcher._held.check_crs(rows.crs, rows.name)
     id_column = choose_id_column(rows, id, Remedy.SUBSCRIPTION_ID)
     rows = rows.identified(id_column)
@@ -61,37 +52,20 @@ def add_rows(
     if miscased is not None:
         warnings.warn(f"{rows.name}: {miscased}", stacklevel=3)
     incoming = IncomingRows(rows, id_column, id, quarantine, on_bad)
-    found = incoming.read(matcher._reader, repair)
-    matcher._held.change(found.columns, replace, rows.crs, rows.name, incoming.settle)
+    columns = None if file is None else file.identified_by(id_column)
+    if file is None or columns is None:
+        incoming.read(matcher._reader, repair)
+    elif file.settings.makes_filters_for(matcher._settings()):
+        incoming.take(columns)
+    else:
+        incoming.remake(file, columns, matcher._reader)
+    matcher._held.change(
+        incoming.columns, replace, rows.crs, rows.name, incoming.settle, discarded=discarded
+    )
     matcher._counts.add(
-        subscriptions_mended=found.mended, subscriptions_left_out=incoming.tell_left_out()
+        subscriptions_mended=incoming.mended, subscriptions_left_out=incoming.tell_left_out()
     )
     return incoming.added
-
-
-def _add_file(matcher: "Matcher", path: str | os.PathLike[str], replace: bool) -> int | None:
-    """Add the subscriptions of a snapshot of format 2, as they lie if they were made alike.
-
-    Where one of them cannot be added, none is, and there is no number: whoever reads them as
-    rows says which those are.
-    """
-    file = open_any(path)
-    settings = MatcherSettings.of(file)
-    crs = spell_crs(settings.crs, file.name)
-    matcher._held.check_crs(crs, file.name)
-    columns = load_any(file, matcher._reader)
-    try:
-        if not settings.makes_filters_for(matcher._settings()):
-            columns = pack_subscriptions([_remade(s, matcher._reader) for s in columns])
-        matcher._held.change(columns, replace, crs, file.name)
-    except InvalidInput:
-        return None
-    return len(columns)
-
-
-def _remade(subscription: Subscription, reader: PredicateReader) -> Subscription:
-    predicate = reader.remake(subscription.predicate)
-    return Subscription(subscription.id, predicate, subscription.subscriber)
 
 
 def match_list(

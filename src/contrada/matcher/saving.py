@@ -9,8 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -18,16 +17,21 @@ import pyarrow as pa
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from contrada.arrays import Geometries
+from contrada.arrays import Geometries, Mask
 from contrada.errors import InvalidInput
-from contrada.files import Rows, read_rows
 from contrada.files.arrow_types import storage_type
 from contrada.files.sections import Sections, open_sections
-from contrada.files.snapshot import ROWS_FORMAT, SUFFIXES, Snapshot, open_snapshot, write_snapshot
+from contrada.files.snapshot import ROWS_FORMAT, Snapshot, open_snapshot, write_snapshot
 from contrada.files.snapshot_header import read_format
 from contrada.language import read_json, to_json
 from contrada.matcher.column_files import load_columns, save_columns
 from contrada.matching.engines import make_engine
+from contrada.matching.id_columns import (
+    IdColumn,
+    SubscriberColumns,
+    make_id_array,
+    make_subscribers,
+)
 from contrada.matching.subscribing import PredicateReader
 from contrada.matching.subscription_columns import SubscriptionColumns, pack_subscriptions
 from contrada.model.encodings import read_wkbs
@@ -122,26 +126,6 @@ def load_any(snapshot: AnySnapshot, reader: PredicateReader) -> SubscriptionColu
     return pack_subscriptions(load_subscriptions(snapshot, reader))
 
 
-def is_column_file(source: object) -> bool:
-    """Whether a source is the path of a snapshot of format 2, or of a newer one."""
-    if not isinstance(source, str | os.PathLike):
-        return False
-    name = os.fsdecode(source)
-    is_snapshot = name.lower().endswith(SUFFIXES) and Path(name).is_file()
-    return is_snapshot and read_format(name) not in {None, ROWS_FORMAT}
-
-
-def read_subscription_rows(source: object) -> Rows:
-    """Read rows of subscriptions; those of a snapshot of format 2 are written out for that."""
-    if not is_column_file(source):
-        return read_rows(source, is_decoded=False)
-    file = open_sections(source)  # type: ignore[arg-type]
-    ordered, settings = list(load_columns(file)), MatcherSettings.of(file)
-    schema = _make_schema(ordered, settings.crs)
-    rows = read_rows(pa.Table.from_batches(_batches(ordered, schema), schema))
-    return replace(rows, name=file.name)
-
-
 def save_rows(
     path: str | os.PathLike[str], subscriptions: Iterable[Subscription], settings: MatcherSettings
 ) -> None:
@@ -150,8 +134,10 @@ def save_rows(
 
     ordered = sorted(subscriptions, key=lambda subscription: subscription.id)
     stated = {"contrada": __version__, "subscriptions": len(ordered), **asdict(settings)}
-    schema = _make_schema(ordered, settings.crs)
-    write_snapshot(path, schema, stated, _batches(ordered, schema))
+    ids = IdColumn(make_id_array([subscription.id for subscription in ordered]))
+    subscribers = make_subscribers([subscription.subscriber for subscription in ordered])
+    schema = make_schema(ids, subscribers, settings.crs)
+    write_snapshot(path, schema, stated, make_batches(ordered, schema))
 
 
 def load_subscriptions(snapshot: Snapshot, reader: PredicateReader) -> list[Subscription]:
@@ -176,8 +162,9 @@ def load_subscriptions(snapshot: Snapshot, reader: PredicateReader) -> list[Subs
 # Rows out
 
 
-def _make_schema(subscriptions: Sequence[Subscription], crs: str | None) -> pa.Schema:
+def make_schema(ids: IdColumn, subscribers: SubscriberColumns, crs: str | None) -> pa.Schema:
     """Return the columns with their types; the geometry describes itself as GeoArrow."""
+    are_whole = {"id": np.array([ids.is_whole]), "subscriber": _are_whole(subscribers)}
     extension = {
         "ARROW:extension:name": "geoarrow.wkb",
         "ARROW:extension:metadata": json.dumps({} if crs is None else {"crs": crs}),
@@ -185,7 +172,7 @@ def _make_schema(subscriptions: Sequence[Subscription], crs: str | None) -> pa.S
     fields = []
     for column in ROW_COLUMNS:
         if column.holds is Holds.ID:
-            type_ = _choose_type({type(getattr(s, column.name)) for s in subscriptions})
+            type_ = _choose_type(are_whole[column.name])
         else:
             (type_,) = column.types
         field = pa.field(column.name, type_)
@@ -193,14 +180,21 @@ def _make_schema(subscriptions: Sequence[Subscription], crs: str | None) -> pa.S
     return pa.schema(fields)
 
 
-def _choose_type(kinds: set[type]) -> pa.DataType:
-    """Return the type of a column with ids of some kinds, and perhaps null."""
-    if {int, str} <= kinds:
-        return IDS_OF_BOTH_KINDS
-    return pa.int64() if int in kinds else pa.string()
+def _are_whole(subscribers: SubscriberColumns) -> Mask:
+    """Which of the subscribers that are not null are integers."""
+    return np.asarray(subscribers.codes[subscribers.codes >= 0] < len(subscribers.wholes))
 
 
-def _batches(subscriptions: Iterable[Subscription], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _choose_type(are_whole: Mask) -> pa.DataType:
+    """Return the type of a column of ids, of which some are integers, and some perhaps null."""
+    if not are_whole.any():
+        return pa.string()
+    return pa.int64() if are_whole.all() else IDS_OF_BOTH_KINDS
+
+
+def make_batches(
+    subscriptions: Iterable[Subscription], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows in batches of bounded size."""
     texts = _Texts()
     rows: list[_Row] = []
@@ -271,13 +265,15 @@ def _make_batch(rows: Sequence[_Row], schema: pa.Schema) -> pa.RecordBatch:
     columns: dict[str, Any] = {name: [row.get(name) for row in rows] for name in _NAMES}
     columns[GEOMETRY] = shapely.to_wkb(as_array(columns[GEOMETRY]), byte_order=1)
     arrays = [
-        _mix(columns[c.name]) if c.type == IDS_OF_BOTH_KINDS else pa.array(columns[c.name], c.type)
+        mix_ids(columns[c.name])
+        if c.type == IDS_OF_BOTH_KINDS
+        else pa.array(columns[c.name], c.type)
         for c in schema
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _mix(values: Sequence[Id | None]) -> pa.Array:
+def mix_ids(values: Sequence[Id | None]) -> pa.Array:
     """Put integers and texts into one column; null is a text that is not there."""
     is_text = np.array([not isinstance(value, int) for value in values])
     offsets = np.where(is_text, np.cumsum(is_text), np.cumsum(~is_text)) - 1

@@ -64,5 +64,4 @@ def _order_operands(columns: SubscriptionColumns) -> SubscriptionColumns:
         order, moved = _by_first_use(np.concatenate(used), size)
         orders.append(order)
         moves.append(moved)
-    pools = columns.pools.take((orders[0], orders[1], orders[2]))
-    return columns.moved((moves[0], moves[1], moves[2]), pools)
+    return columns.moved(tuple(moves), columns.pools.take(tuple(orders)))

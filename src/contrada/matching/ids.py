@@ -1,5 +1,6 @@
 """Ids: strings or 64-bit integers, one kind in a matcher."""
 
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,24 @@ def read_id(value: Any, place: str) -> Id:
         shown = f"{value}" if value.bit_length() < 512 else f"of {value.bit_length()} bits"
         raise InvalidInput(f"the id {shown} does not fit in 64 bits", place=place)
     return value
+
+
+def read_ids(values: Collection[Any], place: str) -> pa.Array:
+    """Read ids from a collection or an Arrow column, as int64 or large strings."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        column = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        ids = read_id_column(column, place)
+        if ids.null_count:
+            raise InvalidInput("an id is missing", place=place)
+        return ids if pa.types.is_int64(ids.type) else ids.cast(pa.large_string())
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidInput(f"must be a list of ids, not {brief(values)}", place=place)
+    read = [read_id(value, place) for value in values]
+    for value in read:
+        if isinstance(value, str) != isinstance(read[0], str):
+            kinds = "ids must be all strings or all integers"
+            raise InvalidInput(f"{kinds}, but {brief(value)} follows {brief(read[0])}", place=place)
+    return pa.array(read, pa.int64() if read and isinstance(read[0], int) else pa.large_string())
 
 
 def as_key(value: Any) -> Id | None:

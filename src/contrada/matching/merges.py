@@ -48,6 +48,17 @@ class Merge:
         return rows
 
 
+def find_place(sizes: Sequence[int], count: int) -> int:
+    """Find the place of a new segment: last, but before those that are much smaller.
+
+    So a file of columns that joins a few other subscriptions is not copied for their sake.
+    """
+    place = len(sizes)
+    while place and _GROWTH * sizes[place - 1] <= count:
+        place -= 1
+    return place
+
+
 class MergeChoice:
     """What can be merged of a version, but for what other merges take."""
 

@@ -22,6 +22,7 @@ from contrada.matching.subscription_columns import SubscriptionColumns
 from contrada.matching.table import FilterTable
 from contrada.model.expression import Expression
 from contrada.model.expression_parts import Operand, OperandType, divide, operand_type
+from contrada.model.instant import Instant, Interval
 from contrada.model.subscription import Predicate
 
 
@@ -57,12 +58,18 @@ def make_marks(types: Sequence[OperandType]) -> list[Operand]:
 
 
 def _make_mark(type_: OperandType, number: int) -> Operand:
-    if type_ is OperandType.NUMBER:
-        return -1.2345678901e-300 * (number + 1)
-    if type_ is OperandType.TEXT:
-        return f"\x00mark {number}\x00"
-    west = 1e-300 * number
-    return shapely.box(west, 0, west + 2e-300, 2e-300)
+    match type_:
+        case OperandType.NUMBER:
+            return -1.2345678901e-300 * (number + 1)
+        case OperandType.TEXT:
+            return f"\x00mark {number}\x00"
+        case OperandType.GEOMETRY:
+            west = 1e-300 * number
+            return shapely.box(west, 0, west + 2e-300, 2e-300)
+        case OperandType.MOMENT:
+            return Instant(number)
+        case OperandType.INTERVAL:
+            return Interval(Instant(number), Instant(number))
 
 
 def study(predicate: Predicate, marks: Sequence[Operand]) -> Form:

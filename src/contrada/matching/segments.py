@@ -17,7 +17,7 @@ from contrada.arrays import Mask, Positions
 from contrada.language.expecting import Kinds
 from contrada.matching.columns import EventBatch
 from contrada.matching.engine import FindFaults, Index, MakeIndex, find_no_faults
-from contrada.matching.merges import QUIETLY, Merge, MergeChoice
+from contrada.matching.merges import QUIETLY, Merge, MergeChoice, find_place
 from contrada.matching.mismatches import Mismatch, describe_unmet, find_unmet
 from contrada.matching.ranked_ids import RankedIds
 from contrada.matching.recent import Recent, RecentSubscription
@@ -129,7 +129,8 @@ class SubscriptionSet:
             segments.append(self._make_segment(recent.columns))
             recent = Recent(self._make_index)
         if len(added) and not waits:
-            segments.append(self._make_segment(added))
+            place = find_place([len(segment.is_alive) for segment in segments], len(added))
+            segments.insert(place, self._make_segment(added))
         changed = self._version(segments, recent)
         while (merge := changed.due(beside)) is not None and merge.is_small:
             changed = changed.merged(merge, merge.run())

@@ -106,9 +106,8 @@ class SubscriptionColumns(Sequence[Subscription]):
             for columns in (self.expressions, self.table.constraints.tests):
                 is_used[columns.operands[columns.types() == type_]] = True
             kept.append(is_used)
-        moves = [np.cumsum(is_used) - 1 for is_used in kept]
-        a, b, c = map(np.flatnonzero, kept)
-        return self.moved((moves[0], moves[1], moves[2]), pools.take((a, b, c)))
+        moves = tuple(np.cumsum(is_used) - 1 for is_used in kept)
+        return self.moved(moves, pools.take(tuple(map(np.flatnonzero, kept))))
 
     def moved(self, moves: Moves, pools: OperandPools) -> "SubscriptionColumns":
         """Return the same subscriptions after their operands have moved to other pools."""
