@@ -15,6 +15,7 @@ from contrada.matching.subscription_columns import SubscriptionColumns
 from contrada.matching.table import FilterTable
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
 from contrada.model.geometry import as_array
+from contrada.model.packed_lists import repeat
 from contrada.model.subscription import Constraint, Filter, Subscription
 
 Anchor = tuple[str, BaseGeometry]  # an attribute, and a geometry that it must have a point in
@@ -81,7 +82,7 @@ def choose_anchors(table: FilterTable, ranks: Floats) -> Positions:
         return anchors
     of_member = ranks[table.members]
     lowest = np.minimum.reduceat(of_member, table.starts[filled])
-    owners = np.repeat(np.arange(len(filled)), table.sizes()[filled])
+    owners = repeat(np.arange(len(filled)), table.sizes()[filled])
     hits = np.flatnonzero((of_member == lowest[owners]) & np.isfinite(of_member))
     filters, firsts = np.unique(owners[hits], return_index=True)
     anchors[filled[filters]] = table.members[hits[firsts]]

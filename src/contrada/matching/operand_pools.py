@@ -17,6 +17,8 @@ from contrada.model.expression_parts import Operand, OperandType
 from contrada.model.geometry import as_array
 from contrada.model.packed_geometries import PackedGeometries, concatenate, pack
 
+_LISTED_AT_ONCE = 10_000  # texts: nobody else can run while Arrow lists them
+
 Moves = tuple[Positions, Positions, Positions]  # the new number of each operand, by type
 
 
@@ -52,7 +54,12 @@ class OperandPools:
         doubles = self.bits.view(np.float64).tolist()
         values = zip(self.is_whole.tolist(), self.bits.tolist(), doubles, strict=True)
         numbers = [whole if is_whole else real for is_whole, whole, real in values]
-        return ReadyOperands((numbers, self.texts.to_pylist(), self.geometries.shapes()))
+        texts = [
+            text
+            for first in range(0, len(self.texts), _LISTED_AT_ONCE)
+            for text in self.texts.slice(first, _LISTED_AT_ONCE).to_pylist()
+        ]
+        return ReadyOperands((numbers, texts, self.geometries.shapes()))
 
     def reals(self, numbers: Positions) -> Floats:
         """Return numbers as doubles, rounded where they are integers beyond these."""
