@@ -28,6 +28,7 @@ POLYGONS, VERTICES = 85_550, 36
 SMALL_POLYGONS, SMALL_VERTICES = 1_000_000, 5
 LARGE_VERTICES, LARGE_SHARED = 111_436, 1_000
 ROUNDS, BATCH, BATCHES = 200, 100, 21
+PROBED_S = 0.0005
 CHURN_S, CHURN_HELD, PER_S = 5.0, 100, 1_000
 REMOVED = 1_000
 BOX = (-110.0, 32.0), (-90.0, 45.0)
@@ -222,6 +223,35 @@ def measure_single(setting: Setting) -> Figures:
     }
 
 
+def measure_merged(setting: Setting) -> Figures:
+    """Add a third to very many, which are merged; meanwhile another thread should seldom wait."""
+    stars = setting.small_stars()
+    polygons = pa.table({"geometry": stars.wkb()})
+    texts = pa.table({"filter": [f"name = 'n{bound!r}'" for bound in stars.bounds.tolist()]})
+    return {"polygons": watch_merge(polygons), "texts": watch_merge(texts)}
+
+
+def watch_merge(table: pa.Table) -> float:
+    """The longest time for which a thread does not run that wants to each half millisecond."""
+    ids = pa.array(np.random.default_rng(0).permutation(len(table)))
+    table, few = table.append_column("id", ids), len(table) // 4
+    matcher = add_all(table[few:])
+    matcher.add_many(table[:few])
+    longest, last, merging = 0.0, time.perf_counter(), find_merge()
+    assert merging is not None, "a quarter is enough to be merged"
+    while merging.is_alive():
+        time.sleep(PROBED_S)
+        longest, last = max(longest, time.perf_counter() - last), time.perf_counter()
+    assert matcher.stats()["segments"] == 1
+    return longest
+
+
+def find_merge() -> threading.Thread | None:
+    """Find the thread that merges."""
+    named = (thread for thread in threading.enumerate() if thread.name == "contrada-merge")
+    return next(named, None)
+
+
 class Churn(threading.Thread):
     """Adds a subscription each millisecond and removes it a hundred later; late ones at once."""
 
@@ -344,6 +374,7 @@ CASES = {
     "added": measure_added,
     "opened": measure_opened,
     "single": measure_single,
+    "merged": measure_merged,
     "churn": measure_churn,
     "dictionary": measure_dictionary,
     "plain": measure_plain,

@@ -8,6 +8,8 @@ Polygons are star-shaped, all different, of a radius of 0.01 in 20° × 13°:
 - 1,000,000 of five vertices: `add_many`, a first match, a snapshot, and a match after opening it;
 - the same, then one more by `add` and one event, 200 times, and one more and a table of 100
   events, 21 times;
+- 750,000 of five vertices and 250,000 more, and as many `name = x`, which are merged in the
+  background: how long another thread does not run that wants to each half millisecond;
 - 85,550 of 36 vertices, while another thread adds one each millisecond, and removes it a hundred
   later: one event each millisecond, for 5 s;
 - 1,000 subscriptions to one of 111,436 vertices, as an Arrow dictionary and as 1.8 GB of WKB;
@@ -102,6 +104,10 @@ FIGURES: dict[str, Sequence[Figure]] = {
         Figure("both", "1,000,000: add and match, p99", "ms", most=1e-3),
         Figure("match", "1,000,000: match alone after add, p99", "ms"),
         Figure("match_many", "1,000,000: match_many of 100 after add", "ms", most=10e-3),
+    ),
+    "merged": (
+        Figure("polygons", "1,000,000 that are merged: another waits at most", "ms", most=50e-3),
+        Figure("texts", "1,000,000 texts that are merged: another waits", "ms", most=50e-3),
     ),
     "churn": (
         Figure("match", "85,550 that change: match, p99", "ms", most=2e-3),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import weakref
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 
 from contrada import Matcher
 from contrada.matching import meeting_trees
-from contrada.matching.meeting_trees import EVENTS_MIN, MeetingTrees, TreeRow, build_tree, meet
+from contrada.matching.meeting_trees import EVENTS_MIN, BoxTree, MeetingTrees, meet
+from contrada.matching.releasing import GeometryOwner
 
 Geometries = NDArray[Any]
 
@@ -195,14 +197,63 @@ def test_a_row_of_trees_finds_what_one_tree_does(
     )
     points: Any = shapely.points(corners[:90])
     events = np.array([*boxes[::7], *points, wide, None, shapely.Point()])
-    one = build_tree(boxes)
+    one = shapely.STRtree(boxes)
     monkeypatch.setattr(meeting_trees, "_TREE_MAX", 100)
-    row = build_tree(boxes)
-    assert not isinstance(one, TreeRow)
-    assert isinstance(row, TreeRow)
+    row = BoxTree(boxes)
     for asked in (events, events[:1], events[-1:], events[:0]):
         places, found = row.query(asked, predicate=predicate)
         wanted: Any = one.query(asked, predicate=predicate)
         assert (np.diff(places) >= 0).all()
         assert {*zip(places, found, strict=True)} == {*zip(*wanted, strict=True)}
         assert len(places) == wanted.shape[1]
+
+
+def test_one_event_asks_only_the_trees_that_it_comes_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meeting_trees, "STRtree", WatchedTree)
+    monkeypatch.setattr(WatchedTree, "asking", [])
+    monkeypatch.setattr(meeting_trees, "_TREE_MAX", 10)
+    west: Any = np.arange(100)
+    boxes: Any = shapely.box(west, 0, west + 0.5, 1)
+    row = BoxTree(boxes)
+    places, found = row.query(np.array([shapely.Point(42.2, 0.5)]), predicate="intersects")
+    assert (places.tolist(), found.tolist()) == ([0], [42])
+    assert WatchedTree.asking == [1]
+    events: Any = shapely.points(np.arange(0.2, 100), 0.5)
+    _, found = row.query(events, predicate="intersects")
+    assert found.tolist() == list(range(100))
+    assert len(WatchedTree.asking) == 1 + 100
+
+
+def test_geometries_go_in_steps_once_no_tree_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meeting_trees, "_TREE_MAX", 8)
+    monkeypatch.setattr(GeometryOwner, "_AT_ONCE", 3)
+    gone: list[int] = []
+    west: Any = np.arange(20)
+    boxes: Any = shapely.box(west, 0, west + 1, 1)
+    for number, box in enumerate(boxes):
+        weakref.finalize(box, gone.append, number)
+
+    class Watched(np.ndarray[Any, Any]):
+        def __setitem__(self, key: Any, value: Any) -> None:
+            steps.append(len(gone))
+            super().__setitem__(key, value)
+
+    steps: list[int] = []
+    tree = BoxTree(boxes.view(Watched))
+    del box, boxes
+    assert not gone
+    del tree
+    assert steps == [0, 3, 6, 9, 12, 15, 18]
+    assert sorted(gone) == list(range(20))
+
+
+def test_an_index_that_nobody_needs_goes_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    owned: list[int] = []
+    monkeypatch.setattr(GeometryOwner, "__del__", lambda self: owned.append(len(self._geometries)))
+    matcher = Matcher()
+    for number in range(20):
+        shape = shapely.box(number, 0, number + 1, 1)
+        matcher.add(number, geometry=shape, where=f"S_DISJOINT(geometry, POINT({number} 5))")
+    matcher.match({"geometry": shapely.Point(3, 0.5)})
+    del matcher
+    assert len(owned) >= 2, "of anchors, and of what is checked"

@@ -16,6 +16,7 @@ from shapely.geometry.base import BaseGeometry
 import zoo
 from contrada.arrays import Geometries
 from contrada.errors import InvalidInput
+from contrada.model import packed_geometries
 from contrada.model.geometry import are_areas, as_array, tidy
 from contrada.model.packed_geometries import PackedGeometries, concatenate, pack
 from strategies import geometries
@@ -394,3 +395,18 @@ def test_a_collection_that_is_nested_without_end_is_refused() -> None:
     deep = b"\1\7\0\0\0\1\0\0\0" * 100_000 + shapely.to_wkb(shapely.Point(1, 2))
     with pytest.raises(InvalidInput, match=r"'wkb' cannot be read: .* more than 100 levels deep"):
         PackedGeometries.from_columns(replaced([deep]), "a file")
+
+
+def test_geometries_are_made_in_steps_of_so_many_vertices(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    make = shapely.from_ragged_array
+
+    def count(kind: Any, coordinates: Any, offsets: Any) -> Any:
+        made.append(len(coordinates))
+        return make(kind, coordinates, offsets)
+
+    monkeypatch.setattr(shapely, "from_ragged_array", count)
+    monkeypatch.setattr(packed_geometries, "_VERTICES_AT_ONCE", 60)
+    shapes = as_array([shapely.Point(1, 1).buffer(1, quad_segs=i) for i in (1, 2, 3, 20, 4, 5)])
+    assert wkbs(pack(shapes).shapes()) == wkbs(shapes)
+    assert made == [5 + 9 + 13, 81, 17 + 21]

@@ -55,7 +55,7 @@ def add_rows(
     columns = None if file is None else file.identified_by(id_column)
     if file is None or columns is None:
         incoming.read(matcher._reader, repair)
-    elif file.settings.makes_filters_for(matcher._settings()):
+    elif file.settings.makes_filters_for(matcher._settings(matcher.crs)):
         incoming.take(columns)
     else:
         incoming.remake(file, columns, matcher._reader)

@@ -15,6 +15,7 @@ from contrada.matching.subscription_columns import SubscriptionColumns
 from contrada.matching.table import FilterTable
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
 from contrada.model.geometry import as_array
+from contrada.model.packed_lists import repeat
 from contrada.model.subscription import Constraint, Filter, Subscription
 
 Anchor = tuple[str, BaseGeometry]  # an attribute, and a geometry that it must have a point in
@@ -69,7 +70,7 @@ def anchor_sizes(constraints: ConstraintColumns) -> Floats:
             west, south, east, north = boxes[head.operands[:, 0]].T
             sizes[head.numbers] = east - west + north - south
         else:
-            sizes[head.numbers] = [anchor_size(constraints[n]) for n in head.numbers.tolist()]
+            sizes[head.numbers] = [anchor_size(each) for each in constraints.take(head.numbers)]
     return sizes
 
 
@@ -81,7 +82,7 @@ def choose_anchors(table: FilterTable, ranks: Floats) -> Positions:
         return anchors
     of_member = ranks[table.members]
     lowest = np.minimum.reduceat(of_member, table.starts[filled])
-    owners = np.repeat(np.arange(len(filled)), table.sizes()[filled])
+    owners = repeat(np.arange(len(filled)), table.sizes()[filled])
     hits = np.flatnonzero((of_member == lowest[owners]) & np.isfinite(of_member))
     filters, firsts = np.unique(owners[hits], return_index=True)
     anchors[filled[filters]] = table.members[hits[firsts]]
@@ -130,7 +131,7 @@ def list_anchors(subscriptions: SubscriptionColumns) -> AnchorList:
         if isinstance(head.constraint.test, Spatial):
             shapes[at] = constraints.pools.geometries.shapes(head.operands[:, 0])
         else:
-            shapes[at] = [_reach(constraints[number]) for number in head.numbers.tolist()]
+            shapes[at] = [_reach(each) for each in constraints.take(head.numbers)]
     return AnchorList(table.owner[filters], frozenset(names), shapes[which], is_broad)
 
 

@@ -17,6 +17,7 @@ from contrada.language import is_satisfied
 from contrada.matching.columns import EventBatch, OneEvent
 from contrada.matching.constraint_columns import ConstraintColumns, Head
 from contrada.matching.number_ranges import join_ranges, ranges_of
+from contrada.matching.releasing import GeometryOwner
 from contrada.matching.row_relations import make_shapes, pairs_related
 from contrada.model.event import Event
 from contrada.model.expression import (
@@ -243,6 +244,7 @@ class _SpatialCheck:
         self._relation, self._is_negated = first.test.relation, first.is_negated
         numbers = np.concatenate([head.operands[:, 0] for head in heads])
         self._shapes = make_shapes(constraints.pools.geometries.shapes(numbers), are_fresh=True)
+        self._owner = GeometryOwner(self._shapes.geometries)
 
     def holds(self, batch: AskedEvents, rows: Positions, ids: Positions) -> Mask:
         column = batch.geometry(self._name)

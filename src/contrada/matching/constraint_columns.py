@@ -105,8 +105,9 @@ def _first_rows(rows: Positions) -> Positions:
     """Return for each row the place of the first that is equal to it."""
     if not rows.shape[1]:
         return np.zeros(len(rows), np.int64)
-    if rows.shape[1] == 1:
-        _, index, inverse = np.unique(rows[:, 0], return_index=True, return_inverse=True)
-    else:
-        _, index, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    return np.asarray(index[inverse.reshape(-1)], np.int64)
+    keys = rows[:, 0]
+    for column in rows.T[1:]:  # NumPy lets no other thread run while it sorts rows
+        _, codes = np.unique(keys, return_inverse=True)
+        keys = codes * (column.max() + 1) + column
+    _, index, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    return np.asarray(index[inverse], np.int64)

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.arrays import Positions
+from contrada.model.packed_lists import repeat, take_lists
 
 
 def starts_of(lengths: NDArray[np.int64]) -> Positions:
@@ -30,7 +31,5 @@ def group_by(keys: Positions, count: int) -> tuple[Positions, Positions]:
 
 def expand(starts: Positions, keys: Positions) -> tuple[Positions, Positions]:
     """List all members of each key's group: which key (by position), and where the member is."""
-    lengths = starts[keys + 1] - starts[keys]
-    which = np.repeat(np.arange(len(keys), dtype=np.int64), lengths)
-    first = np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return which, starts[keys][which] + np.arange(len(which), dtype=np.int64) - first
+    which = repeat(np.arange(len(keys), dtype=np.int64), starts[keys + 1] - starts[keys])
+    return which, take_lists(starts, keys)[1]

@@ -6,6 +6,7 @@ track; a continent that has been prepared asks a track in microseconds. Either w
 right, which cannot be said of relations other than `intersects`.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,12 @@ import shapely
 from numpy.typing import NDArray
 from shapely import STRtree
 
-from contrada.arrays import Geometries, Positions
+from contrada.arrays import Floats, Geometries, Positions
+from contrada.collecting import untrack
+from contrada.matching.releasing import GeometryOwner
 
-_TREE_MAX = 100_000  # geometries: nobody else can run while a tree is built, for some 40 ms
+_TREE_MAX = 50_000  # geometries: nobody else can run while a tree is built, for some 20 ms
+_COPIED_AT_ONCE = 2_000
 EVENTS_MIN = 16  # for fewer it does not pay to prepare an area
 
 _BASE = 16  # vertices of a class: less than so many times as many as its smallest has
@@ -26,44 +30,72 @@ _COLLECTION = 7
 _NEVER = -1
 _SIZE_MAX = np.iinfo(np.int64).max
 _NONE = np.zeros(0, np.int64)
+_ONLY = np.zeros(1, np.int64)
+_SOMEWHERE = shapely.Point(0, 0)
 
 
-class TreeRow:
-    """Trees from west to east, since one tree of very many geometries is built without a break."""
+class BoxTree:
+    """An STRtree of geometries, or as many as it takes that each is built in no time.
+
+    The array is theirs: when they go, it is emptied in steps between which others run.
+    """
 
     def __init__(self, geometries: Geometries) -> None:
-        """Sort geometries by their middles, and build the trees now (see `build_tree`)."""
-        boxes = shapely.bounds(geometries)
-        order = np.argsort(boxes[:, 0] + boxes[:, 2])
+        """Build the trees now: Shapely leaves it to the first query, in two threads at once."""
+        self._owner = GeometryOwner(geometries)
+        self._trees: list[STRtree] = []
+        order = _ONLY if len(geometries) <= _TREE_MAX else _sort_by_middle(geometries)
         self._ids = [order[i : i + _TREE_MAX] for i in range(0, len(order), _TREE_MAX)]
-        self._trees = [_build_one(geometries[ids]) for ids in self._ids]
+        for ids in self._ids:
+            tree = STRtree(geometries if order is _ONLY else geometries[ids])
+            tree.query(_SOMEWHERE)
+            self._trees.append(tree)
+        self._extents = [_find_extent(tree.geometries) for tree in self._trees]
+
+    def __del__(self) -> None:
+        while self._trees:  # before the geometries, which they would keep
+            self._trees.pop()
 
     def query(self, events: Any, predicate: Any = None) -> tuple[Positions, Positions]:
         """Find pairs of an event and a geometry as `STRtree.query` does, in the events' order."""
+        if len(self._trees) == 1:
+            places, ids = self._trees[0].query(events, predicate=predicate)
+            return places, ids
         found = []
-        for ids, tree in zip(self._ids, self._trees, strict=True):
-            places, own = tree.query(events, predicate=predicate)
+        for number, at in self._find_near(shapely.bounds(events)):
+            places, own = self._trees[number].query(events[at], predicate=predicate)
             if own.size:
-                found.append((places, ids[own]))
+                found.append((at[places], self._ids[number][own]))
         if len(found) < 2:
             return found[0] if found else (_NONE, _NONE)
-        places, items = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        places, ids = (np.concatenate(parts) for parts in zip(*found, strict=True))
         order = np.argsort(places, kind="stable")
-        return places[order], items[order]
+        return places[order], ids[order]
+
+    def _find_near(self, boxes: Floats) -> Iterator[tuple[int, Positions]]:
+        """List the trees that events come near, and which events: one asks few of many trees."""
+        if len(boxes) == 1:
+            west, south, east, north = boxes[0].tolist()
+            for number, (low_x, low_y, high_x, high_y) in enumerate(self._extents):
+                if west <= high_x and east >= low_x and south <= high_y and north >= low_y:
+                    yield number, _ONLY
+            return
+        for number, extent in enumerate(np.array(self._extents)):
+            is_near = (boxes[:, :2] <= extent[2:]) & (boxes[:, 2:] >= extent[:2])
+            at = np.flatnonzero(is_near.all(axis=1))
+            if at.size:
+                yield number, at
 
 
-BoxTree = STRtree | TreeRow
+def _sort_by_middle(geometries: Geometries) -> Positions:
+    boxes = shapely.bounds(geometries)
+    return np.argsort(boxes[:, 0] + boxes[:, 2])
 
 
-def build_tree(geometries: Geometries) -> BoxTree:
-    """Make a tree, or a row of them, and build it now: GEOS would when two threads ask, perhaps."""
-    return TreeRow(geometries) if len(geometries) > _TREE_MAX else _build_one(geometries)
-
-
-def _build_one(geometries: Geometries) -> STRtree:
-    tree = STRtree(geometries)
-    tree.query(shapely.Point(0, 0))
-    return tree
+def _find_extent(geometries: Geometries) -> list[float]:
+    """Find the box around geometries."""
+    extent: list[float] = shapely.total_bounds(geometries).tolist()
+    return extent
 
 
 class MeetingTrees:
@@ -98,8 +130,8 @@ class _SizeClass:
 
     def __init__(self, ids: Positions, geometries: Geometries, level: int) -> None:
         self._ids = ids
-        self._geometries = shapely.force_2d(geometries[ids])  # a copy that is not prepared
-        self._tree = build_tree(self._geometries)
+        self._geometries = copy_some(geometries, ids)  # which are not prepared
+        self._tree = BoxTree(self._geometries)
         # Asking a little larger event is still cheaper, as measured on lines over areas.
         self._size_asking = 0 if level == _NEVER else _BASE ** (level + 2)
         self._asked_min = max(EVENTS_MIN, len(ids) / _AREAS_MAX)
@@ -115,6 +147,16 @@ class _SizeClass:
         ids, places = STRtree(events[asked]).query(self._geometries, predicate="intersects")
         rows = np.concatenate([asked[places], asking[more_places]])
         return rows, self._ids[np.concatenate([ids, more_ids])]
+
+
+def copy_some(geometries: Geometries, ids: Positions) -> Geometries:
+    """Copy some geometries, in steps between which others run; no copy is prepared."""
+    copies = np.empty(len(ids), object)
+    for first in range(0, len(ids), _COPIED_AT_ONCE):
+        own = slice(first, first + _COPIED_AT_ONCE)
+        copies[own] = shapely.force_2d(geometries[ids[own]])
+        untrack(copies[own])
+    return copies
 
 
 def meet(events: Geometries, geometries: Geometries, ids: Positions) -> NDArray[np.bool_]:

@@ -23,6 +23,8 @@ from contrada.model.geometry import as_array
 from contrada.model.instant import Instant, Interval
 from contrada.model.packed_geometries import PackedGeometries, concatenate, pack
 
+_LISTED_AT_ONCE = 10_000  # texts: nobody else can run while Arrow lists them
+
 Moves = tuple[Positions, ...]  # the new number of each operand, by type
 
 
@@ -70,10 +72,14 @@ class OperandPools:
         doubles = self.bits.view(np.float64).tolist()
         values = zip(self.is_whole.tolist(), self.bits.tolist(), doubles, strict=True)
         numbers = [whole if is_whole else real for is_whole, whole, real in values]
+        texts = [
+            text
+            for first in range(0, len(self.texts), _LISTED_AT_ONCE)
+            for text in self.texts.slice(first, _LISTED_AT_ONCE).to_pylist()
+        ]
         moments = [Instant(ns) for ns in self.moments.tolist()]
         intervals = [unpack_interval(*ends) for ends in self.intervals.tolist()]
-        shapes = self.geometries.shapes()
-        return ReadyOperands((numbers, self.texts.to_pylist(), shapes, moments, intervals))
+        return ReadyOperands((numbers, texts, self.geometries.shapes(), moments, intervals))
 
     def reals(self, numbers: Positions) -> Floats:
         """Return numbers as doubles, rounded where they are integers beyond these."""

@@ -29,6 +29,7 @@ from contrada.matching.id_columns import (
 from contrada.matching.operand_pools import HasOperands, Moves, OperandPools, PoolWriter, join_pools
 from contrada.matching.table import FilterTable
 from contrada.model.expression_parts import OperandType, divide
+from contrada.model.packed_lists import repeat
 from contrada.model.subscription import Constraint, Filter, Predicate, Subscription
 
 
@@ -84,8 +85,8 @@ class SubscriptionColumns(Sequence[Subscription]):
         """Return some subscriptions, with what they need of constraints and operands."""
         first, last = np.searchsorted(self.table.owner, [positions, positions + 1])
         counts = last - first
-        owner = np.repeat(np.arange(len(positions)), counts)
-        filters = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+        owner = repeat(np.arange(len(positions)), counts)
+        filters = repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
         which, places = expand(self.table.starts, filters)
         members = self.table.members[places]
         used, renumbered = find_used(members, len(self.table.constraints))

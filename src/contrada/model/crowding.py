@@ -35,6 +35,8 @@ def find_crowds(geometries: NDArray[np.object_]) -> dict[int, str]:
     Coordinates are finite.
     """
     is_large = shapely.get_num_coordinates(geometries) > _COORDINATES_MIN
+    if not is_large.any():
+        return {}
     is_area = np.isin(shapely.get_type_id(geometries), (*_AREAS, _COLLECTION))
     found = {int(i): _find_crowd(geometries[i]) for i in np.flatnonzero(is_large & is_area)}
     return {i: what for i, what in found.items() if what is not None}

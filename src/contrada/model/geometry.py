@@ -197,7 +197,8 @@ def tidy(geometries: Geometries) -> Geometries:
     odd = (kinds == _LINEAR_RING) | (kinds == _COLLECTION)
     odd |= _has_empty_hole(tidied) & ~shapely.is_empty(tidied)
     with_parts = np.flatnonzero(kinds >= _MULTI_MIN)
-    odd[with_parts] |= _has_empty_part(tidied[with_parts])
+    if with_parts.size:
+        odd[with_parts] |= _has_empty_part(tidied[with_parts])
     if odd.any():
         tidied = tidied.copy()
         for i in np.flatnonzero(odd):
@@ -217,6 +218,8 @@ def _has_empty_hole(polygons: Geometries) -> NDArray[np.bool_]:
     """Which polygons have a hole without a point: GEOS does not survive `relate` of one."""
     found = np.zeros(len(polygons), bool)
     with_holes = np.flatnonzero(shapely.get_num_interior_rings(polygons) > 0)
+    if not with_holes.size:
+        return found
     rings, owners = shapely.get_rings(polygons[with_holes], return_index=True)
     found[with_holes[owners[shapely.is_empty(rings)]]] = True
     return found
@@ -272,7 +275,8 @@ def _without_repeats(part: BaseGeometry) -> BaseGeometry:
 def find_faults(geometries: Geometries) -> dict[int, Fault]:
     """Find the geometries that are not finite, not valid or too much to judge, by position."""
     coordinates, owners = shapely.get_coordinates(geometries, return_index=True)
-    infinite = np.unique(owners[~np.isfinite(coordinates).all(axis=1)]).tolist()
+    is_finite = np.isfinite(coordinates)
+    infinite = [] if is_finite.all() else np.unique(owners[~is_finite.all(axis=1)]).tolist()
     with np.errstate(all="ignore"):
         crowds = find_crowds(_without(geometries, infinite))
         judged = _without(geometries, crowds)
@@ -296,9 +300,11 @@ def _without(geometries: Geometries, positions: Collection[int]) -> Geometries:
 
 def _find_tangles(geometries: Geometries) -> dict[int, Fault]:
     """Find lines that cross themselves, and collections whose members meet, beyond the limits."""
+    is_large = shapely.get_num_coordinates(geometries) > _TANGLED_MIN
+    if not is_large.any():
+        return {}
     is_loose = np.isin(shapely.get_type_id(geometries), _LOOSE_TYPES)
-    large = is_loose & (shapely.get_num_coordinates(geometries) > _TANGLED_MIN)
-    found = {int(i): _find_tangle(geometries[i]) for i in np.flatnonzero(large)}
+    found = {int(i): _find_tangle(geometries[i]) for i in np.flatnonzero(is_large & is_loose)}
     return {i: Fault("tangled", what) for i, what in found.items() if what is not None}
 
 

@@ -13,6 +13,7 @@ import shapely
 from numpy.typing import NDArray
 
 from contrada.arrays import Floats, Geometries, Integers, Mask, Positions
+from contrada.collecting import untrack
 from contrada.model.encodings import read_wkbs
 from contrada.model.geometry import are_areas
 from contrada.model.packed_checks import (
@@ -28,12 +29,16 @@ from contrada.model.packed_lists import (
     digest_lists,
     find_first_equals,
     join_lists,
+    list_steps,
+    reduce_lists,
+    repeat,
     split_bytes,
     starts_of,
     take_lists,
 )
 
-_MADE_AT_ONCE = 20_000  # geometries: so that no other thread waits for long
+_VERTICES_AT_ONCE = 10_000  # so that no other thread waits for long while objects are made
+_VERTICES_MIN = 5  # a smaller geometry takes as long as one of so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +106,10 @@ class PackedGeometries:
         """Make new Shapely geometries of some, in the order of their numbers; by default of all."""
         numbers = np.arange(len(self)) if numbers is None else numbers
         shapes = np.empty(len(numbers), object)
-        for first in range(0, len(numbers), _MADE_AT_ONCE):
-            part = numbers[first : first + _MADE_AT_ONCE]
-            shapes[first : first + len(part)] = self.take(part)._shapes()
+        begins, ends = (self.vertices[self.rings[self.parts[n]]] for n in (numbers, numbers + 1))
+        for first, last in list_steps(np.maximum(ends - begins, _VERTICES_MIN), _VERTICES_AT_ONCE):
+            shapes[first:last] = self.take(numbers[first:last])._shapes()
+            untrack(shapes[first:last])
         return shapes
 
     def _shapes(self) -> Geometries:
@@ -141,12 +147,8 @@ class PackedGeometries:
         boxes = np.empty((len(self), 4))
         has_parts = self.kinds != COLLECTION
         starts, own = self._starts(), np.flatnonzero(has_parts)
-        for first in range(0, len(own), _MADE_AT_ONCE):
-            part = own[first : first + _MADE_AT_ONCE]
-            begin, end = starts[part[0]], starts[part[-1] + 1]
-            inside, places = self.coordinates[begin:end], starts[part] - begin
-            boxes[part, :2] = np.minimum.reduceat(inside, places)
-            boxes[part, 2:] = np.maximum.reduceat(inside, places)
+        boxes[own, :2] = reduce_lists(np.minimum, self.coordinates, starts[own])
+        boxes[own, 2:] = reduce_lists(np.maximum, self.coordinates, starts[own])
         boxes[self.collections] = shapely.bounds(self._collected())
         return boxes
 
@@ -227,7 +229,7 @@ def _open(
     """Put members in the place of some geometries, of which each has so many."""
     if not are_open.any():
         return geometries
-    is_member = np.repeat(are_open, counts)
+    is_member = repeat(are_open, counts)
     opened = np.empty(len(is_member), object)
     opened[is_member] = members_of(geometries[are_open])
     opened[~is_member] = geometries[~are_open]

@@ -23,8 +23,9 @@ from contrada.language.spatial import related
 from contrada.limits import PAIR_CONTACTS_MAX
 from contrada.matching.columns import GeometryColumn
 from contrada.matching.constraint_columns import ConstraintColumns, Head
-from contrada.matching.meeting_trees import EVENTS_MIN, MeetingTrees, build_tree, meet
+from contrada.matching.meeting_trees import EVENTS_MIN, BoxTree, MeetingTrees, meet
 from contrada.matching.placing import find_broad, holds_around, place_on, place_pairs
+from contrada.matching.releasing import GeometryOwner
 from contrada.matching.row_relations import locate, make_shapes, pairs_related
 from contrada.model.crossings import are_entangled
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
@@ -95,7 +96,7 @@ class _RelationTree:
         self._shapes = make_shapes(geometries, are_fresh=True)
         self._has_areas_only = bool(self._shapes.is_area.all())
         self._size = int(shapely.get_num_coordinates(geometries).max(initial=0))
-        self._tree = build_tree(self._shapes.geometries)
+        self._tree = BoxTree(self._shapes.geometries)
 
     @once
     def _meeting_trees(self) -> MeetingTrees:
@@ -255,7 +256,7 @@ class _RegionTree:
         self._anchors[of_shape, codes[is_area]] = numbers[is_area]
         self._needs = np.stack([(self._anchors[:, n == _NEEDS] >= 0).any(axis=1) for n in range(4)])
         self._shapes = make_shapes(geometries.shapes(distinct), are_fresh=True)
-        self._tree = build_tree(self._shapes.geometries)
+        self._tree = BoxTree(self._shapes.geometries)
         self._trees = MeetingTrees(self._shapes.geometries)
 
     def made(self) -> Iterable[str]:
@@ -336,15 +337,17 @@ def _relate_regions(events: Geometries | BaseGeometry, areas: Geometries) -> Pos
 class _DistanceTree:
     """Anchors of `dwithin` with a literal geometry and a literal distance."""
 
-    def __init__(self, attribute: str, numbers: Positions, tests: list[DistanceWithin]) -> None:
+    def __init__(self, attribute: str, numbers: Positions, tests: Iterable[DistanceWithin]) -> None:
         self.attribute, self._numbers = attribute, numbers
-        sides = [(_geometry(test.right), _radius_m(test.radius_m)) for test in tests]
-        self._sides = sides
-        shapes = as_array([geometry for geometry, _ in sides])
-        self._is_point = shapely.get_type_id(shapes) == 0
-        self._x, self._y = shapely.get_x(shapes), shapely.get_y(shapes)
-        self._radii = np.array([radius_m for _, radius_m in sides])
-        self._tree = build_tree(as_array([reach(*side) for side in sides]))
+        self._shapes, reaches = np.empty((2, len(numbers)), object)
+        self._radii = np.empty(len(numbers))
+        for place, test in enumerate(tests):
+            self._shapes[place] = _geometry(test.right)
+            self._radii[place] = _radius_m(test.radius_m)
+            reaches[place] = reach(self._shapes[place], _radius_m(test.radius_m))
+        self._is_point = shapely.get_type_id(self._shapes) == 0
+        self._x, self._y = shapely.get_x(self._shapes), shapely.get_y(self._shapes)
+        self._owner, self._tree = GeometryOwner(self._shapes), BoxTree(reaches)
 
     def made(self) -> Iterable[str]:
         return ()
@@ -362,7 +365,8 @@ class _DistanceTree:
         pairs = np.flatnonzero(both_points)
         holds[pairs] = self._points_within(column, rows[pairs], ids[pairs])
         for i in np.flatnonzero(~both_points).tolist():
-            holds[i] = is_within(geometries[places[i]], *self._sides[ids[i]]) is True
+            radius_m = float(self._radii[ids[i]])
+            holds[i] = is_within(geometries[places[i]], self._shapes[ids[i]], radius_m) is True
         return rows[holds], self._numbers[ids[holds]]
 
     def find_one(self, geometry: BaseGeometry) -> Positions:
@@ -413,9 +417,8 @@ def _make_tree(
 ) -> AnchorTree:
     numbers = np.concatenate([head.numbers for head in heads])
     if kind == DISTANCE:
-        tests = [
-            test for c in constraints.take(numbers) if isinstance(test := c.test, DistanceWithin)
-        ]
+        taken = constraints.take(numbers)
+        tests = (test for c in taken if isinstance(test := c.test, DistanceWithin))
         return _DistanceTree(attribute, numbers, tests)
     geometries = np.concatenate([head.operands[:, 0] for head in heads])
     relations = [test.relation for h in heads if isinstance(test := h.constraint.test, Spatial)]

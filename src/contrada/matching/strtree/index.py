@@ -28,6 +28,7 @@ from contrada.matching.strtree.value_anchors import (
 )
 from contrada.matching.subscription_columns import SubscriptionColumns
 from contrada.model.event import Event
+from contrada.model.packed_lists import repeat
 from contrada.model.subscription import Constraint
 from contrada.threads import once
 
@@ -55,7 +56,7 @@ class StrtreeIndex:
         self._anchor_of = np.where(anchors < 0, by_value, anchors)
         self._unanchored = np.flatnonzero(self._anchor_of < 0)
         self._filters, self._filter_starts = group_by(self._anchor_of, len(constraints))
-        filter_of = np.repeat(np.arange(len(self._sizes)), self._sizes)
+        filter_of = repeat(np.arange(len(self._sizes)), self._sizes)
         is_checked = np.zeros(len(constraints), bool)
         is_checked[self._table.members[self._table.members != self._anchor_of[filter_of]]] = True
         self._has_checks = bool(is_checked.any())

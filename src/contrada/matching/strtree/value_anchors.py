@@ -25,6 +25,7 @@ from contrada.matching.indexes.patterns import PatternTable, read_shape
 from contrada.matching.number_ranges import join_ranges, ranges_of
 from contrada.matching.operand_pools import OperandPools
 from contrada.matching.strtree.sorted_bounds import SortedBounds
+from contrada.matching.strtree.text_numbers import TextNumbers
 from contrada.model.event import Event, Names
 from contrada.model.expression import Attribute, Comparison, Like, Literal
 from contrada.model.expression_parts import INT_MAX, INT_MIN
@@ -105,9 +106,8 @@ def rank_value_anchors(constraints: ConstraintColumns) -> Floats:
     ranks = np.full(len(constraints), inf)
     for head in constraints.heads():
         if isinstance(head.constraint.test, Like):
-            ranks[head.numbers] = [
-                rank_value_anchor(constraints[number]) for number in head.numbers.tolist()
-            ]
+            taken = constraints.take(head.numbers)
+            ranks[head.numbers] = [rank_value_anchor(constraint) for constraint in taken]
         else:
             ranks[head.numbers] = rank_value_anchor(head.constraint)
     return ranks
@@ -192,8 +192,7 @@ class _EqualTexts:
     def __init__(self, name: str, heads: list[Head], constraints: ConstraintColumns) -> None:
         self.numbers, self.name = _join_numbers(heads), name
         self._constraints = constraints
-        texts = _list_texts(heads, constraints.pools)
-        self._number_of = dict(zip(texts, self.numbers.tolist(), strict=True))
+        self._number_of = TextNumbers(_list_texts(heads, constraints.pools), self.numbers)
 
     def prepare(self) -> None:
         pass  # the texts serve batches and single events
@@ -202,7 +201,7 @@ class _EqualTexts:
         if not isinstance(value, str):  # a moment may be what a text reads as
             return self._odd_ones.find({self.name: value}) if read_instant(value) else []
         number = self._number_of.get(value)
-        return [] if number is None else [np.array([number])]
+        return [] if number < 0 else [np.array([number])]
 
     @once
     def _odd_ones(self) -> "_OddValues":
@@ -214,7 +213,7 @@ class _EqualTexts:
         codes = batch.codes(self.name)
         if codes is None or not all(isinstance(value, str) for value in codes.values):
             return None
-        numbers = [self._number_of.get(value, -1) for value in codes.values]
+        numbers = [self._number_of.get(value) for value in codes.values]
         number_of_code = np.array([*numbers, -1], np.int64)  # the last for null
         wanted = number_of_code[codes.codes]
         rows = np.flatnonzero(wanted >= 0)
@@ -226,7 +225,8 @@ class _TextAnchors:
 
     def __init__(self, name: str, heads: list[Head], constraints: ConstraintColumns) -> None:
         self.numbers, self.name = _join_numbers(heads), name
-        self._shapes = [_shape(pattern) for pattern in _list_texts(heads, constraints.pools)]
+        texts = _list_texts(heads, constraints.pools)
+        self._shapes = [_shape(pattern.as_py()) for pattern in texts]
 
     @once
     def _patterns(self) -> PatternTable:
@@ -276,11 +276,9 @@ def _join_numbers(heads: list[Head]) -> Positions:
     return np.concatenate([head.numbers for head in heads])
 
 
-def _list_texts(heads: list[Head], pools: OperandPools) -> list[str]:
+def _list_texts(heads: list[Head], pools: OperandPools) -> pa.Array:
     """List the texts with which the constraints of some heads compare."""
-    wanted = np.concatenate([head.operands[:, 0] for head in heads])
-    texts: list[str] = pools.texts.take(pa.array(wanted)).to_pylist()
-    return texts
+    return pools.texts.take(pa.array(np.concatenate([head.operands[:, 0] for head in heads])))
 
 
 def _shape(pattern: str) -> tuple[str, str]:
