@@ -68,7 +68,9 @@ BAD_SHAPES = [
     *("POINT EMPTY", "POLYGON EMPTY", "GEOMETRYCOLLECTION(POINT EMPTY)", "LINESTRING(1 1, 1 1)"),
 ]
 NOT_SHAPES = ["CIRCULARSTRING(0 0, 1 1, 2 0)", "POINT(1)", "POINT(1 1"]
-SPELT = {"n": NUMBERS, "t": STRINGS, "g": [*AREAS, *AREAS, *OTHER_SHAPES, *BAD_SHAPES, *NOT_SHAPES]}
+DAYS = ["'2020-01-01'", "'2020-01-02T03:04:05.000000006Z'", "'1970-01-01'", "'1600-01-01'", "'x'"]
+SHAPES = [*AREAS, *AREAS, *OTHER_SHAPES, *BAD_SHAPES, *NOT_SHAPES]
+SPELT = {"n": NUMBERS, "t": STRINGS, "g": SHAPES, "d": DAYS}
 PLAIN_FORMS = [
     *("wind > {n}", "wind >= -{n}", "wind = {n}", "wind <> {n}", "{n} < wind", "name = {t}"),
     *("name LIKE {t}", "name > {t} AND wind > {n}", "name LIKE {t} AND name = {t}"),
@@ -77,6 +79,9 @@ PLAIN_FORMS = [
     *("S_INTERSECTS(area, {g})", "S_WITHIN(geometry, {g}) AND wind > {n}", "ehInside(area, {g})"),
     *("S_CONTAINS({g}, area)", "S_INTERSECTS(area, {g}) AND S_INTERSECTS(geometry, {g})"),
     *("dwithin(area, {g}, {n})", '"q ""name""" = {t} AND a.b > {n}'),
+    *("(wind > {n} OR name LIKE {t}) AND S_INTERSECTS(area, {g})", "wind NOT IN ({n}, {t}, {n})"),
+    *("NOT (wind > {n} OR name = {t}) AND gust IS NOT NULL", "T_AFTER(time, TIMESTAMP({d}))"),
+    *("time > DATE({d}) AND time <= TIMESTAMP({d})", "NOT time = DATE({d}) OR wind IN ({n}, {n})"),
 ]
 OTHER_FORMS = [
     *("NOT wind > {n}", "wind > {n} OR name = {t}", "wind IN ({n}, {n})", "name IS NULL"),

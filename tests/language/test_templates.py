@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput
-from contrada.language import templates
+from contrada.language import templates, to_text
 from contrada.language.forms import ConstraintForm, Slot
 from contrada.language.operand_columns import NumberColumn
 from contrada.language.skeletons import LiteralKind
@@ -23,6 +23,7 @@ from contrada.limits import LIKE_PATTERN_LENGTH_MAX, PREDICATE_LENGTH_MAX
 from contrada.matching.engines import make_engine
 from contrada.matching.subscribing import PredicateReader
 from contrada.model.expression import Attribute, Expression, Literal, children
+from contrada.model.instant import parse_instant
 from contrada.model.relation import RELATIONS
 from contrada.model.subscription import Predicate
 from fuzz import texts as writing
@@ -51,6 +52,11 @@ BAD_SHAPES = [
     *("CURVEPOLYGON((0 0, 1 0, 1 1, 0 0))", "CIRCULARSTRING(0 0, 1 1, 2 0)", "POINT(1 2", "POINT"),
 ]
 SHAPES = [*AREAS, *AREAS, *OTHER_SHAPES, *BAD_SHAPES, "GEOMETRYCOLLECTION(POINT(1 2))"]
+DAY = "2020-01-01"
+DAYS = [
+    *("'2020-01-01'", "'2020-01-02'", "'2021-06-01T12:00:00Z'", "'2021-06-01T12:00:00.000000001Z'"),
+    *("'1970-01-01'", "'1600-01-01'", "'9999-12-31'", "'2020-02-30'", "'2020-01-01 01:00+02:00'"),
+]
 SPELLINGS = {"number": NUMBERS, "string": STRINGS, "geometry": SHAPES}
 FORMS = [
     *("{a} {c} {n}", "{a} {c} -{n}", "{n} {c} {a}", "- {n} {c} {a}", "{a} {c} {s}", "{s} {c} {a}"),
@@ -58,9 +64,12 @@ FORMS = [
     *("{r}({a}, {g})", "{r}({g}, {a})", "dwithin({a}, {g}, {n})", "dwithin( {g}, {a},-{n})"),
     *("{a} > {n} AND {a} <= {n}", "{n} >= {a} AND ({n} < {a})", "{a} > {n} AND {a} > {n}"),
     *("{a} BETWEEN {s} AND {s}", "{a} > {s} AND {a} < {s}", "{a} > {n} AND {a} < {s}"),
+    *("{a} {c} DATE({d})", "TIMESTAMP({d}) {c} {a}", "{a} >= DATE({d}) AND {a} < DATE({d})"),
+    *("{a} IN ({n}, {n}, {s})", "{a} NOT IN ({s})", "{a} IN ({s}, DATE({d}), DATE({d}))"),
+    *("{a} BETWEEN DATE({d}) AND TIMESTAMP({d})", "{t}({a}, DATE({d}))", "{t}(DATE({d}), {a})"),
 ]
 OTHER_FORMS = [
-    *("{a} IN ({n}, {n})", "NOT {a} = {n}", "{a} IS NOT NULL", "{r}({a}, BBOX(0, 0, {n}, {n}))"),
+    *("{a} IN ({n}, b)", "NOT {a} = {n}", "{a} IS NOT NULL", "{r}({a}, BBOX(0, 0, {n}, {n}))"),
     *("{a} = DATE('2020-01-01')", "casei({a}) = {s}", "{a} = casei({s})", "{a} > {n} + {n}"),
     *("relate({a}, {g}, 'T********')", "{n} < {n}", "{r}({g}, {g})", "{a} = {a}", "{a} = TRUE"),
     *("{a} > --{n}", "{a} = ({n}, {n})", "{a} > {n} = TRUE", "({a} > {n}) = TRUE", "{a} {n}"),
@@ -110,15 +119,16 @@ def check(texts: Sequence[str]) -> TemplatedTexts:
 
 def check_forms(group: templates.TemplateRows, place: int, predicate: Predicate) -> None:
     """The constraints of a template describe those of a predicate."""
-    (filter_,) = predicate.filters
     forms, values = group.template.constraints, group.values(place)
-    for number, (form, constraint) in enumerate(zip(forms, filter_.constraints, strict=True)):
-        test = constraint.test
-        parts = list(children(test))
-        assert parts == [Attribute(form.attribute), *(Literal(values[slot]) for slot in form.slots)]
-        assert form.is_negated == constraint.is_negated
-        operator = getattr(test, "relation", getattr(test, "operator", form.operator))
-        assert form.operator == operator
+    found = dict.fromkeys(c.test for filter_ in predicate.filters for c in filter_.constraints)
+    by_parts = {tuple(children(test)): test for test in found}
+    assert len(by_parts) == len(found) == len(forms)
+    for number, form in enumerate(forms):
+        literals = (Literal(values[slot]) for slot in form.slots)
+        test = by_parts[Attribute(form.attribute), *literals]
+        if "NOT" not in to_text(predicate.expression):
+            operator = getattr(test, "relation", getattr(test, "operator", form.operator))
+            assert form.operator == operator
         assert all(group.template.slots[slot].constraint == number for slot in form.slots)
     assert [slot for form in forms for slot in form.slots] == list(range(len(values)))
 
@@ -127,7 +137,9 @@ def fill(form: str, random: Random, name: str) -> str:
     """A text of a form, with random operators, a name, and literals that stay to be filled in."""
     chosen = random.choice(("=", "<>", "<", "<=", ">", ">="))
     relation = random.choice([row.operator for row in RELATIONS.values()])
-    return form.format(a=name, c=chosen, r=relation, n="1", s="'s'", g="POINT(1 1)")
+    test = random.choice(("T_AFTER", "t_before", "T_EQUALS", "T_DURING", "T_DISJOINT"))
+    day = f"'{DAY}'"
+    return form.format(a=name, c=chosen, r=relation, t=test, n="1", s="'s'", g="POINT(1 1)", d=day)
 
 
 def respell(text: str, random: Random) -> str:
@@ -136,7 +148,8 @@ def respell(text: str, random: Random) -> str:
         if atom.kind in SPELLINGS:
             quotes = 2 + atom.text.count("'") if atom.kind == "string" else 0
             end = atom.position + len(atom.text) + quotes
-            choices = SPELLINGS[atom.kind]
+            is_day = atom.text == DAY and random.random() < 0.9
+            choices = DAYS if is_day else SPELLINGS[atom.kind]
             text = text[: atom.position] + random.choice(choices) + text[end:]
     return text
 
@@ -159,6 +172,24 @@ def test_a_text_of_any_form_is_alone_or_has_the_same_predicate(seed: int) -> Non
     ]
     text = random.choice((" AND ", " OR ", " AND NOT ")).join(forms)
     check([respell(text, random) for _ in range(6)])
+
+
+def join(forms: list[str], random: Random) -> str:
+    """A text of AND, OR and NOT over others."""
+    if len(forms) == 1:
+        return random.choice(("{}", "({})", "NOT {}", "NOT ({})")).format(forms[0])
+    middle = random.randint(1, len(forms) - 1)
+    parts = join(forms[:middle], random), join(forms[middle:], random)
+    return random.choice(("({} AND {})", "({} OR {})", "NOT ({} OR {})")).format(*parts)
+
+
+@given(st.integers(0, 2**32))
+def test_a_text_of_and_or_and_not_is_alone_or_has_the_same_predicate(seed: int) -> None:
+    random = Random(seed)
+    forms = [*FORMS, "{a} IS NULL", "{a} IS NOT NULL"]
+    names = random.sample(NAMES, random.randint(2, 5))
+    text = join([fill(random.choice(forms), random, name) for name in names], random)
+    check([respell(text, random) for _ in range(12)])
 
 
 @given(st.integers(0, 2**32))
@@ -214,6 +245,24 @@ def two(form: str, first: str = "1", second: str = "2") -> list[str]:
         (two("ehInside(g, POLYGON((0 0, # 0, # 5, 0 0)))"), None),
         (two("dwithin(g, POINT(# 4), 1e3)"), (shapely.Point(2, 4), 1000.0)),
         (two("dwithin(POINT(# 4), g, -0.0)"), (shapely.Point(2, 4), -0.0)),
+        (two("a = DATE('2020-01-0#')"), (parse_instant("2020-01-02"),)),
+        (
+            two("a > timestamp ( '2020-01-0#T12:00:00.5Z' ) AND b = 1"),
+            (parse_instant("2020-01-02T12:00:00.5Z"), 1),
+        ),
+        (two("DATE('2020-01-0#') <= a AND a < DATE('2020-02-01')"), None),
+        (two("a BETWEEN DATE('2020-01-0#') AND TIMESTAMP('2020-01-05T00:00:00Z')"), None),
+        (two("T_AFTER(a, DATE('2020-01-0#')) OR NOT T_BEFORE(b, DATE('2020-01-0#'))"), None),
+        (two("a > # OR b > 5"), (2, 5)),
+        (two("NOT a > #"), (2,)),
+        (two("a IN (#, 7.5, -1, 'x', DATE('2020-01-01'), '#')"), None),
+        (two("a NOT IN ('#', 'x') OR b IN (3)"), ("2", "x", 3)),
+        (two("a NOT LIKE '#'"), ("2",)),
+        (two("NOT S_WITHIN(g, POINT(# 4)) OR NOT s LIKE 'x#'"), (shapely.Point(2, 4), "x2")),
+        (two("S_INTERSECTS(g, POINT(# 4)) AND (a > -# OR s = 'x')"), None),
+        (two("(a BETWEEN # AND 9 AND b = 1) OR (c >= 2 AND c < 3)"), (2, 9, 1, 2, 3)),
+        (two("NOT (a = # OR b IS NOT NULL) AND c IS NULL"), (2,)),
+        (two("(a = # OR b = 2) AND (c = 3 OR d = 4)"), (2, 2, 3, 4)),
     ],
 )
 def test_a_form_has_a_template_and_its_values_are_exact(
@@ -229,8 +278,14 @@ def test_a_form_has_a_template_and_its_values_are_exact(
 @pytest.mark.parametrize(
     "form",
     [
-        *("a > # OR b > 5", "NOT a > #", "a IN (#, 2)", "a NOT LIKE '#'", "a NOT BETWEEN # AND 9"),
-        *("S_WITHIN(g, BBOX(0, 0, #, 5))", "a = DATE('2020-01-0#')", "a = casei('X#')", "# < 5"),
+        *("a > # OR a > 5", "NOT (a > # AND a < 5)", "a IN (#, b)", "a NOT BETWEEN # AND 9"),
+        *("a > # OR a < 5", "(a > # OR b = 2) AND a < 5", "a > # AND a IS NOT NULL", "b OR a = #"),
+        *("S_WITHIN(g, BBOX(0, 0, #, 5))", "a = casei('X#')", "# < 5", "a = DATE(1, '2020-01-0#')"),
+        *(
+            "a = DATE('2020-01-0#') AND a < 5",
+            "a = date(casei('2020-01-0#'))",
+            "DATE('2020-01-0#')",
+        ),
         *(
             "casei(a) = '#'",
             "a > # + 2",
@@ -269,6 +324,10 @@ def test_what_is_more_than_literals_beside_attributes_is_read_alone(form: str) -
         ("ehInside(g, #)", AREAS[0], [*BAD_SHAPES, *OTHER_SHAPES]),
         ("dwithin(g, #, 5)", "POINT(1 1)", [*BAD_SHAPES, "POINT(181 0)", "POINT(0 -91)"]),
         ("dwithin(g, POINT(1 1), -#)", "0", ["1", "1e-300"]),
+        ("a IN (#, 4, 'x')", "2", ["4", "4.0", "1e400"]),
+        ("a IN ('#', 'it''s') AND b = 5", "2", ["it''s", "\ud800"]),
+        ("a = DATE('#')", "2020-01-02", ["2020-13-01", "", "x", "1600-01-01", "9999-12-31", "''"]),
+        ("a BETWEEN DATE('#') AND DATE('2020-01-05')", "2020-01-02", ["2020-01-05", "2021-01-01"]),
     ],
 )
 def test_only_the_rows_with_a_fault_are_alone(form: str, good: str, faults: list[str]) -> None:
@@ -391,11 +450,11 @@ def test_a_template_describes_its_constraints_and_slots() -> None:
     text = "S_WITHIN(POINT(1 2), g) AND a BETWEEN 1 AND 2 AND dwithin(h, POINT(1 2), 5) AND s = 'x'"
     template = check([text, text]).groups[0].template
     assert template.constraints == (
-        ConstraintForm("g", RELATIONS["contains"], (0,)),
-        ConstraintForm("a", ">=", (1,)),
-        ConstraintForm("a", "<=", (2,)),
-        ConstraintForm("h", "dwithin", (3, 4)),
-        ConstraintForm("s", "=", (5,)),
+        ConstraintForm("g", RELATIONS["contains"], (0,), 0),
+        ConstraintForm("a", ">=", (1,), 0),
+        ConstraintForm("a", "<=", (2,), 0),
+        ConstraintForm("h", "dwithin", (3, 4), 0),
+        ConstraintForm("s", "=", (5,), 0),
     )
     number, text_kind, geometry = LiteralKind.NUMBER, LiteralKind.TEXT, LiteralKind.GEOMETRY
     kinds = (geometry, number, number, geometry, number, text_kind)

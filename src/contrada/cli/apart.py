@@ -1,6 +1,6 @@
 """Where events and subscriptions lie, if they lie apart: the likeliest reason of no match."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 import numpy as np
@@ -11,7 +11,6 @@ from shapely.geometry.base import BaseGeometry
 from contrada.errors import InvalidInput
 from contrada.files import Rows
 from contrada.matching.columns import read_geometries
-from contrada.matching.segments import SubscriptionSet
 from contrada.model.event import GEOMETRY
 from contrada.model.expression import (
     Attribute,
@@ -22,6 +21,7 @@ from contrada.model.expression import (
     children,
 )
 from contrada.model.geometry import as_array
+from contrada.model.subscription import Subscription
 
 _EVENTS_MAX = 1_000_000  # that are looked at
 _X_MAX, _Y_MAX = 360, 90  # of degrees
@@ -29,16 +29,22 @@ _X_MAX, _Y_MAX = 360, 90  # of degrees
 BoxOrNothing = NDArray[np.float64]  # west, south, east, north; NaN where there is nothing
 
 
-def describe_apart(subscriptions: SubscriptionSet, events: Rows, column: str) -> str | None:
+def box_of_subscriptions(subscriptions: Iterable[Subscription], column: str) -> BoxOrNothing:
+    """Return the box of all geometries that the events' geometry, in `column`, is related to."""
+    trees = (subscription.predicate.expression for subscription in subscriptions)
+    shapes = [shape for tree in trees for shape in _list_shapes(tree, {GEOMETRY, column})]
+    return _join(shapely.bounds(as_array(shapes)).reshape(-1, 4))
+
+
+def describe_apart(find_box: Callable[[], BoxOrNothing], events: Rows, column: str) -> str | None:
     """Describe where subscriptions and events lie, if their boxes have no point in common.
 
-    `column` has the events' geometry. Of very many events only the first are looked at.
+    `find_box` finds that of the subscriptions, and `column` has the events' geometry. Of very many
+    events only the first are looked at.
     """
     if column not in events.schema.names:
         return None
-    trees = (subscription.predicate.expression for subscription in subscriptions)
-    shapes = [shape for tree in trees for shape in _list_shapes(tree, {GEOMETRY, column})]
-    wanted = _join(shapely.bounds(as_array(shapes)).reshape(-1, 4))
+    wanted = find_box()
     if np.isnan(wanted).any():
         return None
     with suppress(InvalidInput):  # what can be read only once has been

@@ -4,7 +4,7 @@ import argparse
 
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows, read_rows
-from contrada.files.reading import name_layer
+from contrada.files.reading import find_path, name_layer
 from contrada.matcher.column_sources import ColumnSource, open_column_source
 
 _LAYER_OPTIONS = {"events": "layer", "subscriptions": "subscriptions_layer"}
@@ -28,6 +28,12 @@ def read_file(options: argparse.Namespace, file: str) -> Rows:
         return read_rows(getattr(options, file))
     except InvalidInput as error:
         raise _with_option(error, file) from None
+
+
+def refuse_missing(options: argparse.Namespace) -> None:
+    """Refuse a file of subscriptions that is not there, without opening one that is."""
+    if not find_path(options.subscriptions).exists():
+        read_file(options, "subscriptions")
 
 
 def open_columns(options: argparse.Namespace) -> ColumnSource | None:

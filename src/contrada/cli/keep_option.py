@@ -138,7 +138,7 @@ class Keeping:
             self._order = [*(name for name in self._order if name != GEOMETRY), GEOMETRY]
             wanted.events[GEOMETRY] = primary_geometry(run.rows)
         self.events = EventKeeping(wanted.events, run, added)
-        self._ids = run.subscriptions.ids
+        self._ids = run.subscriptions.ids if wanted.subscriptions else pa.nulls(0)
         self._subscriptions = _SubscriptionKeeping(wanted.subscriptions, options, self._ids)
         kinds = [*self.events.fields, *self._subscriptions.fields]
         self._types = {kept.name: decoded_type(kept.type) for kept in kinds}

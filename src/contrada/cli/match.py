@@ -3,17 +3,23 @@
 import argparse
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from contrada.cli.apart import box_of_subscriptions
 from contrada.cli.drawing import MapSketch, is_page
 from contrada.cli.drawn_events import EventReader
-from contrada.cli.filling import fill_rows
-from contrada.cli.inputs import name_layers, open_columns, read_file
+from contrada.cli.inputs import name_layers, read_file
 from contrada.cli.keep_option import Keeping, check_keep, read_wanted
 from contrada.cli.match_options import NEED_SPARK, add_match_parser
-from contrada.cli.notes import note_outcome, note_unknown, note_unstated, refuse_mismatches
+from contrada.cli.notes import (
+    HasSystem,
+    note_outcome,
+    note_unknown,
+    note_unstated,
+    refuse_mismatches,
+)
 from contrada.cli.outputs import (
     BadRow,
     check_outputs,
@@ -27,12 +33,12 @@ from contrada.cli.outputs import (
 from contrada.cli.pair_counts import PairCounts
 from contrada.cli.progress import bar, require_tqdm, saying
 from contrada.cli.report import RARE, MatchReport
+from contrada.cli.subscription_file import open_subscriptions
 from contrada.cli.terminal import STDOUT, show
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows
 from contrada.matcher import Matcher
-from contrada.matcher.column_sources import ColumnSource
-from contrada.matcher.inside import add_rows, freeze, plan_run
+from contrada.matcher.inside import freeze, plan_run
 from contrada.matcher.match_run import MatchedBatch, choose_id_column
 from contrada.model.event import paths_of
 
@@ -86,8 +92,13 @@ def _check_together(options: argparse.Namespace) -> None:
 
 def match_here(options: argparse.Namespace) -> MatchReport:
     """Match in this process, batch by batch."""
-    subscriptions = open_subscriptions(options)
-    matcher, rows = load(options, subscriptions)
+    with saying(f"reading subscriptions from {options.subscriptions}"):
+        subscriptions = open_subscriptions(options)
+    rows = open_events(options)
+    matcher = Matcher(options.engine)
+    with saying(f"reading subscriptions from {options.subscriptions}"):
+        subscriptions.add_to(matcher, options)
+    note_misfits(options, matcher, subscriptions.rows, rows)
     report = MatchReport()
     bad: list[BadRow] = []
     hear = hear_bad(bad)
@@ -101,7 +112,7 @@ def match_here(options: argparse.Namespace) -> MatchReport:
     with ExitStack() as stack:
         crs = rows.crs or matcher.crs
         write = open_answer(stack, options.output, schema, crs, keeping.geometries)
-        write_bad = open_bad_rows(stack, options.quarantine, rows)
+        write_bad = open_bad_rows(stack, options.quarantine, rows.line_finder())
         subscriptions.write_bad(stack, options.quarantine_subscriptions)
         with bar("matching", rows.count, "events") as progress:
             for matched in run_.matched(options.threads):
@@ -120,42 +131,13 @@ def match_here(options: argparse.Namespace) -> MatchReport:
         fill(report, matcher, options)
         if sketch is not None:
             draw(sketch, matcher, rows, report, options)
-    note_outcome(report, matcher, rows)
+    find_box = partial(box_of_subscriptions, freeze(matcher), primary_geometry(rows))
+    note_outcome(report, find_box, rows)
     return report
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionFile:
-    """The rows of the file of subscriptions, and those that were left out when it was read.
-
-    `source` holds the same subscriptions, in the form that a matcher takes with the least effort.
-    """
-
-    rows: Rows
-    source: Rows | ColumnSource
-    bad: list[BadRow] = field(default_factory=list)
-
-    def bad_rows(self) -> list[int]:
-        """Return the numbers of the rows that were left out."""
-        return [row for row, _, _ in self.bad]
-
-    def write_bad(self, stack: ExitStack, path: str | None) -> None:
-        """Write the rows that were left out, if a file was asked for."""
-        open_bad_rows(stack, path, self.rows)(self.bad)
-
-
-def open_subscriptions(options: argparse.Namespace) -> SubscriptionFile:
-    """Open the file of subscriptions."""
-    with saying(f"reading subscriptions from {options.subscriptions}"):
-        columns = open_columns(options)
-        rows = read_file(options, "subscriptions") if columns is None else columns.rows()
-        filled = fill_rows(options, rows)
-        return SubscriptionFile(filled, columns if columns and filled is rows else filled)
-
-
-def load(options: argparse.Namespace, subscriptions: SubscriptionFile) -> tuple[Matcher, Rows]:
-    """Open the events and read the subscriptions."""
-    matcher = Matcher(options.engine)
+def open_events(options: argparse.Namespace) -> Rows:
+    """Open the file of events; refuse it if it lacks what is to be written of it."""
     with saying(f"reading events from {options.events}"):
         rows = read_file(options, "events")
     if wants_geometry(options.output) and primary_geometry(rows) not in rows.schema.names:
@@ -163,20 +145,17 @@ def load(options: argparse.Namespace, subscriptions: SubscriptionFile) -> tuple[
             f"{options.output}: {rows.name} has no geometry to write there; write .parquet instead"
         )
     check_keep(options, rows)
-    with saying(f"reading subscriptions from {options.subscriptions}"):
-        add_rows(
-            matcher,
-            subscriptions.source,
-            options.id,
-            repair=options.repair,
-            quarantine=options.quarantine_subscriptions is not None,
-            on_bad=hear_bad(subscriptions.bad),
-        )
-    note_unstated(matcher, subscriptions.rows, rows)
-    note_unknown(matcher, rows, options.strict)
+    return rows
+
+
+def note_misfits(
+    options: argparse.Namespace, matcher: Matcher, subscriptions: HasSystem, events: Rows
+) -> None:
+    """Note, or with `--strict` refuse, what subscriptions ask for and events do not have."""
+    note_unstated(matcher, subscriptions, events)
+    note_unknown(matcher, events, options.strict)
     if options.strict:
-        refuse_mismatches(matcher, rows)
-    return matcher, rows
+        refuse_mismatches(matcher, events)
 
 
 def fill(report: MatchReport, matcher: Matcher, options: argparse.Namespace) -> None:

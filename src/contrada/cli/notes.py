@@ -1,6 +1,9 @@
 """What a user should know about a match: notes on files that fit badly, and on empty answers."""
 
-from contrada.cli.apart import describe_apart
+from collections.abc import Callable
+from typing import Protocol
+
+from contrada.cli.apart import BoxOrNothing, describe_apart
 from contrada.cli.outputs import primary_geometry
 from contrada.cli.report import MatchReport
 from contrada.cli.terminal import one_line, say
@@ -19,11 +22,24 @@ def note(message: str) -> None:
     say(f"note: {one_line(message)}")
 
 
-def note_unstated(matcher: Matcher, subscriptions: Rows, events: Rows) -> None:
+class HasSystem(Protocol):
+    """A file that may state a coordinate system."""
+
+    @property
+    def name(self) -> str:
+        """Its name, as the user wrote it."""
+
+    @property
+    def crs(self) -> str | None:
+        """The system; None where it states none."""
+
+
+def note_unstated(matcher: Matcher, subscriptions: HasSystem, events: Rows) -> None:
     """Note which file is taken to be in the projected system that the other one states."""
     if not freeze(matcher).geometry_attributes or not events.geometry_columns:
         return  # no coordinates of one meet those of the other
-    for silent, other in ((subscriptions, events), (events, subscriptions)):
+    both: list[tuple[HasSystem, HasSystem]] = [(subscriptions, events), (events, subscriptions)]
+    for silent, other in both:
         is_warned_of = find_path(silent.name).suffix.lower() == ".shp"  # by its reader
         is_silent = silent.crs is None and not is_warned_of
         if is_silent and other.crs is not None and not is_longitude_latitude(other.crs):
@@ -56,8 +72,11 @@ def refuse_mismatches(matcher: Matcher, rows: Rows) -> None:
         raise InvalidInput("; ".join(mismatches))
 
 
-def note_outcome(report: MatchReport, matcher: Matcher, rows: Rows) -> None:
-    """Note why nothing matched, where figures or places of events and subscriptions show it."""
+def note_outcome(report: MatchReport, find_box: Callable[[], BoxOrNothing], rows: Rows) -> None:
+    """Note why nothing matched, where figures or places of events and subscriptions show it.
+
+    `find_box` finds the box of the subscriptions.
+    """
     for whose in ("subscriptions", "events"):
         count = getattr(report, whose)
         if count and count == getattr(report, f"{whose}_left_out"):
@@ -65,6 +84,6 @@ def note_outcome(report: MatchReport, matcher: Matcher, rows: Rows) -> None:
             path = report.files.get("quarantine" if whose == "events" else f"quarantine_{whose}")
             note(f"{what} left out{'' if path is None else f'; {path} says why'}")
     if not report.matches:
-        apart = describe_apart(freeze(matcher), rows, primary_geometry(rows))
+        apart = describe_apart(find_box, rows, primary_geometry(rows))
         if apart is not None:
             note(apart)

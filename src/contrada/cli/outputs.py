@@ -26,6 +26,7 @@ BAD_ROWS = pa.schema(
 )
 
 Write = Callable[[pa.RecordBatch], None]
+FindLine = Callable[[int], int | None]
 
 
 def check_outputs(options: argparse.Namespace) -> None:
@@ -105,12 +106,16 @@ def _open_pairs_file(
     return open_output(path, schema, geometry_column=primary, more_geometries=others, crs=crs)
 
 
-def open_bad_rows(stack: ExitStack, path: str | None, rows: Rows) -> Callable[[list[BadRow]], None]:
-    """Open the quarantine; return the function that writes bad rows of a file to it."""
+def open_bad_rows(
+    stack: ExitStack, path: str | None, find_line: FindLine
+) -> Callable[[list[BadRow]], None]:
+    """Open the quarantine; return the function that writes bad rows of a file to it.
+
+    `find_line` finds the line at which a row begins, None where there are no lines.
+    """
     if path is None:
         return lambda _: None
     output = stack.enter_context(open_output(path, BAD_ROWS))
-    find_line = rows.line_finder()
 
     def write(bad: list[BadRow]) -> None:
         described = [(row, find_line(row), id_, reason) for row, id_, reason in sorted(bad)]

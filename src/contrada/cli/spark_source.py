@@ -47,12 +47,11 @@ class Source:
         remedy: Remedy,
         wanted: Collection[str],
         kept: Collection[str] = (),
-        without: Collection[int] = (),
         quarantine: bool = False,
         refuse_before: Callable[[int], object] = lambda _: None,
         is_changed: bool = False,
     ) -> None:
-        """Take the ids from a column, or else number the rows; leave out those in `without`.
+        """Take the ids from a column, or else number the rows.
 
         `remedy` is the option that names the column of ids. Before a bad row is refused,
         `refuse_before` may refuse one that comes before it. `is_changed` says that the rows are
@@ -61,7 +60,6 @@ class Source:
         chosen = choose_id_column(rows, id_column, remedy)
         rows = rows.identified(chosen)
         self.id_column = chosen or ROW
-        self._without = frozenset(without)
         self._quarantine, self._refuse_before = quarantine, refuse_before
         self._is_changed = is_changed
         self._read = {self.id_column, *wanted}
@@ -114,9 +112,7 @@ class Source:
         """Whether Spark reads the file itself exactly as we do."""
         if self._path.suffix.lower() not in PARQUET_SUFFIXES:
             return False
-        if self._without or self._is_changed:
-            return False
-        if not self._path.is_file() or self._primary != GEOMETRY:
+        if self._is_changed or not self._path.is_file() or self._primary != GEOMETRY:
             return False
         schema = pq.read_schema(self._path)
         if GEOMETRY in schema.names and not pa.types.is_binary(schema.field(GEOMETRY).type):
@@ -134,7 +130,7 @@ class Source:
         schema = self._copy_schema()
         first_row = 0
         progress = bar(f"copying {self.rows.name} for Spark", self.rows.count)
-        with progress, _blaming(copy), pq.ParquetWriter(copy, schema) as writer:
+        with progress, blaming_copy(copy), pq.ParquetWriter(copy, schema) as writer:
             for batch, told in self.rows.judged(self._read):
                 too_large: dict[int, Fault] = {}
                 columns = {field.name: batch.column(field.name) for field in self._needed}
@@ -149,16 +145,15 @@ class Source:
                 columns[ROW] = pa.array(range(first_row, first_row + batch.num_rows))
                 table = pa.table([columns[name] for name in schema.names], names=schema.names)
                 bad = self._judge(too_large | told, columns)
-                without = pa.array([*self._without, *bad], pa.int64())
-                kept = pc.invert(pc.is_in(columns[ROW], without))
+                kept = pc.invert(pc.is_in(columns[ROW], pa.array(bad, pa.int64())))
                 writer.write_table(table.filter(kept).cast(schema, safe=False))
                 first_row += batch.num_rows
                 progress.update(batch.num_rows)
 
     def _judge(self, told: Mapping[int, Fault], columns: Mapping[str, pa.Array]) -> list[int]:
-        """Refuse bad rows, or return their numbers, known to whoever left some out."""
+        """Refuse bad rows, or return their numbers."""
         ids, rows = columns[self.id_column], columns[ROW].to_pylist()
-        bad = [(row, rows[row]) for row in told if rows[row] not in self._without]
+        bad = [(row, rows[row]) for row in told]
         for place, row in bad:
             if not self._quarantine:
                 self._refuse_before(row)
@@ -190,14 +185,18 @@ class Source:
         return self.rows.schema.field(name).type
 
     def _carried_type(self, name: str) -> pa.DataType:
-        """Return the type in which Spark carries a kept column and returns it as it was."""
-        kind = self._type_of(name)
-        known = _carried_type(kind)
-        if known is None:
-            raise InvalidInput(
-                f"--keep {name}: in {self.rows.name} it is of type {kind}, which Spark cannot carry"
-            )
-        return known
+        return find_carried_type(self.rows, name)
+
+
+def find_carried_type(rows: Rows, name: str) -> pa.DataType:
+    """Find the type in which Spark carries a kept column and returns it as it was."""
+    kind = rows.schema.field(name).type
+    known = _carried_type(kind)
+    if known is None:
+        raise InvalidInput(
+            f"--keep {name}: in {rows.name} it is of type {kind}, which Spark cannot carry"
+        )
+    return known
 
 
 def restore(array: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -246,7 +245,7 @@ def _spark_type(kind: pa.DataType) -> pa.DataType | None:
 
 
 @contextmanager
-def _blaming(copy: Path) -> Iterator[None]:
+def blaming_copy(copy: Path) -> Iterator[None]:
     """Explain where there was no room for a copy: the user has named another file."""
     try:
         yield

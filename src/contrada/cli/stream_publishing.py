@@ -5,10 +5,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contrada.cli.match import open_subscriptions
+from contrada.cli.progress import saying
 from contrada.cli.remedies import describe
 from contrada.cli.spark_source import Source
 from contrada.cli.spark_start import our_errors, shared_folder
+from contrada.cli.subscription_file import open_subscriptions
 from contrada.cli.terminal import complain, say
 from contrada.errors import ContradaError, InvalidInput, Remedy
 from contrada.matching.subscribing import SUBSCRIPTION_COLUMNS
@@ -66,7 +67,8 @@ class SubscriptionPublisher:
         import contrada.spark
 
         options = self._options
-        subscriptions = open_subscriptions(options)
+        with saying(f"reading subscriptions from {options.subscriptions}"):
+            subscriptions = open_subscriptions(options)
         rows = Source(
             subscriptions.rows,
             options.subscriptions,

@@ -5,6 +5,7 @@ beside the values which of them are sound, and the others are worth nothing.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -13,9 +14,12 @@ import shapely
 from numpy.typing import NDArray
 
 from contrada.arrays import Floats, Geometries, Integers, Mask, Positions
+from contrada.errors import InvalidInput
 from contrada.model.encodings import read_wkts
 from contrada.model.expression import Value
+from contrada.model.expression_parts import OperandType, operand_type
 from contrada.model.geometry import find_faults, tidy
+from contrada.model.instant import Instant, parse_instant
 from contrada.model.unicode import is_unicode
 
 _WHOLE_MAX = 2**63 - 1
@@ -37,7 +41,7 @@ class NumberColumn:
         return len(self.real)
 
 
-OperandColumn: TypeAlias = "NumberColumn | NDArray[np.object_]"  # texts and geometries are objects
+OperandColumn: TypeAlias = "NumberColumn | NDArray[np.object_]"  # all but numbers are objects
 
 
 def read_numbers(spellings: Sequence[str], *, is_negative: bool) -> tuple[NumberColumn, Mask]:
@@ -71,6 +75,18 @@ def read_shapes(spellings: Sequence[str]) -> tuple[Geometries, Mask]:
     shapes[~is_sound] = None
     is_sound[list(find_faults(shapes))] = False
     return shapes, is_sound
+
+
+def read_moments(spellings: Sequence[str]) -> tuple[NDArray[np.object_], Mask]:
+    """Read moments from texts in quotes; those beyond 64 bits of nanoseconds are not sound."""
+    moments = np.full(len(spellings), Instant(0), object)
+    is_sound = np.zeros(len(spellings), bool)
+    for place, spelt in enumerate(spellings):
+        with suppress(InvalidInput):
+            moment = parse_instant(spelt[1:-1].replace("''", "'"))
+            if operand_type(moment) is OperandType.MOMENT:
+                moments[place], is_sound[place] = moment, True
+    return moments, is_sound
 
 
 def pick(column: OperandColumn, places: Positions | Mask) -> OperandColumn:

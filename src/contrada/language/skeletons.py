@@ -34,6 +34,7 @@ class LiteralKind(Enum):
     NUMBER = "number"
     TEXT = "text"
     GEOMETRY = "geometry"
+    MOMENT = "moment"  # a text in DATE(…) or TIMESTAMP(…)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +45,9 @@ class Skeleton:
     kinds: tuple[LiteralKind, ...]
 
     def is_plain(self) -> bool:
-        """Whether it has nothing but names, literals, AND, and tests that take both as they are.
+        """Whether it has nothing but names, literals, AND, OR, NOT, and tests that take them so.
 
-        What is left out makes other values of literals (`casei('A')`, `2 + 3`, `- -5`, `DATE('…')`)
-        or other filters than one (NOT, OR, IN).
+        What is left out makes other values of literals (`casei('A')`, `2 + 3`, `- -5`).
         """
         marks = (*(_MARKS[kind] for kind in self.kinds), "")
         text = "".join(run + mark for run, mark in zip(self.runs, marks, strict=True))
@@ -101,8 +101,16 @@ def _make_rows(
     """Make columns of rows; behind the last literal there are runs and literals of nothing."""
     count = len(initials)
     rows, spelt = zip(*group, strict=True)
-    skeleton = Skeleton(runs[: count + 1], tuple(_KINDS[initial] for initial in initials))
+    kinds = tuple(map(_find_kind, initials, runs))
+    skeleton = Skeleton(runs[: count + 1], kinds)
     return SkeletonRows(skeleton, rows, tuple(zip(*spelt, strict=True))[:count])
+
+
+def _find_kind(initial: str, run: str) -> LiteralKind:
+    """Find the kind of a literal, by its spelling and the run before it."""
+    kind = _KINDS[initial]
+    is_moment = kind is LiteralKind.TEXT and _MOMENT.search(run) is not None
+    return LiteralKind.MOMENT if is_moment else kind
 
 
 def _nested(levels: int) -> str:
@@ -126,16 +134,19 @@ _RUN_AND_LITERAL = re.compile(
 
 _KINDS = {kind.value[0]: kind for kind in LiteralKind}
 _INITIALS = {"": "", "'": "t", **dict.fromkeys("lmpLMP", "g")}  # of a kind, by that of a literal
-_MARKS = {LiteralKind.NUMBER: "0", LiteralKind.TEXT: "'", LiteralKind.GEOMETRY: "'"}
-_SPATIAL = [name for name, row in SIGNATURES.items() if row.takes == ("geometry", "geometry")]
+_MOMENT = re.compile(r"(?<![\w.:\"])(?i:date|timestamp)\s*+\(\s*+\Z")
+_MARKS = dict.fromkeys(LiteralKind, "'") | {LiteralKind.NUMBER: "0", LiteralKind.MOMENT: "@"}
+_PAIRS = ("geometry", "geometry"), ("time", "time")  # what tests of two values take
+_TESTS = [name for name, row in SIGNATURES.items() if row.takes in _PAIRS]
 _BEHIND = r"(?![\w.:])"  # the end of a name
 _SIGN = r"\s*+(?:-\s*+(?=0))?"
 _PLAIN = re.compile(
     rf"""
     {_SIGN}
-    (?: (?: [(,=<>] | (?i:and|between){_BEHIND} ) {_SIGN}
-      | [)0'] | \s++ | (?i:like){_BEHIND}
-      | (?i:{"|".join((*_SPATIAL, "dwithin"))}) (?={CALL})
+    (?: (?: [(,=<>] | (?i:and|or|not|between){_BEHIND} ) {_SIGN}
+      | [)0'] | \s++ | (?i:like|in|is|null){_BEHIND}
+      | (?i:{"|".join((*_TESTS, "dwithin"))}) (?={CALL})
+      | (?i:date|timestamp) \s*+ \( \s*+ @ \s*+ \)
       | (?!(?i:{"|".join(sorted(RESERVED))}){_BEHIND}) (?>{NAME}|{QUOTED_NAME}) (?!{CALL})
     )*+
     """,

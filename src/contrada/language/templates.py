@@ -17,6 +17,7 @@ from contrada.language.operand_columns import (
     OperandColumn,
     join,
     pick,
+    read_moments,
     read_numbers,
     read_shapes,
     read_texts,
@@ -106,14 +107,20 @@ class _TemplateReader:
         return served if is_right else None
 
     def _find(self, members: SkeletonRows) -> Template | None:
-        """Make the template of the first, middle or last text: the first that is not refused."""
+        """Make the template of the first, middle or last text: the first that has all literals.
+
+        One may be refused, or have a value twice in a list, which is then made shorter.
+        """
         rows = members.rows
         tried = dict.fromkeys((rows[0], rows[len(rows) // 2], rows[-1]))
-        predicate = next(filter(None, map(self._parse, tried)), None)
-        template = None if predicate is None else make_template(predicate.expression)
-        if template is not None and template.kinds() == members.skeleton.kinds:
-            return template
-        if predicate is not None or len(tried) == 3:  # fewer may have been bad by chance
+        for predicate in filter(None, map(self._parse, tried)):
+            template = make_template(predicate.expression)
+            if template is None:
+                self._remember(members.skeleton, None)
+                return None
+            if template.kinds() == members.skeleton.kinds:
+                return template
+        if len(tried) == 3:  # fewer may have been bad by chance
             self._remember(members.skeleton, None)
         return None
 
@@ -158,6 +165,8 @@ def _read_literals(
             return read_texts(spellings)
         case LiteralKind.GEOMETRY:
             return read_shapes(spellings)
+        case LiteralKind.MOMENT:
+            return read_moments(spellings)
 
 
 def _chunks(texts: Sequence[str]) -> Iterator[list[int]]:

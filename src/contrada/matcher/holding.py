@@ -39,15 +39,25 @@ class Holding:
     in the background.
     """
 
-    def __init__(self, engine: Engine, crs: str | None, stated_by: str = _MATCHER) -> None:
-        """Hold nothing yet, in a coordinate system that somebody has stated, or in none."""
+    def __init__(
+        self,
+        engine: Engine,
+        crs: str | None,
+        stated_by: str = _MATCHER,
+        first: SubscriptionSet | None = None,
+    ) -> None:
+        """Hold a first version, or nothing yet.
+
+        The coordinate system is one that somebody has stated, or None.
+        """
         self._engine = engine
-        empty = SubscriptionSet(
-            engine.make_index,
-            find_event_faults=engine.find_event_faults,
-            is_exact=engine.is_exact,
-        )
-        self._state = HeldState(empty, crs, stated_by)
+        if first is None:
+            first = SubscriptionSet(
+                engine.make_index,
+                find_event_faults=engine.find_event_faults,
+                is_exact=engine.is_exact,
+            )
+        self._state = HeldState(first, crs, stated_by)
         self._writing = ProcessLock()
         self._merges = BackgroundMerges(self)
 

@@ -16,6 +16,7 @@ from contrada.matcher.event_lists import EventList
 from contrada.matcher.holding import Holding
 from contrada.matcher.match_run import MatchRun, choose_id_column, list_read, narrow_to_read
 from contrada.matcher.saving import MatcherSettings
+from contrada.matcher.sets_elsewhere import OutlinedSubscriptions
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.subscribing import HearBad, find_miscased
 from contrada.matching.subscription_columns import SubscriptionColumns
@@ -41,8 +42,12 @@ def add_rows(
     quarantine: bool = False,
     on_bad: HearBad | None = None,
     discarded: pa.Array | None = None,
+    is_lazy: bool = False,
 ) -> int:
-    """Add the rows of a table, as `add_many` does; `on_bad` also hears whether one was mended."""
+    """Add the rows of a table, as `add_many` does; `on_bad` also hears whether one was mended.
+
+    With `is_lazy` an index is left to the first who asks it.
+    """
     file = open_column_source(source)
     rows = read_rows(source, is_decoded=False) if file is None else file.rows()
     matcher._held.check_crs(rows.crs, rows.name)
@@ -60,7 +65,7 @@ def add_rows(
     else:
         incoming.remake(file, columns, matcher._reader)
     matcher._held.change(
-        incoming.columns, replace, rows.crs, rows.name, incoming.settle, discarded=discarded
+        incoming.columns, replace, rows.crs, rows.name, incoming.settle, is_lazy, discarded
     )
     matcher._counts.add(
         subscriptions_mended=incoming.mended, subscriptions_left_out=incoming.tell_left_out()
@@ -107,6 +112,28 @@ def restore(
     matcher = make_matcher(kind, settings)
     matcher._held = Holding(matcher._engine, matcher.crs, stated_by)
     matcher._held.change(columns, replace=False, is_lazy=True)
+    return matcher
+
+
+def list_totals(matcher: "Matcher") -> dict[str, int]:
+    """List the totals of `stats` that are counted row by row, without asking an index."""
+    return matcher._counts.as_dict()
+
+
+def find_stating(matcher: "Matcher") -> str:
+    """Name who stated the coordinate system of a matcher."""
+    return matcher._held.stated_by
+
+
+def show_elsewhere(
+    outlined: OutlinedSubscriptions, crs: str | None, stated_by: str, mended: int, left_out: int
+) -> "Matcher":
+    """Make a matcher that shows what one elsewhere holds, for whoever plans a run over events."""
+    from contrada.matcher.facade import Matcher
+
+    matcher = Matcher()
+    matcher._held = Holding(matcher._engine, crs, stated_by, outlined)
+    matcher._counts.add(subscriptions_mended=mended, subscriptions_left_out=left_out)
     return matcher
 
 

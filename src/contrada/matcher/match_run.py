@@ -21,7 +21,7 @@ from contrada.matching.subscribing import HearBad
 from contrada.model.event import GEOMETRY, Event, paths_of
 from contrada.model.geometry import Fault, as_array
 from contrada.showing import brief, listed
-from contrada.threads import ProcessLock
+from contrada.threads import ProcessLock, once
 
 
 class Counts:
@@ -90,8 +90,11 @@ class MatchRun:
         self._counts = counts
         self._on_done = on_done
         self._read = list_read(subscriptions, id_column)
-        self._ids = subscriptions.ids
-        self.schema = answer_schema(self._event_type(), self._ids.type)
+        self.schema = answer_schema(self._event_type(), subscriptions.id_type)
+
+    @once
+    def _ids(self) -> pa.Array:
+        return self.subscriptions.ids
 
     def batches(self, threads: int | None) -> Iterator[pa.RecordBatch]:
         """Match batch by batch, in the order of the rows: pairs of event and subscription."""

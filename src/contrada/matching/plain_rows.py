@@ -39,6 +39,7 @@ _TYPES = {
     LiteralKind.NUMBER: OperandType.NUMBER,
     LiteralKind.TEXT: OperandType.TEXT,
     LiteralKind.GEOMETRY: OperandType.GEOMETRY,
+    LiteralKind.MOMENT: OperandType.MOMENT,
 }
 
 PlainPart = tuple[SubscriptionColumns, Positions]  # with the row that each came from
@@ -305,6 +306,7 @@ class _Operands:
         self._bits = [np.zeros(0, np.int64)]
         self._is_whole = [np.zeros(0, bool)]
         self._texts: list[str] = []
+        self._moments: list[int] = []
         self._shapes: list[PackedGeometries] = [pack(as_array([]))]
 
     def add_geometries(self, geometries: RowGeometries, rows: Positions) -> None:
@@ -327,6 +329,9 @@ class _Operands:
             elif type_ is OperandType.TEXT:
                 self.columns.append(places + len(self._texts))
                 self._texts += column.tolist()
+            elif type_ is OperandType.MOMENT:
+                self.columns.append(places + len(self._moments))
+                self._moments += [moment.ns for moment in column]
             else:
                 self._add_shapes(pack(column), places)
 
@@ -337,6 +342,7 @@ class _Operands:
             np.concatenate(self._is_whole),
             pa.array(self._texts, pa.large_string()),
             concatenate(self._shapes),
+            np.array(self._moments, np.int64),
         )
 
 

@@ -254,6 +254,11 @@ class SubscriptionSet:
         ids = self._ranked.ids
         return ids if pa.types.is_int64(ids.type) else ids.cast(pa.string())
 
+    @property
+    def id_type(self) -> pa.DataType:
+        """The type of `ids`."""
+        return self.ids.type
+
     @once
     def _ranked(self) -> RankedIds | VersionIds:
         if not len(self._recent):

@@ -6,7 +6,7 @@ the events starts.
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -47,6 +47,14 @@ _OUTPUT_COLUMNS = {
     "pairs": ("event", "subscription", "subscriber", "version", "error"),
     "counts": ("event", "n", "error"),
 }
+
+
+class StagedSubscriptions(NamedTuple):
+    """Subscriptions that tasks have judged and staged, and whether ids are integers."""
+
+    subscribed: Subscribed
+    has_whole_ids: bool
+    has_whole_subscribers: bool = False
 
 
 def match(
@@ -127,7 +135,7 @@ def match(
 
 def plan_match(
     events: "DataFrame",
-    subscriptions: "DataFrame | str",
+    subscriptions: "DataFrame | str | StagedSubscriptions",
     options: SparkOptions,
     row: str | None = None,
 ) -> Job:
@@ -142,8 +150,11 @@ def plan_match(
     identified = identify(events, options.event_id)
     if isinstance(subscriptions, str):
         met = meet_published(identified, subscriptions, options)
+    elif isinstance(subscriptions, StagedSubscriptions):
+        met = _meet_staged(identified, subscriptions, options, None)
     else:
-        met = _meet_frame(identified, subscriptions, options)
+        staged, system = _stage_frame(identified, subscriptions, options)
+        met = _meet_staged(identified, staged, options, system)
     columns = list(dict.fromkeys((options.event_id, *met.columns, *kept, *([row] if row else []))))
     columns += [name for name in (SOURCE_FAULT, SOURCE_MESSAGE) if name in events.columns]
     chosen = with_wkb(identified, columns, "events")
@@ -183,10 +194,10 @@ def plan_match(
     )
 
 
-def _meet_frame(
+def _stage_frame(
     events: "DataFrame", subscriptions: "DataFrame", options: SparkOptions
-) -> MetSubscriptions:
-    """Stage the subscriptions of a DataFrame, and compare them with what events have."""
+) -> tuple[StagedSubscriptions, str | None]:
+    """Stage the subscriptions of a DataFrame; return them, and their coordinate system."""
     if events.isStreaming:
         warnings.warn(
             "the subscriptions are a DataFrame, so the stream keeps them as they are now; publish "
@@ -194,7 +205,7 @@ def _meet_frame(
             stacklevel=4,
         )
     system = refuse_two_systems(events, subscriptions, options.sample)
-    subscribed, has_whole_ids = stage_subscriptions(
+    staged = stage_subscriptions(
         subscriptions,
         options.subscription_id,
         options.repair,
@@ -202,13 +213,24 @@ def _meet_frame(
         options.strict,
         arrow_schema(events),
     )
+    return staged, system
+
+
+def _meet_staged(
+    events: "DataFrame",
+    staged: StagedSubscriptions,
+    options: SparkOptions,
+    system: str | None,
+) -> MetSubscriptions:
+    """Compare staged subscriptions with what events have."""
+    subscribed = staged.subscribed
     referenced = referenced_columns(events, subscribed.attributes, options.strict)
     warn_of_mismatches(_describe_mismatches(subscribed, system), options.strict)
     return MetSubscriptions(
         subscribed,
         tuple(referenced),
-        has_whole_ids,
-        has_whole_subscribers(subscriptions),
+        staged.has_whole_ids,
+        staged.has_whole_subscribers,
         choose_plan(options.plan, subscribed),
     )
 
@@ -232,14 +254,18 @@ def stage_subscriptions(
     evaluator: Evaluator = EXACT,
     strict: bool = False,
     event_schema: pa.Schema | None = None,
-) -> tuple[Subscribed, bool]:
-    """Stage subscriptions; return them, and whether their ids are integers."""
+) -> StagedSubscriptions:
+    """Stage the subscriptions of a DataFrame."""
     check_id(subscriptions, subscription_id, "subscriptions", Remedy.SPARK_SUBSCRIPTION_ID)
     wanted = subscription_columns(subscriptions, subscription_id, strict)
     chosen = with_wkb(subscriptions, wanted, "subscriptions")
     schema = pa.schema([]) if event_schema is None else event_schema
     subscribed = subscribe(chosen, wanted, subscription_id, repair, evaluator, schema)
-    return subscribed, has_whole_ids(subscriptions, subscription_id, "subscriptions")
+    return StagedSubscriptions(
+        subscribed,
+        has_whole_ids(subscriptions, subscription_id, "subscriptions"),
+        has_whole_subscribers(subscriptions),
+    )
 
 
 def _describe_mismatches(subscribed: Subscribed, system: str | None) -> list[str]:
@@ -250,7 +276,7 @@ def _describe_mismatches(subscribed: Subscribed, system: str | None) -> list[str
 
 def _check_frames(events: object, subscriptions: object) -> None:
     for name, frame in (("events", events), ("subscriptions", subscriptions)):
-        if not (hasattr(frame, "isStreaming") or isinstance(frame, str)):
+        if not (hasattr(frame, "isStreaming") or isinstance(frame, str | StagedSubscriptions)):
             raise InvalidInput(
                 f"{name} must be a Spark DataFrame, not {type(frame).__module__}."
                 f"{type(frame).__name__}"

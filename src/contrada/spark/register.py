@@ -65,7 +65,8 @@ def register(
             f"{name!r} is not a name for a function; use letters, digits and underscores"
         )
     with raising_noted_errors():
-        staged, has_whole_ids = stage_subscriptions(subscriptions, subscription_id, repair)
+        judged = stage_subscriptions(subscriptions, subscription_id, repair)
+        staged, has_whole_ids = judged.subscribed, judged.has_whole_ids
         whole = join_parts(spark, staged.staged)
     lookup = _Lookup(Versions.here(), whole, staged.geometries, has_whole_ids, repair)
     kind = "long" if has_whole_ids else "string"

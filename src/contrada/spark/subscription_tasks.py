@@ -37,7 +37,7 @@ from contrada.spark.versions import Versions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_PART_ROWS_MAX = 100_000
+PART_ROWS_MAX = 100_000
 _IDS_MAX = 65_536
 _NAME = "subscriptions"
 _ON_SPARK = {Remedy.SUBSCRIPTION_ID: Remedy.SPARK_SUBSCRIPTION_ID}
@@ -92,7 +92,7 @@ class StageTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a line for each part, and one for all rows with what is wrong with them."""
         self.versions.check()
-        faults = _Faults()
+        faults = StageFaults()
         rows = SubscriptionRows()
         reader = self.evaluator.reader()
         seen = None if self.known is None else SeenRows(self.uri, self.known)
@@ -114,24 +114,21 @@ class StageTask:
                 rows=rows,
             )
             first_row += batch.num_rows
-            if rows.count >= _PART_ROWS_MAX:
-                yield self._stage(rows.columns, faults, seen)
+            if rows.count >= PART_ROWS_MAX:
+                yield self.stage(rows.columns, faults, seen)
                 rows = SubscriptionRows()
         if rows.count:
-            yield self._stage(rows.columns, faults, seen)
-        yield _as_line(
-            rows=first_row,
+            yield self.stage(rows.columns, faults, seen)
+        yield faults.as_line(
+            first_row,
             unchanged=0 if seen is None else seen.count,
             seen=None if seen is None else seen.as_bits(),
-            bad=faults.rows,
-            faults=faults.count,
-            reasons=faults.shown,
-            remedies=sorted(remedy.name for remedy in faults.remedies),
         )
 
-    def _stage(
-        self, subscriptions: SubscriptionColumns, faults: "_Faults", seen: SeenRows | None
+    def stage(
+        self, subscriptions: SubscriptionColumns, faults: "StageFaults", seen: SeenRows | None
     ) -> pa.RecordBatch:
+        """Write a part; return its line, and add what cannot be served to the faults."""
         is_repeated = are_repeated(subscriptions.ids.array, from_end=True)
         if is_repeated.any():
             faults.add_repeated(Counter(subscriptions.ids.array.to_pylist()))
@@ -159,7 +156,7 @@ class StageTask:
         )
 
     def _choose_served(
-        self, subscriptions: SubscriptionColumns, faults: "_Faults"
+        self, subscriptions: SubscriptionColumns, faults: "StageFaults"
     ) -> SubscriptionColumns:
         """Return those that the evaluator can serve; count the others."""
         check = self.evaluator.engine().check
@@ -206,6 +203,12 @@ def subscribe(
     if len(parts) > 1:
         rows = sum(line["rows"] or 0 for line in lines)
         _refuse_repeated(spark, staged, has_whole_ids(frame, id_, _NAME), rows)
+    return describe_staged(staged, lines)
+
+
+def describe_staged(staged: StagedSet, lines: Sequence[dict[str, Any]]) -> Subscribed:
+    """Bring together what the lines of tasks say of the parts of a set."""
+    parts = [line for line in lines if line["digest"] is not None]
     return Subscribed(
         staged,
         frozenset(_names(parts, "attributes")),
@@ -222,7 +225,7 @@ def run_staging(frame: "DataFrame", task: StageTask) -> list[dict[str, Any]]:
     """Stage a DataFrame of subscriptions; refuse bad rows, and return the lines of the tasks."""
     numbered = frame.toDF(*(f"column{i}" for i in range(len(task.columns))))
     lines: list[dict[str, Any]] = numbered.mapInArrow(task, _LINES).toArrow().to_pylist()
-    _refuse(lines, sum((line["rows"] or 0) + (line["unchanged"] or 0) for line in lines))
+    refuse_faults(lines, sum((line["rows"] or 0) + (line["unchanged"] or 0) for line in lines))
     return lines
 
 
@@ -254,7 +257,8 @@ def join_bounds(bounds: Sequence[Sequence[float]]) -> Box | None:
     return west, south, east, north
 
 
-def _refuse(lines: Sequence[dict[str, Any]], rows: int) -> None:
+def refuse_faults(lines: Sequence[dict[str, Any]], rows: int) -> None:
+    """Refuse the bad rows that the lines of tasks tell of, among all."""
     bad, faults = (sum(line[name] or 0 for line in lines) for name in ("bad", "faults"))
     if faults:
         reasons = [reason for line in lines for reason in line["reasons"] or ()]
@@ -308,7 +312,7 @@ class _IdTask:
                     yield pa.RecordBatch.from_pydict({"id": piece.cast(kind)})
 
 
-class _Faults:
+class StageFaults:
     """The first reasons why rows were refused, how many there are, and how many rows were."""
 
     def __init__(self) -> None:
@@ -331,6 +335,17 @@ class _Faults:
             if count > 1:
                 self._add(f"subscription {id_!r}: {count} rows have this id", count - 1)
         self.remedies.add(Remedy.SPARK_SUBSCRIPTION_ID)
+
+    def as_line(self, rows: int, **more: Any) -> pa.RecordBatch:
+        """Write the line of a task that has had some rows."""
+        return _as_line(
+            rows=rows,
+            bad=self.rows,
+            faults=self.count,
+            reasons=self.shown,
+            remedies=sorted(remedy.name for remedy in self.remedies),
+            **more,
+        )
 
     def _add(self, reason: str, rows: int = 1) -> None:
         self.count += 1
