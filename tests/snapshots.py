@@ -20,7 +20,7 @@ def save_as(format_: int, matcher: Matcher, path: Path) -> None:
     if format_ == 2:
         matcher.save(path)
         return
-    save_rows(path, freeze(matcher), matcher._settings())
+    save_rows(path, freeze(matcher), matcher._settings(matcher.crs))
 
 
 def write_settings(path: Path, settings: Mapping[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 import shapely
 
 from contrada import Matcher
-from contrada.matching import checks, merges, segment_rows
+from contrada.matching import checks, merges, ranked_ids, segment_rows
 from contrada.threads import once
 
 SQUARE = "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0))"
@@ -108,3 +109,35 @@ def test_polygons_alone_pay_for_nothing_else(made: Counter[str]) -> None:
     assert matcher.match(EVENT) == [0, 1]
     of_ids = {"IdColumn.order", "IdColumn.ranks", "IdColumn.in_order", "IdColumn._sorted"}
     assert {name for name in made if not name.startswith("SegmentRows.")} <= of_ids
+
+
+def test_a_change_of_what_was_opened_leaves_its_index_to_the_first_reader(
+    made: Counter[str], tmp_path: Path
+) -> None:
+    saved = Matcher()
+    saved.add_many(pa.table({"filter": FILTERS}))
+    saved.save(tmp_path / "set.contrada")
+    opened = Matcher.open(tmp_path / "set.contrada")
+    made.clear()
+    opened.add(100, "speed = 5")
+    opened.remove(3)
+    assert not made["SegmentRows.index"]
+    opened.add_many(pa.table({"id": range(200, 300), "filter": ["speed = 5"] * 100}))
+    assert made["SegmentRows.index"] >= 1, "of what is new and large"
+    saved.add_many(pa.table({"id": range(200, 300), "filter": ["speed = 5"] * 100}))
+    assert opened.match(EVENT) == sorted({*saved.match(EVENT), 100} - {3})
+
+
+def test_the_ids_of_several_large_segments_are_ranked_before_readers_see_them(
+    monkeypatch: pytest.MonkeyPatch, made: Counter[str]
+) -> None:
+    monkeypatch.setattr(ranked_ids, "_MANY_MIN", 4)
+    matcher = Matcher()
+    for first, count in ((0, 100), (1_000, 8)):
+        ids = [f"i{-i}" for i in range(first, first + count)]
+        matcher.add_many(pa.table({"id": ids, "filter": ["speed = 5"] * count}))
+    assert matcher.stats()["segments"] == 2
+    ranked = matcher._subscriptions._segment_ids
+    assert {"ids", "_ranks_of_others"} <= ranked.__dict__.keys()
+    matcher.add("j", "speed = 5")
+    assert matcher._subscriptions._segment_ids is ranked

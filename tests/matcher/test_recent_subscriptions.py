@@ -6,6 +6,7 @@ import json
 import threading
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
@@ -34,6 +35,7 @@ def _pairs_max(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     """Take a single subscription for many, and more or fewer pairs of a batch one by one."""
     monkeypatch.setattr(segment_rows, "LARGE_MIN", 1)
     monkeypatch.setattr(recent, "_PAIRS_MAX", request.param)
+    monkeypatch.setattr(recent, "_PAIRS_EACH", 0)
 
 
 @pytest.mark.usefixtures("_pairs_max")
@@ -95,3 +97,33 @@ def test_few_that_were_added_to_many_are_merged_once_they_are_many() -> None:
     assert matcher._subscriptions.due() is None
     assert len(matcher._subscriptions._recent) <= merges.RECENT_MAX
     assert matcher.match_many(points).equals(pairs)
+
+
+def test_few_that_have_very_many_vertices_are_merged_like_many() -> None:
+    corners = np.linspace(0, 2 * np.pi, 20_000, endpoint=False)
+    circle = np.stack([np.cos(corners), np.sin(corners)], axis=1)
+    squares = shapely.to_wkb([shapely.box(i, 5, i + 1, 6) for i in range(1_000)])
+    matcher = Matcher()
+    matcher.add_many(pa.table({"geometry": squares}))
+    for number in range(20):
+        matcher.add(2_000 + number, geometry=shapely.Polygon(circle + number))
+    for thread in threading.enumerate():
+        if thread.name == "contrada-merge":
+            thread.join()
+    assert len(matcher._subscriptions._recent) <= 13
+    assert matcher.match({"geometry": shapely.Point(1, 1)}) == [2_001]
+
+
+def test_what_waits_weighs_as_much_as_its_members() -> None:
+    matcher = Matcher()
+    squares = shapely.to_wkb([shapely.box(i, 5, i + 1, 6) for i in range(1_000)])
+    matcher.add_many(pa.table({"geometry": squares}))
+    for number in range(40):
+        matcher.add(2_000 + number, geometry=shapely.Point(number, 0).buffer(1, 10 * number + 1))
+        matcher.add(3_000 + number, f"n > {number}")
+        if number % 3 == 0:
+            matcher.remove(2_000 + number // 2)
+    waiting = matcher._subscriptions._recent
+    assert waiting.weight == sum(member.weight for member in waiting.members.values())
+    assert waiting.weight > 40 * 16 + 26
+    assert waiting.geometry_attributes == {"geometry"}

@@ -106,3 +106,23 @@ def test_distances_in_a_system_of_lengths_are_warned_of(crs: str | None) -> None
         "reproject them, for instance to EPSG:4326"
     )
     assert [str(each.message) for each in said] == ([warning] if crs == "EPSG:2154" else [])
+
+
+def test_nothing_is_told_of_what_only_removed_subscriptions_read() -> None:
+    matcher = Matcher()
+    matcher.add("near", "dwithin(geometry, POINT(1 1), 500)")
+    matcher.add("text", "n = 'x'")
+    for number in range(5):
+        matcher.add(f"n{number}", f"n > {number}")
+    matcher.match({"n": 1})
+    before = freeze(matcher)
+    matcher.remove("near")
+    matcher.remove("text")
+    subscriptions = freeze(matcher)
+    assert subscriptions.stats()["filters"] == 7, "they are not merged away"
+    assert before.has_distances
+    assert not subscriptions.has_distances
+    assert subscriptions.attributes == {"n"}
+    assert subscriptions.geometry_attributes == ()
+    assert not subscriptions.find_mismatches(pa.schema({"n": pa.int64()}))
+    assert before.find_mismatches(pa.schema({"n": pa.int64()}))

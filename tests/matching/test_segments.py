@@ -225,7 +225,7 @@ def test_what_a_merge_takes_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> No
     large = subscriptions.due()
     assert large is not None and len(large.segments[0].is_alive) == 20
     for id_ in range(20, 24):
-        subscriptions = subscriptions.changed(None, [subscription(id_)], [large])
+        subscriptions = subscriptions.changed((), [subscription(id_)], [large])
     assert subscriptions.due([large]) is None
     assert subscriptions.stats()["segments"] == 2, "the small ones have been merged meanwhile"
     merged = subscriptions.merged(large, large.run())
@@ -324,3 +324,21 @@ def test_what_was_removed_is_not_tried() -> None:
     subscriptions = changed(added(empty_set(), range(10)), [3, 4])
     assert subscriptions.match(EVENT) == [0, 1, 2, 5, 6, 7, 8, 9]
     assert EverythingIndex.tried == [0, 1, 2, 5, 6, 7, 8, 9]
+
+
+def test_one_whole_segment_is_not_copied() -> None:
+    version = added(empty_set(), range(50))
+    columns = version.living()
+    assert columns is version._segments[0].rows.columns
+    assert [s.id for s in version.changed(make_id_array([7])).living()] == [
+        id_ for id_ in range(50) if id_ != 7
+    ]
+    assert len(empty_set().living()) == 0
+
+
+def test_subscribers_of_both_kinds_are_texts_in_one_column() -> None:
+    both = [subscription(1, "a"), subscription(2, 7), subscription(3)]
+    version = empty_set().changed((), both)
+    assert version.subscriber_column(pa.string()).to_pylist() == ["a", "7", None]
+    whole = version.changed(make_id_array([1]))
+    assert whole.subscriber_column(pa.int64()).drop_null().to_pylist() == [7]

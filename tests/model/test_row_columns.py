@@ -32,7 +32,7 @@ def test_a_snapshot_of_rows_has_the_columns_in_their_order_with_their_types(
     matcher = Matcher()
     matcher.add(1, "a > 1", subscriber="who")
     matcher.add(2, geometry="POINT(1 1)", where="a > 1", subscriber=7)
-    save_rows(tmp_path / "old.contrada", freeze(matcher), matcher._settings())
+    save_rows(tmp_path / "old.contrada", freeze(matcher), matcher._settings(matcher.crs))
     schema = open_snapshot(tmp_path / "old.contrada").schema
     assert schema.names == NAMES
     for field, column in zip(schema, ROW_COLUMNS, strict=True):

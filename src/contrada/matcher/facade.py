@@ -120,13 +120,12 @@ class Matcher:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle or copy the subscriptions and how the matcher was made; indexes are built anew."""
-        held = self._held
-        return restore, (type(self), self._settings(), held.subscriptions.living(), held.stated_by)
+        held = self._held.now()
+        columns, settings = held.subscriptions.living(), self._settings(held.crs)
+        return restore, (type(self), settings, columns, held.stated_by)
 
-    def _settings(self) -> MatcherSettings:
-        return MatcherSettings(
-            self.engine, self._options, self.simplify, self.crs, self._filters_max
-        )
+    def _settings(self, crs: str | None) -> MatcherSettings:
+        return MatcherSettings(self.engine, self._options, self.simplify, crs, self._filters_max)
 
     def add(
         self,
@@ -425,7 +424,8 @@ class Matcher:
         >>> contrada.Matcher.open("winds.contrada").match({"wind": 20})
         ['gale']
         """
-        save_subscriptions(path, self._subscriptions.living(), self._settings())
+        held = self._held.now()
+        save_subscriptions(path, held.subscriptions.living(), self._settings(held.crs))
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:

@@ -11,7 +11,7 @@ from contrada.errors import InvalidInput, Remedy
 from contrada.files import is_same_crs
 from contrada.matcher.background import BackgroundMerges
 from contrada.matching.engine import Engine
-from contrada.matching.id_columns import are_repeated, make_id_array
+from contrada.matching.id_columns import are_repeated
 from contrada.matching.merges import Merge
 from contrada.matching.segment_rows import SegmentRows
 from contrada.matching.segments import SubscriptionSet
@@ -24,7 +24,7 @@ Faults = list[tuple[int, InvalidInput]]  # by position among what is added
 _MATCHER = "the matcher"
 
 
-class _State(NamedTuple):
+class HeldState(NamedTuple):
     """All of a matcher that changes; a change swaps it as a whole."""
 
     subscriptions: SubscriptionSet
@@ -47,9 +47,13 @@ class Holding:
             find_event_faults=engine.find_event_faults,
             is_exact=engine.is_exact,
         )
-        self._state = _State(empty, crs, stated_by)
+        self._state = HeldState(empty, crs, stated_by)
         self._writing = ProcessLock()
         self._merges = BackgroundMerges(self)
+
+    def now(self) -> HeldState:
+        """Return all that holds at one moment."""
+        return self._state
 
     @property
     def subscriptions(self) -> SubscriptionSet:
@@ -72,7 +76,7 @@ class Holding:
             known = self.subscriptions
             if id_ not in known:
                 return False
-            self._publish(self._changed(known, make_id_array([id_])))
+            self._publish(self._changed(known, [id_]))
         self._wake()
         return True
 
@@ -89,10 +93,7 @@ class Holding:
             is_taken = id_ in known
             if is_taken and not replace:
                 raise _refuse_taken(id_).within(name)
-            removed = make_id_array([id_]) if is_taken else None
-            changed = self._changed(known, removed, [subscription])
-            changed.prepare()
-            self._publish(changed)
+            self._publish(self._changed(known, [id_] if is_taken else (), [subscription]))
         self._wake()
 
     def change(
@@ -122,21 +123,21 @@ class Holding:
                 settle(faults)
             self.check_crs(crs, name)
             good = _choose(added, {position for position, _ in faults})
-            changed = self._changed(known, good.ids.array if replace else None, good)
-            if not is_lazy:
-                changed.prepare()
-            self._publish(changed, self._stating(crs, name))
+            changed = self._changed(known, good.ids.array if replace else (), good)
+            self._publish(changed, self._stating(crs, name), is_lazy=is_lazy)
         self._wake()
 
     def _changed(
         self,
         known: SubscriptionSet,
-        removed: pa.Array | None = None,
+        removed: Sequence[Id] | pa.Array = (),
         added: Sequence[Subscription] = (),
     ) -> SubscriptionSet:
         return known.changed(removed, added, self._merges.beside())
 
-    def _publish(self, changed: SubscriptionSet, state: _State | None = None) -> None:
+    def _publish(
+        self, changed: SubscriptionSet, state: HeldState | None = None, *, is_lazy: bool = False
+    ) -> None:
         """Swap a version in; what is overdue is merged before, so that writers wait for it."""
         claims = []
         try:
@@ -146,6 +147,8 @@ class Holding:
                 if rows is None:
                     break
                 changed = changed.merged(claim.merge, rows)
+            if not is_lazy:
+                changed.prepare(self.subscriptions)
             self._state = (state or self._state)._replace(subscriptions=changed)
         finally:
             for claim in claims:
@@ -162,7 +165,10 @@ class Holding:
     def put(self, merge: Merge, rows: SegmentRows) -> None:
         """Put what a merge has made in its place."""
         with self._writing:
-            self._state = self._state._replace(subscriptions=self.subscriptions.merged(merge, rows))
+            known = self.subscriptions
+            changed = known.merged(merge, rows)
+            changed.prepare(known)
+            self._state = self._state._replace(subscriptions=changed)
 
     def _find_faults(
         self, added: SubscriptionColumns, known: SubscriptionSet, replace: bool
@@ -191,7 +197,7 @@ class Holding:
             self.check_crs(crs, name)
             self._state = self._stating(crs, name)
 
-    def _stating(self, crs: str | None, name: str) -> _State:
+    def _stating(self, crs: str | None, name: str) -> HeldState:
         """Return the state after a table states its coordinate system; only the first counts."""
         state = self._state
         if crs is None or state.crs is not None:

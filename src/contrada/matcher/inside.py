@@ -80,7 +80,7 @@ def _add_file(matcher: "Matcher", path: str | os.PathLike[str], replace: bool) -
     matcher._held.check_crs(crs, file.name)
     columns = load_any(file, matcher._reader)
     try:
-        if not settings.makes_filters_for(matcher._settings()):
+        if not settings.makes_filters_for(matcher._settings(matcher.crs)):
             columns = pack_subscriptions([_remade(s, matcher._reader) for s in columns])
         matcher._held.change(columns, replace, crs, file.name)
     except InvalidInput:

@@ -10,7 +10,8 @@ from contrada.deferred import compute as pc
 from contrada.matching.id_columns import IdColumn, make_id_array
 from contrada.threads import once
 
-_SLICES_MAX = 1_000
+_SLICES_MAX = 5_000
+_MANY_MIN = 1_000  # ids beside the longest column
 
 
 class RankedIds:
@@ -34,6 +35,32 @@ class RankedIds:
         if len(self._columns) == 1:
             return own
         return own + np.searchsorted(self._new_places, own, "right")
+
+    @property
+    def count(self) -> int:
+        """How many columns there are."""
+        return len(self._columns)
+
+    @once
+    def as_column(self) -> IdColumn:
+        """All ids in one column."""
+        return self._columns[0] if self.count == 1 else IdColumn(self.ids)
+
+    def places(self, column: int, positions: Positions) -> Positions:
+        """Return where some positions of one column are in that of all ids."""
+        return positions if self.count == 1 else self.ranks(column, positions)
+
+    def prepare(self) -> None:
+        """Rank now what are many, so that nobody who asks has to."""
+        lengths = sorted(len(column) for column in self._columns)
+        if sum(lengths[:-1]) >= _MANY_MIN:
+            self.as_column.prepare()
+            assert self._ranks_of_others
+
+    def are_of(self, columns: Sequence[IdColumn]) -> bool:
+        """Whether these are the ids of the very same columns."""
+        same = (mine is other for mine, other in zip(self._columns, columns, strict=False))
+        return len(self._columns) == len(columns) and all(same)
 
     @once
     def ids(self) -> pa.Array:
@@ -101,3 +128,23 @@ class RankedIds:
                 found[number] = ranks[first : first + len(column)]
                 first += len(column)
         return found
+
+
+class VersionIds:
+    """The ids of segments, ranked once for all versions that share them, and of a few more."""
+
+    def __init__(self, segments: RankedIds, recent: IdColumn) -> None:
+        """Take what is ranked, and a column of the same kind."""
+        self._segments = segments
+        self._both = RankedIds([segments.as_column, recent])
+
+    def ranks(self, column: int, positions: Positions) -> Positions:
+        """Return the ranks of some positions of one segment, or of what comes after the last."""
+        if column == self._segments.count:
+            return self._both.ranks(1, positions)
+        return self._both.ranks(0, self._segments.places(column, positions))
+
+    @property
+    def ids(self) -> pa.Array:
+        """All ids in order, each once."""
+        return self._both.ids

@@ -10,24 +10,28 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
+import shapely
+from numpy.typing import NDArray
+from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Box, Floats, Mask, Positions
 from contrada.language import truth
-from contrada.language.expecting import Kinds
 from contrada.matching.anchors import find_anchors
 from contrada.matching.columns import EventBatch
 from contrada.matching.engine import Index, MakeIndex
 from contrada.matching.id_columns import IdColumn, make_id_array
-from contrada.matching.mismatches import list_expectations
+from contrada.matching.read_facts import ReadFacts
 from contrada.matching.subscription_columns import SubscriptionColumns, pack_subscriptions
 from contrada.model.event import Event
-from contrada.model.expression import DistanceWithin, attributes, geometry_attributes
+from contrada.model.expression import Expression, Literal, children, geometry_attributes
 from contrada.model.subscription import Id, Subscription
 from contrada.threads import once
 
 _UNPLACED_WEIGHT = 16  # one without a box is evaluated on every event
-_PAIRS_MAX = 100  # of events and subscriptions in one batch that are evaluated one by one
-_BOXES_MAX = 100_000  # pairs of boxes in one batch
+_VERTICES_WEIGHT = 256  # vertices that make a subscription as heavy as one more
+_PAIRS_MAX, _PAIRS_EACH = 100, 4  # in one batch, and for each subscription: evaluated one by one
+_BOXES_MAX = 500_000  # pairs of boxes in one batch
 
 _NOWHERE: Box = (np.inf, np.inf, -np.inf, -np.inf)
 
@@ -35,28 +39,22 @@ _NOWHERE: Box = (np.inf, np.inf, -np.inf, -np.inf)
 class RecentSubscription:
     """A subscription, and what is asked about it again and again."""
 
-    def __init__(self, subscription: Subscription) -> None:
-        """Find the box in which an event must lie, if there is one."""
-        self.subscription = subscription
-        self.geometry_attributes = frozenset(geometry_attributes(subscription.predicate.expression))
+    def __init__(self, subscription: Subscription, number: int) -> None:
+        """Find the box in which an event must lie, if there is one.
+
+        The number is greater than that of whatever was added before.
+        """
+        self.subscription, self.number = subscription, number
+        expression = subscription.predicate.expression
+        self.geometry_attributes = frozenset(geometry_attributes(expression))
         self.attribute, self.box = _find_box(subscription)
-        self.weight = _UNPLACED_WEIGHT if self.attribute is None else 1
+        evaluations = 1 if self.attribute is not None else _UNPLACED_WEIGHT
+        self.weight = evaluations * (1 + _count_vertices(expression) // _VERTICES_WEIGHT)
 
     @once
-    def attributes(self) -> frozenset[str]:
-        """Names of all that it reads."""
-        return frozenset(attributes(self.subscription.predicate.expression))
-
-    @once
-    def expectations(self) -> frozenset[tuple[str, Kinds]]:
-        """The kinds of values that it expects of attributes."""
-        return list_expectations([self.subscription.predicate.expression])
-
-    @once
-    def has_distances(self) -> bool:
-        """Whether it asks for a distance."""
-        filters = self.subscription.predicate.filters
-        return any(isinstance(c.test, DistanceWithin) for f in filters for c in f.constraints)
+    def facts(self) -> ReadFacts:
+        """What it reads."""
+        return ReadFacts.of(self.subscription.predicate.expression)
 
     def holds(self, event: Event) -> bool:
         """Evaluate it."""
@@ -69,73 +67,129 @@ def _find_box(subscription: Subscription) -> tuple[str | None, Box]:
     names = {name for name, _ in anchors or ()}
     if anchors is None or len(names) != 1:
         return None, _NOWHERE
-    boxes = np.array([geometry.bounds for _, geometry in anchors])
-    west, south = boxes[:, :2].min(axis=0).tolist()
-    east, north = boxes[:, 2:].max(axis=0).tolist()
-    return names.pop(), (west, south, east, north)
+    west, south, east, north = zip(*(geometry.bounds for _, geometry in anchors), strict=True)
+    return names.pop(), (min(west), min(south), max(east), max(north))
+
+
+def _count_vertices(expression: Expression) -> int:
+    """Count the vertices of all geometries that a predicate names."""
+    if isinstance(expression, Literal) and isinstance(expression.value, BaseGeometry):
+        return int(shapely.get_num_coordinates(expression.value))
+    return sum(map(_count_vertices, children(expression)))
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedSubscriptions:
+    """Subscriptions in the order of their numbers, and where an event must lie for each."""
+
+    numbers: Positions
+    members: NDArray[np.object_]
+    boxes: Floats
+
+    @staticmethod
+    def of(members: Collection[RecentSubscription]) -> "PlacedSubscriptions":
+        """Take subscriptions that have a box."""
+        column = np.empty(len(members), object)
+        column[:] = list(members)
+        numbers = np.array([member.number for member in members], np.int64)
+        boxes = np.array([member.box for member in members]).reshape(-1, 4)
+        return PlacedSubscriptions(numbers, column, boxes)
+
+    def extended(self, other: "PlacedSubscriptions") -> "PlacedSubscriptions":
+        """Put others after these."""
+        return PlacedSubscriptions(
+            np.concatenate([self.numbers, other.numbers]),
+            np.concatenate([self.members, other.members]),
+            np.concatenate([self.boxes, other.boxes]),
+        )
+
+    def without(self, gone: Collection[RecentSubscription]) -> "PlacedSubscriptions":
+        """Leave some of them out."""
+        is_left = np.ones(len(self.numbers), bool)
+        is_left[np.searchsorted(self.numbers, [member.number for member in gone])] = False
+        return PlacedSubscriptions(
+            self.numbers[is_left], self.members[is_left], self.boxes[is_left]
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """Where events must lie to satisfy subscriptions, which are numbered."""
+    """Where events must lie to satisfy subscriptions."""
 
-    count: int = 0
-    placed: Mapping[str, tuple[Positions, Floats]] = field(default_factory=dict)  # by attribute
-    unplaced: Sequence[int] = ()  # those that have no box
-    geometry_attributes: frozenset[str] = frozenset()
+    placed: Mapping[str, PlacedSubscriptions] = field(default_factory=dict)  # by attribute
+    unplaced: tuple[RecentSubscription, ...] = ()  # those that have no box
+    readers: Mapping[str, int] = field(default_factory=dict)  # of each attribute as a geometry
 
     def extended(self, members: Collection[RecentSubscription]) -> "Boxes":
         """Return the boxes with those of more subscriptions."""
-        unplaced = list(self.unplaced)
-        fresh: dict[str, tuple[list[int], list[Box]]] = {}
-        for number, member in enumerate(members, self.count):
-            if member.attribute is None:
-                unplaced.append(number)
-            else:
-                numbers, boxes = fresh.setdefault(member.attribute, ([], []))
-                numbers.append(number)
-                boxes.append(member.box)
+        by_name, unplaced = _divide(members)
         placed = dict(self.placed)
-        for name, (numbers, boxes) in fresh.items():
-            known = placed.get(name, (np.zeros(0, np.int64), np.zeros((0, 4))))
-            placed[name] = np.append(known[0], numbers), np.concatenate([known[1], boxes])
-        names = self.geometry_attributes.union(*{m.geometry_attributes for m in members})
-        return Boxes(self.count + len(members), placed, unplaced, names)
+        for name, some in by_name.items():
+            known, new = placed.get(name), PlacedSubscriptions.of(some)
+            placed[name] = new if known is None else known.extended(new)
+        return Boxes(placed, (*self.unplaced, *unplaced), _count_readers(self.readers, members, 1))
 
-    def without(self, gone: Positions, left: Collection[RecentSubscription]) -> "Boxes":
-        """Return the boxes of those that are left without some numbers; the others move up."""
-        moves = np.arange(self.count) - np.searchsorted(gone, np.arange(self.count))
-        moves[gone] = -1
-        placed = {}
-        for name, (numbers, boxes) in self.placed.items():
-            moved = moves[numbers]
-            if (moved >= 0).any():
-                placed[name] = moved[moved >= 0], boxes[moved >= 0]
-        unplaced = moves[np.array(self.unplaced, np.int64)]
-        names = frozenset[str]().union(*{member.geometry_attributes for member in left})
-        return Boxes(len(left), placed, unplaced[unplaced >= 0].tolist(), names)
+    def without(self, members: Collection[RecentSubscription]) -> "Boxes":
+        """Return the boxes without those of some subscriptions that are here."""
+        by_name, gone = _divide(members)
+        placed = dict(self.placed)
+        for name, some in by_name.items():
+            placed[name] = placed[name].without(some)
+            if not len(placed[name].numbers):
+                del placed[name]
+        unplaced = self.unplaced
+        if gone:
+            unplaced = tuple(member for member in unplaced if member not in gone)
+        return Boxes(placed, unplaced, _count_readers(self.readers, members, -1))
 
-    def find(self, event: Event) -> list[int]:
+    def find(self, event: Event) -> list[RecentSubscription]:
         """Find the subscriptions that an event may satisfy."""
         found = list(self.unplaced)
-        for name, (numbers, boxes) in self.placed.items():
+        for name, placed in self.placed.items():
             geometry = event.geometry(name)
             if geometry is not None:
-                found += numbers[_meet(boxes, np.array(geometry.bounds))].tolist()
+                is_near = _meet(placed.boxes, np.array(geometry.bounds))
+                found += placed.members[is_near].tolist()
         return found
 
-    def find_pairs(self, batch: EventBatch) -> tuple[list[int], list[int]] | None:
+    def find_pairs(self, batch: EventBatch) -> tuple[list[int], list[RecentSubscription]] | None:
         """Find the rows and subscriptions that may match; None where these are too many."""
-        if self.count * batch.length > _BOXES_MAX or len(self.unplaced) * batch.length > _PAIRS_MAX:
+        count = sum(len(placed.numbers) for placed in self.placed.values())
+        pairs_max = _PAIRS_MAX + _PAIRS_EACH * (count + len(self.unplaced))
+        if count * batch.length > _BOXES_MAX or len(self.unplaced) * batch.length > pairs_max:
             return None
         rows = [row for row in range(batch.length) for _ in self.unplaced]
         found = [*self.unplaced] * batch.length
-        for name, (numbers, boxes) in self.placed.items():
+        for name, placed in self.placed.items():
             events = batch.geometry(name).boxes()
-            at, which = np.nonzero(_meet(boxes[None], events[:, None]))
+            at, which = np.nonzero(_meet(placed.boxes[None], events[:, None]))
             rows += at.tolist()
-            found += numbers[which].tolist()
-        return (rows, found) if len(rows) <= _PAIRS_MAX else None
+            found += placed.members[which].tolist()
+        return (rows, found) if len(rows) <= pairs_max else None
+
+
+def _divide(
+    members: Collection[RecentSubscription],
+) -> tuple[dict[str, list[RecentSubscription]], dict[RecentSubscription, None]]:
+    """Sort subscriptions by the attribute of their box, and list those that have none."""
+    by_name: dict[str, list[RecentSubscription]] = {}
+    unplaced = dict[RecentSubscription, None]()
+    for member in members:
+        if member.attribute is None:
+            unplaced[member] = None
+        else:
+            by_name.setdefault(member.attribute, []).append(member)
+    return by_name, unplaced
+
+
+def _count_readers(
+    readers: Mapping[str, int], members: Collection[RecentSubscription], step: int
+) -> Mapping[str, int]:
+    counts = dict(readers)
+    for member in members:
+        for name in member.geometry_attributes:
+            counts[name] = counts.get(name, 0) + step
+    return {name: count for name, count in counts.items() if count}
 
 
 class Recent:
@@ -144,14 +198,15 @@ class Recent:
     def __init__(
         self,
         make_index: MakeIndex,
-        members: Mapping[Id, RecentSubscription] | None = None,
-        boxes: "Boxes | None" = None,
+        members: dict[Id, RecentSubscription] | None = None,
+        boxes: Boxes | None = None,
+        weight: int = 0,
     ) -> None:
-        """Hold subscriptions by their ids; `boxes` are theirs, if they are known."""
+        """Hold subscriptions by their ids, with their boxes and what they weigh together."""
         self._make_index = make_index
         self.members = {} if members is None else members
-        self._boxes = Boxes().extended(self.members.values()) if boxes is None else boxes
-        self.weight = len(self.members) + (_UNPLACED_WEIGHT - 1) * len(self._boxes.unplaced)
+        self._boxes = Boxes() if boxes is None else boxes
+        self.weight = weight
 
     def __len__(self) -> int:
         return len(self.members)
@@ -159,25 +214,32 @@ class Recent:
     def __iter__(self) -> Iterator[Subscription]:
         return (member.subscription for member in self.members.values())
 
+    def choose(self, ids: Sequence[Id] | pa.Array) -> list[Id]:
+        """Choose those of some ids that a subscription here has."""
+        listed = ids.to_pylist() if isinstance(ids, pa.Array) else ids
+        return [id_ for id_ in listed if id_ in self.members]
+
     def changed(self, removed: Collection[Id], added: Sequence[Subscription]) -> "Recent":
         """Return what is left without some ids and with more subscriptions."""
-        kept, boxes = self.members, self._boxes
-        if not kept.keys().isdisjoint(removed):
-            kept, boxes = self._leave_out(kept.keys() & removed)
-        elif not added:
-            return self
-        new = {subscription.id: RecentSubscription(subscription) for subscription in added}
-        return Recent(self._make_index, {**kept, **new}, boxes.extended(new.values()))
+        left = self.without([self.members[id_] for id_ in removed])
+        if not added:
+            return left
+        first = 1 + next(reversed(self.members.values())).number if self.members else 0
+        new = [RecentSubscription(one, number) for number, one in enumerate(added, first)]
+        members = {**left.members, **{member.subscription.id: member for member in new}}
+        weight = left.weight + sum(member.weight for member in new)
+        return Recent(self._make_index, members, left._boxes.extended(new), weight)
 
     def without(self, members: Collection[RecentSubscription]) -> "Recent":
         """Return what is left without some, unless others have taken their place."""
-        ids = {m.subscription.id for m in members if self.members.get(m.subscription.id) is m}
-        return Recent(self._make_index, *self._leave_out(ids)) if ids else self
-
-    def _leave_out(self, ids: Collection[Id]) -> tuple[dict[Id, RecentSubscription], Boxes]:
-        gone = [position for position, id_ in enumerate(self.members) if id_ in ids]
-        left = {id_: member for id_, member in self.members.items() if id_ not in ids}
-        return left, self._boxes.without(np.array(gone, np.int64), left.values())
+        gone = {m for m in members if self.members.get(m.subscription.id) is m}
+        if not gone:
+            return self
+        left = dict(self.members)
+        for member in gone:
+            del left[member.subscription.id]
+        weight = self.weight - sum(member.weight for member in gone)
+        return Recent(self._make_index, left, self._boxes.without(gone), weight)
 
     @once
     def ids(self) -> IdColumn:
@@ -197,24 +259,21 @@ class Recent:
     @property
     def geometry_attributes(self) -> frozenset[str]:
         """Names of the attributes that a subscription reads as geometries."""
-        return self._boxes.geometry_attributes
+        return frozenset(self._boxes.readers)
 
     def match(self, event: Event) -> list[Subscription]:
         """Find the subscriptions that an event satisfies."""
-        candidates = self._boxes.find(event)
-        members = list(self.members.values()) if candidates else []
-        return [members[p].subscription for p in candidates if members[p].holds(event)]
+        return [member.subscription for member in self._boxes.find(event) if member.holds(event)]
 
     def match_batch(self, batch: EventBatch) -> tuple[Positions, Positions]:
         """Find all pairs of row and position that match, in any order."""
         pairs = self._boxes.find_pairs(batch)
         if pairs is None:
             return self.index.match_batch(batch)
-        members = list(self.members.values())
         event_of = partial(_read_row, batch, {})
-        holds = [members[p].holds(event_of(row)) for row, p in zip(*pairs, strict=True)]
-        rows, positions = np.array(pairs, np.int64).reshape(2, -1)[:, np.array(holds, bool)]
-        return rows, positions
+        held = [(row, m.number) for row, m in zip(*pairs, strict=True) if m.holds(event_of(row))]
+        rows, numbers = np.array(held, np.int64).reshape(-1, 2).T
+        return rows, np.searchsorted([m.number for m in self.members.values()], numbers)
 
 
 def _read_row(batch: EventBatch, known: dict[int, Event], row: int) -> Event:

@@ -1,7 +1,7 @@
 """Segments: columns of subscriptions, each with an index of its own, of which rows may be gone."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 
@@ -9,19 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.arrays import Mask, Positions
-from contrada.language.expecting import Kinds
 from contrada.matching.engine import Index, MakeIndex
-from contrada.matching.mismatches import list_expectations
+from contrada.matching.read_facts import ReadFacts
 from contrada.matching.subscription_columns import SubscriptionColumns
 from contrada.model.event import Event
-from contrada.model.expression import DistanceWithin, attributes, geometry_attributes
 from contrada.model.subscription import Id, Subscription
 from contrada.threads import once
 
 LARGE_MIN = 1_000  # rows: a smaller index is built in no time by whoever asks first
 _GROUPED_MAX = 10_000  # rows: to group more for each event takes longer than what it saves
 
-_ASKED_ALWAYS = ("groups", "geometry_readers", "attributes", "expectations", "has_distances")
+_ASKED_ALWAYS = ("groups", "skeleton_counts", "facts")
 
 
 def is_large(count: int) -> bool:
@@ -68,37 +66,24 @@ class SegmentRows:
         """The subscribers, by their codes."""
         return self.columns.subscribers.names()
 
-    def count_readers(self, positions: Positions | None = None) -> Counter[str]:
-        """Count the subscriptions, or some of them, that read each attribute as a geometry."""
+    @once
+    def skeleton_counts(self) -> list[int]:
+        """How many subscriptions have each skeleton."""
         expressions = self.columns.expressions
-        which = expressions.which if positions is None else expressions.which[positions]
-        counts = np.bincount(which, minlength=len(expressions.skeletons)).tolist()
-        readers: Counter[str] = Counter()
-        for skeleton, count in zip(expressions.skeletons, counts, strict=True):
-            for name in set(geometry_attributes(skeleton)) if count else ():
-                readers[name] += count
-        return readers
+        counts: list[int] = np.bincount(
+            expressions.which, minlength=len(expressions.skeletons)
+        ).tolist()
+        return counts
 
     @once
-    def geometry_readers(self) -> Counter[str]:
-        """How many of all subscriptions read each attribute as a geometry."""
-        return self.count_readers()
+    def facts_by_skeleton(self) -> list[ReadFacts]:
+        """What the subscriptions of each skeleton read."""
+        return [ReadFacts.of(skeleton) for skeleton in self.columns.expressions.skeletons]
 
     @once
-    def attributes(self) -> frozenset[str]:
-        """Names of all that the subscriptions read."""
-        return frozenset(n for s in self.columns.expressions.skeletons for n in attributes(s))
-
-    @once
-    def expectations(self) -> frozenset[tuple[str, Kinds]]:
-        """The kinds of values that they expect of attributes."""
-        return list_expectations(self.columns.expressions.skeletons)
-
-    @once
-    def has_distances(self) -> bool:
-        """Whether one asks for a distance."""
-        tests = self.columns.table.constraints.tests.skeletons
-        return any(isinstance(test, DistanceWithin) for test in tests)
+    def facts(self) -> ReadFacts:
+        """What all subscriptions read."""
+        return ReadFacts.join(self.facts_by_skeleton)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +93,13 @@ class Segment:
     rows: SegmentRows
     is_alive: Mask
     living_count: int
-    gone_readers: Counter[str]  # of those removed: how many read each attribute as a geometry
+    gone: Mapping[int, int]  # of those removed: how many have each skeleton
+    emptied: frozenset[int]  # the skeletons that none has any more
 
     @staticmethod
-    def of(
-        rows: SegmentRows, is_alive: Mask, gone_readers: Counter[str] | None = None
-    ) -> "Segment":
-        """Take rows and which of them are left."""
-        gone_readers = Counter() if gone_readers is None else gone_readers
-        return Segment(rows, is_alive, int(np.count_nonzero(is_alive)), gone_readers)
+    def of(rows: SegmentRows) -> "Segment":
+        """Take rows that are all there."""
+        return Segment(rows, np.ones(len(rows.columns), bool), len(rows.columns), {}, frozenset())
 
     def match(self, event: Event) -> Positions:
         """Find the rows that an event satisfies."""
@@ -130,10 +113,12 @@ class Segment:
 
     def subscribers(self, event: Event, found: Collection[Id]) -> list[Id]:
         """List to whom to forward an event, but for some; each is tried until it is found."""
-        names, codes = self.rows.subscribers, self.rows.columns.subscribers.codes
+        subscribers = self.rows.columns.subscribers
+        codes = subscribers.codes
         if len(codes) > _GROUPED_MAX:
             codes = np.unique(codes[self.match(event)])
-            return [names[code] for code in codes[codes >= 0].tolist()]
+            return [subscribers.name(code) for code in codes[codes >= 0].tolist()]
+        names = self.rows.subscribers
         is_open = np.array([*(name not in found for name in names), False])  # last: nobody
         wanted = self.is_alive & is_open[codes]
         positions = self.rows.index.find(event, np.where(wanted, codes, -1))
@@ -141,7 +126,9 @@ class Segment:
 
     def without(self, removed: pa.Array) -> "Segment":
         """Return the segment without some ids."""
-        gone = self.rows.columns.ids.find_many(removed)
+        ids = self.rows.columns.ids
+        is_one = len(removed) == 1
+        gone = np.array([ids.find(removed[0].as_py())]) if is_one else ids.find_many(removed)
         gone = gone[gone >= 0]
         newly = np.unique(gone[self.is_alive[gone]])
         return self.leave_out(newly) if newly.size else self
@@ -150,14 +137,24 @@ class Segment:
         """Return the segment without some living rows."""
         is_alive = self.is_alive.copy()
         is_alive[gone] = False
-        readers = self.gone_readers + self.rows.count_readers(gone)
-        return Segment.of(self.rows.without(gone.tolist()), is_alive, readers)
+        newly = Counter(self.rows.columns.expressions.which[gone].tolist())
+        counts = {**self.gone, **{code: self.gone.get(code, 0) + n for code, n in newly.items()}}
+        emptied = [code for code in newly if counts[code] == self.rows.skeleton_counts[code]]
+        return Segment(
+            self.rows.without(gone.tolist()),
+            is_alive,
+            self.living_count - len(gone),
+            counts,
+            self.emptied.union(emptied) if emptied else self.emptied,
+        )
 
-    def geometry_attributes(self) -> Iterator[str]:
-        """Name the attributes that a living row reads as geometries."""
-        for name, count in self.rows.geometry_readers.items():
-            if count > self.gone_readers[name]:
-                yield name
+    @property
+    def facts(self) -> ReadFacts:
+        """What living rows read."""
+        if not self.emptied:
+            return self.rows.facts
+        each = enumerate(self.rows.facts_by_skeleton)
+        return ReadFacts.join([facts for code, facts in each if code not in self.emptied])
 
     def find(self, id_: Id) -> int:
         """Return the position of a living row by its id; -1 where there is none."""

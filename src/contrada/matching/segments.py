@@ -14,13 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.arrays import Mask, Positions
-from contrada.language.expecting import Kinds
 from contrada.matching.columns import EventBatch
 from contrada.matching.engine import FindFaults, Index, MakeIndex, find_no_faults
+from contrada.matching.id_columns import make_id_array
 from contrada.matching.merges import QUIETLY, Merge, MergeChoice
 from contrada.matching.mismatches import Mismatch, describe_unmet, find_unmet
-from contrada.matching.ranked_ids import RankedIds
-from contrada.matching.recent import Recent, RecentSubscription
+from contrada.matching.ranked_ids import RankedIds, VersionIds
+from contrada.matching.read_facts import ReadFacts
+from contrada.matching.recent import Recent
 from contrada.matching.segment_rows import Segment, SegmentRows, is_large
 from contrada.matching.subscription_columns import (
     SubscriptionColumns,
@@ -45,16 +46,22 @@ class SubscriptionSet:
         *,
         find_event_faults: FindFaults = find_no_faults,
         is_exact: bool = False,
+        segment_ids: RankedIds | None = None,
     ) -> None:
         """Hold segments; an empty set has none.
 
         `find_event_faults` finds the geometries of events that the indexes cannot handle. Where
-        these are exact, what is added to many others may be evaluated instead.
+        these are exact, what is added to many others may be evaluated instead. `segment_ids` are
+        those of an earlier version, which serve as well if the segments are the same.
         """
         self._make_index, self._is_exact = make_index, is_exact
         self._segments = segments
         self._recent = Recent(make_index) if recent is None else recent
         self.find_event_faults = find_event_faults
+        columns = [segment.rows.columns.ids for segment in segments]
+        if segment_ids is None or not segment_ids.are_of(columns):
+            segment_ids = RankedIds(columns)
+        self._segment_ids = segment_ids
 
     def __len__(self) -> int:
         return sum(segment.living_count for segment in self._segments) + len(self._recent)
@@ -69,9 +76,8 @@ class SubscriptionSet:
 
     def living(self) -> SubscriptionColumns:
         """Return all subscriptions in one piece."""
-        if not self._segments:
-            return pack_subscriptions([])
-        return join_subscriptions(list(self._parts()))
+        parts = list(self._parts()) or [pack_subscriptions([])]
+        return parts[0] if len(parts) == 1 else join_subscriptions(parts)
 
     def _parts(self) -> Iterator[SubscriptionColumns]:
         yield from (segment.living() for segment in self._segments)
@@ -108,7 +114,7 @@ class SubscriptionSet:
 
     def changed(
         self,
-        removed: pa.Array | None = None,
+        removed: Sequence[Id] | pa.Array = (),
         added: Sequence[Subscription] = (),
         beside: Collection[Merge] = (),
     ) -> "SubscriptionSet":
@@ -117,10 +123,10 @@ class SubscriptionSet:
         What is small is merged, unless the merges `beside` take it.
         """
         segments = self._segments
-        gone: list[Id] = []
-        if removed is not None and len(removed):
-            segments = [segment.without(removed) for segment in segments]
-            gone = removed.to_pylist() if len(self._recent) else []
+        gone = self._recent.choose(removed) if len(self._recent) else []
+        if len(gone) < len(removed):
+            ids = removed if isinstance(removed, pa.Array) else make_id_array(removed)
+            segments = [segment.without(ids) for segment in segments]
         segments = [segment for segment in segments if segment.living_count]
         are_many = any(is_large(len(segment.is_alive)) for segment in segments)
         waits = are_many and self._is_exact and len(added) <= _FEW_MAX
@@ -142,17 +148,24 @@ class SubscriptionSet:
             recent,
             find_event_faults=self.find_event_faults,
             is_exact=self._is_exact,
+            segment_ids=self._segment_ids,
         )
 
     def _make_segment(self, added: Sequence[Subscription]) -> Segment:
         columns = added if isinstance(added, SubscriptionColumns) else pack_subscriptions(added)
-        return Segment.of(SegmentRows(columns, self._make_index), np.ones(len(columns), bool))
+        return Segment.of(SegmentRows(columns, self._make_index))
 
     @QUIETLY
-    def prepare(self) -> None:
-        """Build the large indexes that are not there yet, so that no reader has to."""
+    def prepare(self, known: "SubscriptionSet | None" = None) -> None:
+        """Build what is large and not there yet, so that no reader has to.
+
+        What an earlier version has and left to its first reader stays so.
+        """
+        old = {id(segment.rows.columns) for segment in (known._segments if known else ())}
         for segment in self._segments:
-            segment.rows.prepare(other.rows for other in self._segments)
+            if id(segment.rows.columns) not in old:
+                segment.rows.prepare(other.rows for other in self._segments)
+        self._segment_ids.prepare()
 
     def due(self, beside: Collection[Merge] = ()) -> Merge | None:
         """Return what is to be merged next, if anything: `merged` takes what it makes.
@@ -182,7 +195,7 @@ class SubscriptionSet:
         members = self._recent.members
         parts.append(np.array([members.get(m.subscription.id) is m for m in merge.recent], bool))
         is_gone = ~np.concatenate(parts)
-        segment = Segment.of(rows, np.ones(len(rows.columns), bool))
+        segment = Segment.of(rows)
         if is_gone.any():
             segment = segment.leave_out(np.flatnonzero(is_gone))
         kept = list(current.values())
@@ -241,9 +254,10 @@ class SubscriptionSet:
         return ids if pa.types.is_int64(ids.type) else ids.cast(pa.string())
 
     @once
-    def _ranked(self) -> RankedIds:
-        columns = [segment.rows.columns.ids for segment in self._segments]
-        return RankedIds([*columns, self._recent.ids] if len(self._recent) else columns)
+    def _ranked(self) -> RankedIds | VersionIds:
+        if not len(self._recent):
+            return self._segment_ids
+        return VersionIds(self._segment_ids, self._recent.ids)
 
     def list_by_rank(self) -> Positions:
         """List the living rows by rank, as positions in all segments one after another.
@@ -259,47 +273,50 @@ class SubscriptionSet:
         return places
 
     def subscriber_column(self, kind: pa.DataType) -> pa.Array:
-        """Return the subscribers in the order of `ids`, as a column of strings or integers."""
+        """Return the subscribers in the order of `ids`, as a column of strings or integers.
+
+        Where they are strings, an integer is the string of its digits.
+        """
         parts = [s.rows.columns.subscribers for s in self._segments]
         alive = [np.flatnonzero(s.is_alive) for s in self._segments]
         if len(self._recent):
             parts.append(self._recent.columns.subscribers)
             alive.append(np.arange(len(self._recent)))
         places = np.full(len(self._ranked.ids), -1, np.int64)
-        names, first = [], 0
+        names, first = [pa.array([], kind)], 0
         for number, (part, positions) in enumerate(zip(parts, alive, strict=True)):
-            codes = part.codes[positions]
+            taken = part.take(positions)
             ranks = self._ranked.ranks(number, positions)
-            places[ranks] = np.where(codes < 0, -1, first + codes)
-            is_used = np.isin(np.arange(len(part.names())), codes)
-            names += [n if u else None for n, u in zip(part.names(), is_used, strict=True)]
-            first = len(names)
-        return pa.array(names, kind).take(pa.array(places, mask=places < 0))
+            places[ranks] = np.where(taken.codes < 0, -1, first + taken.codes)
+            names += [pa.array(taken.wholes).cast(kind), taken.texts.cast(kind)]
+            first += len(taken.wholes) + len(taken.texts)
+        return pa.concat_arrays(names).take(pa.array(places, mask=places < 0))
 
     @once
     def geometry_attributes(self) -> tuple[str, ...]:
         """Name the attributes that a subscription reads as geometries, sorted."""
-        found = {name for segment in self._segments for name in segment.geometry_attributes()}
-        return tuple(sorted(found | self._recent.geometry_attributes))
+        found = (segment.facts.geometry_attributes for segment in self._segments)
+        return tuple(sorted(self._recent.geometry_attributes.union(*found)))
 
     @once
+    def _facts(self) -> ReadFacts:
+        """What all subscriptions read."""
+        recent = (member.facts for member in self._recent.members.values())
+        return ReadFacts.join([*(segment.facts for segment in self._segments), *recent])
+
+    @property
     def attributes(self) -> frozenset[str]:
         """Name the attributes that a subscription reads."""
-        return frozenset[str]().union(*(holder.attributes for holder in self._holders()))
+        return self._facts.attributes
 
-    @once
+    @property
     def has_distances(self) -> bool:
         """Whether a subscription asks for a distance, which takes longitude and latitude."""
-        return any(holder.has_distances for holder in self._holders())
-
-    def _holders(self) -> Iterator[SegmentRows | RecentSubscription]:
-        yield from (segment.rows for segment in self._segments)
-        yield from self._recent.members.values()
+        return self._facts.has_distances
 
     def find_mismatches(self, schema: pa.Schema) -> list[Mismatch]:
         """Find the columns of events for which a subscription expects another kind of value."""
-        all_ = frozenset[tuple[str, Kinds]]().union(*(h.expectations for h in self._holders()))
-        unmet = find_unmet(all_, schema)
+        unmet = find_unmet(self._facts.expectations, schema)
         return describe_unmet(unmet, self._parts()) if unmet else []
 
     @QUIETLY

@@ -9,8 +9,6 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-import numpy as np
-
 from contrada.matcher.column_files import load_columns
 from contrada.matching.segment_rows import Segment, SegmentRows
 from contrada.matching.segments import SubscriptionSet
@@ -124,7 +122,7 @@ def _assemble(staged: StagedSet, rows: Sequence[SegmentRows]) -> SubscriptionSet
     """Make a version of parts that are open, without the rows that it has no more."""
     segments = []
     for part, opened in zip(staged.parts, rows, strict=True):
-        segment = Segment.of(opened, np.ones(len(opened.columns), bool))
+        segment = Segment.of(opened)
         gone = fetch_gone(staged.uri, part)
         segments.append(segment.leave_out(gone) if gone.size else segment)
     return SubscriptionSet(staged.evaluator.engine().make_index, segments)
@@ -162,7 +160,7 @@ def _count_rank_bytes(subscriptions: SubscriptionSet) -> int:
 def _open(staged: StagedSet) -> SubscriptionSet:
     parts = [load_columns(file) for file in staged.fetch()]
     columns = parts[0] if len(parts) == 1 else join_subscriptions(parts or [pack_subscriptions([])])
-    return SubscriptionSet(staged.evaluator.engine().make_index).changed(None, columns)
+    return SubscriptionSet(staged.evaluator.engine().make_index).changed((), columns)
 
 
 def _index(staged: StagedSet) -> SubscriptionSet:
