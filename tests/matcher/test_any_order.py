@@ -621,6 +621,11 @@ def test_it_is_where_few_subscriptions_count_as_many(
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("large_min", [4, segment_rows.LARGE_MIN])
 @stories
-def test_a_matcher_is_what_a_dictionary_is_in_many_more_stories(story: type[Story]) -> None:
+def test_a_matcher_is_what_a_dictionary_is_in_many_more_stories(
+    story: type[Story], large_min: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment_rows, "LARGE_MIN", large_min)
+    monkeypatch.setattr(merges, "RECENT_MAX", min(merges.RECENT_MAX, large_min + 2))
     run_state_machine_as_test(story, settings=limits(stateful_step_count=50))

@@ -1,9 +1,11 @@
-"""Threads match while another changes the set: each answer holds at some moment meanwhile."""
+"""Threads match, pickle and save while another changes the set: each sees it at some moment."""
 
+import pickle
 import random
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -61,18 +63,31 @@ class Changes:
             id_ = self.chance.choice(ids)
             del self.model[id_]
             return lambda: self.matcher.remove(id_)
+        if self.chance.random() < 0.2:
+            table = self.make_table([*range(2_000 + number, 2_025 + number), *ids[:3]])
+            return lambda: self.matcher.add_many(table, replace=True)
         id_ = self.chance.choice([1_000 + number, *ids[:3]])
+        shape, where = self.make_wish(id_)
+        return lambda: self.matcher.add(id_, geometry=shape, where=where, replace=True)
+
+    def make_wish(self, id_: Id) -> tuple[shapely.Polygon, str]:
         x, least = self.chance.choice([(0, 4), (0, 6), (2, 4)])
         self.model[id_] = (x, least) == (0, 4)
-        shape, where = shapely.box(x, 0, 9, 9), f"n > {least}"
-        return lambda: self.matcher.add(id_, geometry=shape, where=where, replace=True)
+        return shapely.box(x, 0, 9, 9), f"n > {least}"
+
+    def make_table(self, ids: list[Id]) -> pa.Table:
+        chosen = sorted({*self.chance.sample(ids, self.chance.choice([2, 12, 20]))}, key=str)
+        shapes, texts = zip(*(self.make_wish(id_) for id_ in chosen), strict=True)
+        return pa.table({"id": chosen, "geometry": shapely.to_wkb(shapes), "where": texts})
 
 
 @pytest.mark.parametrize("engine", ["strtree", "crtree"])
-def test_each_answer_holds_at_some_moment_between_question_and_answer(engine: str) -> None:
+def test_each_answer_holds_at_some_moment_between_question_and_answer(
+    engine: str, tmp_path: Path
+) -> None:
     changes = Changes(engine)
     wrong: list[object] = []
-    asked = [0, 0]
+    asked = [0, 0, 0, 0]
 
     def ask(number: int, match: Callable[[], list[Id]]) -> None:
         while changes.done < CHANGES and not wrong:
@@ -87,10 +102,16 @@ def test_each_answer_holds_at_some_moment_between_question_and_answer(engine: st
         found: list[Id] = changes.matcher.match_many(TABLE, threads=1)["subscription"].to_pylist()
         return found
 
-    threads = [
-        threading.Thread(target=ask, args=(0, lambda: changes.matcher.match(EVENT))),
-        threading.Thread(target=ask, args=(1, match_table)),
-    ]
+    def match_pickled() -> list[Id]:
+        again: Matcher = pickle.loads(pickle.dumps(changes.matcher))
+        return again.match(EVENT)
+
+    def match_saved() -> list[Id]:
+        changes.matcher.save(tmp_path / "set.contrada")
+        return Matcher.open(tmp_path / "set.contrada").match(EVENT)
+
+    asking = (lambda: changes.matcher.match(EVENT), match_table, match_pickled, match_saved)
+    threads = [threading.Thread(target=ask, args=each) for each in enumerate(asking)]
     for thread in threads:
         thread.start()
     try:
@@ -100,6 +121,7 @@ def test_each_answer_holds_at_some_moment_between_question_and_answer(engine: st
         for thread in threads:
             thread.join()
     assert not wrong
-    assert min(asked) > 10
+    assert min(asked[:2]) > 10
+    assert min(asked) > 0
     assert changes.matcher.match(EVENT) == changes.answer()
     assert list(changes.matcher) == sorted(changes.model)
