@@ -39,6 +39,7 @@ ELSEWHERE = {
     "GeometryColumn",
     "Codes",
     "RankedIds",
+    "Segment",
     "SubscriptionSet",
     "SubscriptionRows",
 }

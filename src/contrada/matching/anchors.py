@@ -70,7 +70,7 @@ def anchor_sizes(constraints: ConstraintColumns) -> Floats:
             west, south, east, north = boxes[head.operands[:, 0]].T
             sizes[head.numbers] = east - west + north - south
         else:
-            sizes[head.numbers] = [anchor_size(constraints[n]) for n in head.numbers.tolist()]
+            sizes[head.numbers] = [anchor_size(each) for each in constraints.take(head.numbers)]
     return sizes
 
 
@@ -131,7 +131,7 @@ def list_anchors(subscriptions: SubscriptionColumns) -> AnchorList:
         if isinstance(head.constraint.test, Spatial):
             shapes[at] = constraints.pools.geometries.shapes(head.operands[:, 0])
         else:
-            shapes[at] = [_reach(constraints[number]) for number in head.numbers.tolist()]
+            shapes[at] = [_reach(each) for each in constraints.take(head.numbers)]
     return AnchorList(table.owner[filters], frozenset(names), shapes[which], is_broad)
 
 

@@ -130,7 +130,7 @@ class _SizeClass:
 
     def __init__(self, ids: Positions, geometries: Geometries, level: int) -> None:
         self._ids = ids
-        self._geometries = _copy(geometries, ids)  # which are not prepared
+        self._geometries = copy_some(geometries, ids)  # which are not prepared
         self._tree = BoxTree(self._geometries)
         # Asking a little larger event is still cheaper, as measured on lines over areas.
         self._size_asking = 0 if level == _NEVER else _BASE ** (level + 2)
@@ -149,7 +149,8 @@ class _SizeClass:
         return rows, self._ids[np.concatenate([ids, more_ids])]
 
 
-def _copy(geometries: Geometries, ids: Positions) -> Geometries:
+def copy_some(geometries: Geometries, ids: Positions) -> Geometries:
+    """Copy some geometries, in steps between which others run; no copy is prepared."""
     copies = np.empty(len(ids), object)
     for first in range(0, len(ids), _COPIED_AT_ONCE):
         own = slice(first, first + _COPIED_AT_ONCE)

@@ -284,6 +284,7 @@ def _read_row(batch: EventBatch, known: dict[int, Event], row: int) -> Event:
 
 def _meet(boxes: Floats, events: Floats) -> Mask:
     """Which boxes meet those of events, corner against corner; what is empty meets nothing."""
-    low = boxes[..., :2] <= events[..., 2:]
-    high = boxes[..., 2:] >= events[..., :2]
-    return np.asarray(low.all(axis=-1) & high.all(axis=-1), bool)
+    west, south, east, north = (boxes[..., side] for side in range(4))
+    low_x, low_y, high_x, high_y = (events[..., side] for side in range(4))
+    meets = (west <= high_x) & (east >= low_x) & (south <= high_y) & (north >= low_y)
+    return np.asarray(meets, bool)

@@ -17,7 +17,7 @@ from contrada.arrays import Geometries, Mask, Positions
 from contrada.kernels.rastering import AT_BOUNDARY, IN, OUT
 from contrada.language.spatial import related
 from contrada.matching.columns import GeometryColumn
-from contrada.matching.meeting_trees import meet
+from contrada.matching.meeting_trees import copy_some, meet
 from contrada.matching.placing import holds_apart, holds_around, place_pairs
 from contrada.model.relation import Family, SpatialRelation
 from contrada.threads import make_lock_held_at_forks
@@ -66,7 +66,7 @@ def make_shapes(geometries: Geometries, *, are_fresh: bool = False) -> Shapes:
     """Take geometries, or copies of them where others have them, too: preparing changes them."""
     is_area = np.isin(shapely.get_type_id(geometries), (3, 6))
     if not are_fresh:
-        areas = shapely.force_2d(geometries[is_area])
+        areas = copy_some(geometries, np.flatnonzero(is_area))
         geometries = geometries.copy()
         geometries[is_area] = areas
     sizes = shapely.get_num_coordinates(geometries).astype(np.int64)

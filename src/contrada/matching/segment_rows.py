@@ -86,7 +86,7 @@ class SegmentRows:
         return ReadFacts.join(self.facts_by_skeleton)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Segment:
     """Rows of which some may have been removed."""
 
@@ -140,15 +140,18 @@ class Segment:
         newly = Counter(self.rows.columns.expressions.which[gone].tolist())
         counts = {**self.gone, **{code: self.gone.get(code, 0) + n for code, n in newly.items()}}
         emptied = [code for code in newly if counts[code] == self.rows.skeleton_counts[code]]
-        return Segment(
+        left = Segment(
             self.rows.without(gone.tolist()),
             is_alive,
             self.living_count - len(gone),
             counts,
-            self.emptied.union(emptied) if emptied else self.emptied,
+            self.emptied.union(emptied),
         )
+        if not emptied and "facts" in self.__dict__:
+            left.__dict__["facts"] = self.facts
+        return left
 
-    @property
+    @once
     def facts(self) -> ReadFacts:
         """What living rows read."""
         if not self.emptied:

@@ -105,9 +105,8 @@ def rank_value_anchors(constraints: ConstraintColumns) -> Floats:
     ranks = np.full(len(constraints), inf)
     for head in constraints.heads():
         if isinstance(head.constraint.test, Like):
-            ranks[head.numbers] = [
-                rank_value_anchor(constraints[number]) for number in head.numbers.tolist()
-            ]
+            taken = constraints.take(head.numbers)
+            ranks[head.numbers] = [rank_value_anchor(constraint) for constraint in taken]
         else:
             ranks[head.numbers] = rank_value_anchor(head.constraint)
     return ranks
