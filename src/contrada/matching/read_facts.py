@@ -35,7 +35,7 @@ class ReadFacts:
 
     @staticmethod
     def join(parts: "Collection[ReadFacts]") -> "ReadFacts":
-        """Say what several predicates read together."""
+        """Return what several predicates read together."""
         return ReadFacts(
             frozenset[str]().union(*(part.attributes for part in parts)),
             frozenset[str]().union(*(part.geometry_attributes for part in parts)),
