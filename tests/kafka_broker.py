@@ -5,6 +5,7 @@ import secrets
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -17,6 +18,8 @@ from contrada.spark.kafka_jars import BROKER, find_connector
 LOOPBACK = "127.0.0.1"
 PARTITIONS = 2
 MESSAGE_BYTES_MAX = 20 * 2**20
+USER, PASSWORD = "watch", "open-sesame-7731"
+_LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 _READY_S = 60.0
 _READY = "Kafka Server started"
@@ -30,8 +33,11 @@ _PROPERTIES = """
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@{host}:{controller}
-listeners=PLAINTEXT://{host}:{broker},CONTROLLER://{host}:{controller}
-advertised.listeners=PLAINTEXT://{host}:{broker}
+listeners=PLAINTEXT://{host}:{broker},SASL_PLAINTEXT://{host}:{guarded},CONTROLLER://{host}:{controller}
+advertised.listeners=PLAINTEXT://{host}:{broker},SASL_PLAINTEXT://{host}:{guarded}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config={module} required user_{user}="{password}";
 controller.listener.names=CONTROLLER
 log.dirs={folder}/data
 num.partitions={partitions}
@@ -79,14 +85,17 @@ class KafkaBroker:
         """Prepare the folder; nothing runs yet."""
         self._folder = folder
         self._java = java.find().program
-        with socket.create_server((LOOPBACK, 0)) as one, socket.create_server((LOOPBACK, 0)) as two:
-            self._port, controller = one.getsockname()[1], two.getsockname()[1]
+        self._port, self._guarded, controller = _find_ports(3)
         self._process: subprocess.Popen[str] | None = None
         (folder / "server.properties").write_text(
             _PROPERTIES.format(
                 host=LOOPBACK,
                 broker=self._port,
+                guarded=self._guarded,
                 controller=controller,
+                module=_LOGIN_MODULE,
+                user=USER,
+                password=PASSWORD,
                 folder=folder,
                 partitions=PARTITIONS,
                 bytes_max=MESSAGE_BYTES_MAX,
@@ -102,6 +111,10 @@ class KafkaBroker:
     def uri(self, topic: str) -> str:
         """The URI of a topic."""
         return f"kafka://{self.address}/{topic}"
+
+    def guarded_uri(self, topic: str) -> str:
+        """The URI of a topic where one must log in."""
+        return f"kafka://{LOOPBACK}:{self._guarded}/{topic}"
 
     def start(self) -> None:
         """Start the broker, and wait until it takes messages."""
@@ -164,6 +177,23 @@ class KafkaBroker:
             program,
             f"{self._folder}/server.properties",
         ]
+
+
+def log_in(password: str = PASSWORD) -> dict[str, str]:
+    """The options of a client that logs in."""
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{_LOGIN_MODULE} required username="{USER}" password="{password}";',
+    }
+
+
+def _find_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        servers = [socket.create_server((LOOPBACK, 0)) for _ in range(count)]
+        for server in servers:
+            stack.enter_context(server)
+        return [server.getsockname()[1] for server in servers]
 
 
 def _listen(process: "subprocess.Popen[str]", said: "SimpleQueue[str]") -> None:

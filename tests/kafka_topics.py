@@ -1,5 +1,6 @@
 """Topics of a test: messages put into them with Spark's own writer, and taken out as they are."""
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,14 @@ class KafkaTopics:
     def uri(self, topic: str) -> str:
         """The URI of a topic."""
         return self._broker.uri(topic)
+
+    def pair(self, name: str) -> dict[str, str]:
+        """Where a stream writes its matches, and bad events."""
+        return {"to": self.uri(name), "quarantine": self.uri(f"{name}-bad")}
+
+    def ids_of(self, topic: str) -> list[str]:
+        """The ids of the CloudEvents in a topic, with doubles, in an order of their own."""
+        return sorted(json.loads(bytes(row["value"]))["id"] for row in self.take(topic))
 
     def put(self, topic: str, messages: Sequence[Sent]) -> None:
         """Write messages, all of them before the call returns."""

@@ -8,14 +8,17 @@ to be killed.
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import random
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -58,6 +61,18 @@ TOPIC_PLACES: dict[str, tuple[type, str, int]] = {
 NOWHERE = (FolderSink, "_clear", 0)
 
 
+class StreamRun(NamedTuple):
+    """A stream to be run: where its events are, where to stop, and where matches and bad rows go.
+
+    It goes to the end where it stops nowhere, and without other places to its own folders.
+    """
+
+    folder: str
+    place: str
+    to: str = ""
+    quarantine: str = ""
+
+
 def stop_at(place: str, stop: Callable[[], None]) -> tuple[type, str, Any]:
     """Return a class, a method, and what to put in its stead: it stops where a batch is so far."""
     kind, name, number = (PLACES | TOPIC_PLACES).get(place, NOWHERE)
@@ -82,6 +97,14 @@ def add_batch(folder: Path, number: int) -> None:
     path = folder / "events" / f"{number}.parquet"
     pq.write_table(table, path)
     os.utime(path, (1_000_000 + number, 1_000_000 + number))
+
+
+def prepare(folder: Path, published: Path, batches: int) -> Path:
+    """Leave a published set in a folder, and the events of some batches; return the folder."""
+    shutil.copytree(published, folder / "zones")
+    for number in range(batches):
+        add_batch(folder, number)
+    return folder
 
 
 def zones(spark: SparkSession, count: int = 2) -> DataFrame:
@@ -118,6 +141,12 @@ def expected(numbers: range) -> tuple[Rows, Rows]:
     inside = {0: ("zone 1", "zone 2"), 1: ("zone 2",)}
     good = {(10 * n + e, zone, n) for n in numbers for e in inside for zone in inside[e]}
     return good, {(10 * n + GOOD_EVENTS, "undecodable", n) for n in numbers}
+
+
+def expected_ids(batches: int) -> tuple[set[str], set[str]]:
+    """The ids of the messages that the first batches have, of matches and of bad events."""
+    matches, bad = expected(range(batches))
+    return {f"{e}|{zone}" for e, zone, _ in matches}, {f"{e}|error" for e, *_ in bad}
 
 
 def read(folder: Path) -> tuple[Rows, Rows]:
@@ -184,9 +213,9 @@ def check_whole(folder: Path, batches: int) -> None:
 
 
 @contextmanager
-def child(folder: Path, place: str, *places: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that runs the stream; what is left of it in the end, its Java too, is killed."""
-    command = [sys.executable, __file__, str(folder), place, *places]
+def child(*runs: StreamRun) -> Iterator[subprocess.Popen[str]]:
+    """A process that runs streams; what is left of it in the end, its Java too, is killed."""
+    command = [sys.executable, __file__, json.dumps(runs)]
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -201,11 +230,32 @@ def child(folder: Path, place: str, *places: str) -> Iterator[subprocess.Popen[s
         process.communicate()
 
 
-def kill_at(place: str, folder: Path, *places: str) -> None:
-    """Run the stream in a process of its own, and kill it with all that belongs to it."""
-    with child(folder, place, *places) as process:
+def kill_at(*runs: StreamRun) -> None:
+    """Run streams to their places in a process of its own, and kill it with all it has started."""
+    with child(*runs) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "here\n"
+
+
+def kill_at_random(generator: random.Random, folder: Path, *places: str) -> None:
+    """Run the stream in a process of its own, and kill it at some moment in its next batches."""
+    wanted = count_committed(folder) + generator.randrange(1, 6)
+    with child(StreamRun(str(folder), "never", *places)) as process:
+        while count_committed(folder) < wanted:
+            _let_run(process, 0.02)
+        _let_run(process, generator.uniform(0, 1))
+
+
+def count_committed(folder: Path) -> int:
+    """Count the batches that Spark has committed."""
+    commits = folder / "checkpoint" / "commits"
+    return sum(path.name.isdigit() for path in commits.iterdir()) if commits.exists() else 0
+
+
+def _let_run(process: subprocess.Popen[str], seconds: float) -> None:
+    """Let some time go by, in which a process does not end."""
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(seconds)
 
 
 def fail_at(
@@ -223,23 +273,30 @@ def fail_at(
             run(spark, folder, **options)
 
 
-def main(folder: Path, place: str, **places: str) -> None:
-    """Run the stream; come to a place, say so, and wait."""
+def main(runs: list[StreamRun]) -> None:
+    """Run streams one after the other, each to its place; say so where all have one, and wait."""
+    spark = contrada.spark.session("local[2]")
+    for run_ in runs:
+        reached = threading.Event()
 
-    def wait() -> None:
-        print("here", flush=True)
-        threading.Event().wait()
+        def wait(reached: threading.Event = reached) -> None:
+            reached.set()
+            threading.Event().wait()
 
-    kind, name, stopping = stop_at(place, wait)
-    setattr(kind, name, stopping)
-    run(contrada.spark.session("local[2]"), folder, **places)
-    print("the end", flush=True)
+        places = {"to": run_.to, "quarantine": run_.quarantine}
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(*stop_at(run_.place, wait))
+            query = start(spark, Path(run_.folder), **{k: v for k, v in places.items() if v})
+            while query.isActive and not reached.wait(0.02):
+                continue
+        if not reached.is_set():
+            query.awaitTermination()
+            return
+    print("here", flush=True)
+    threading.Event().wait()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="where the events are")
-    parser.add_argument("place", help="where to stop")
-    parser.add_argument("places", nargs="*", help="where matches go, and bad events")
-    given = parser.parse_args()
-    main(given.folder, given.place, **dict(zip(("to", "quarantine"), given.places, strict=False)))
+    parser.add_argument("runs", help="JSON: a list of folder, place, and where rows go, of each")
+    main([StreamRun(*fields) for fields in json.loads(parser.parse_args().runs)])

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from contrada.cli import main
+from contrada.cli.interrupting import asked_to_stop
 from contrada.errors import InvalidInput
 
 COMMAND = [sys.executable, "-m", "contrada.cli"]
@@ -68,6 +69,38 @@ def test_every_command_says_that_it_was_interrupted(
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err in ("contrada: interrupted\n", "contrada: interrupted; nothing was written\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_who_may_end_its_work_is_told_once_and_interrupted_the_second_time(
+    number: signal.Signals,
+) -> None:
+    def cancel(*_: object) -> None:
+        raise AssertionError("as Spark does, which cancels all jobs")
+
+    before = signal.signal(number, cancel)
+    try:
+        with asked_to_stop() as asked:
+            signal.raise_signal(number)
+            assert asked.is_set()
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(number)
+        assert signal.getsignal(number) is cancel
+    finally:
+        signal.signal(number, before)
+
+
+def test_a_thread_is_never_asked_to_stop() -> None:
+    heard: list[bool] = []
+
+    def ask() -> None:
+        with asked_to_stop() as asked:
+            heard.append(asked.is_set())
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    assert heard == [False]
 
 
 @pytest.mark.parametrize("command", MODULES)

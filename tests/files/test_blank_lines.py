@@ -9,7 +9,7 @@ import pytest
 from contrada import InvalidInput
 from contrada.files import read_rows
 from contrada.files.blank_lines import BLANK_LINES, EMPTY_LINES, skip_blank_lines
-from contrada.files.json_lines import _split
+from contrada.files.json_lines import split_texts
 from contrada.files.sheet import _HeaderLines
 
 MANY = 300_000
@@ -51,7 +51,7 @@ def test_a_line_of_spaces_is_blank_only_where_it_counts_as_such() -> None:
 @pytest.mark.parametrize("blank", [b"\n", b"\r\n", b" \t\n"])
 def test_many_blank_lines_of_json_are_not_read_one_by_one(blank: bytes) -> None:
     file = reader(blank * MANY + b'{"a": 1}\n' + blank * MANY + b'{"a": 2}\n' + blank * MANY)
-    texts = list(_split(file, "x.jsonl"))
+    texts = list(split_texts(file, "x.jsonl"))
     assert texts == [(MANY + 1, b'{"a": 1}'), (2 * MANY + 2, b'{"a": 2}')]
     assert file.lines < MANY / 100
 

@@ -148,14 +148,14 @@ def test_a_long_file_is_held_one_batch_at_a_time(
     with path.open("w") as file:
         file.writelines(f'{{"n": {n}, "big": {2**53 + n}}}\n' for n in range(300_000))
     taken = 0
-    decode = json_lines._decode
+    decode = json_lines.decode_text
 
     def counting(text: bytes, line: int, name: str) -> object:
         nonlocal taken
         taken += 1
         return decode(text, line, name)
 
-    monkeypatch.setattr(json_lines, "_decode", counting)
+    monkeypatch.setattr(json_lines, "decode_text", counting)
     rows = read_rows(path, batch_rows=10_000)
     assert rows.count == taken == 300_000
     taken = delivered = 0

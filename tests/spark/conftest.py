@@ -9,6 +9,7 @@ import pytest
 
 import contrada.spark
 from kafka_broker import KafkaBroker, missing_for_kafka
+from stream_runs import zones
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +35,14 @@ def kafka() -> Iterator[KafkaBroker]:
         KafkaBroker(Path(folder)) as broker,
     ):
         yield broker
+
+
+@pytest.fixture(scope="session")
+def published_zones(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A set that has been published, of which tests of streams take copies."""
+    folder = tmp_path_factory.mktemp("published") / "zones"
+    contrada.spark.publish(zones(spark), folder)
+    return folder
 
 
 @pytest.fixture(scope="module", autouse=True)

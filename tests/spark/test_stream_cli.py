@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.dataset as ds
 import pytest
 
-from contrada.cli import main
+from stream_desk import Desk
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,38 +18,6 @@ pytestmark = [
     pytest.mark.xdist_group("spark"),
     pytest.mark.usefixtures("spark"),
 ]
-
-SQUARE = '"POLYGON(({0} 0, {1} 0, {1} 1, {0} 1, {0} 0))"'
-
-
-class Desk:
-    """A folder with subscriptions, incoming files and a stream's state."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "in").mkdir()
-        self.subscribe(a=0, b=1)
-
-    def subscribe(self, **places: int) -> None:
-        rows = [f"{name},{SQUARE.format(x, x + 1)}" for name, x in places.items()]
-        (self.folder / "fences.csv").write_text("\n".join(["id,geometry", *rows, ""]))
-
-    def send(self, name: str, text: str) -> None:
-        (self.folder / "in" / name).write_text(text)
-
-    def run(self, *more: str) -> int:
-        places = {"subscriptions": "fences.csv", "events": "in", "to": "out", "state": "state"}
-        words = ["stream", "--once", "--spark", "local[2]"]
-        for option, place in places.items():
-            words += [f"--{option}", str(self.folder / place)]
-        return main([*words, *more])
-
-    def rows(self, folder: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = ds.dataset(self.folder / folder).to_table().to_pylist()
-        return found
-
-    def pairs(self) -> list[tuple[object, object]]:
-        return sorted((row["event"], row["subscription"]) for row in self.rows("out"))
 
 
 @pytest.fixture
@@ -127,6 +94,21 @@ def test_a_file_that_cannot_be_read_is_one_bad_row_and_no_end(desk: Desk) -> Non
         ),
         (
             lambda desk: desk.send("1.csv", "id,lon,lat\n1,0.5,0.5\n"),
+            ("--kafka", "sasl.mechanism=PLAIN"),
+            "--schema and --kafka are for events from kafka://",
+        ),
+        (
+            lambda desk: desk.put("client.properties", "# ours\n\nhush hush\n"),
+            ("--kafka-file", "client.properties", "--events", "kafka://nowhere:1/in"),
+            "--kafka-file client.properties, line 3: must be KEY=VALUE",
+        ),
+        (
+            lambda desk: None,
+            ("--kafka-file", "gone", "--events", "kafka://nowhere:1/in"),
+            "--kafka-file gone: No such file",
+        ),
+        (
+            lambda desk: desk.send("1.csv", "id,lon,lat\n1,0.5,0.5\n"),
             ("--every", "soon"),
             "--every 'soon' is not a duration",
         ),
@@ -143,10 +125,14 @@ def test_what_cannot_run_is_refused(
     options: tuple[str, ...],
     message: str,
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(desk.folder)
     prepare(desk)
     assert desk.run(*options) == 2
-    assert message in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert message in told
+    assert "hush" not in told
 
 
 def test_the_folder_of_another_stream_is_refused(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
+from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 TWO = {"a": 0.0, "b": 1.0}
+PATIENCE_S = 60.0
 
 
 @pytest.fixture
@@ -140,11 +144,32 @@ def test_a_version_that_reads_what_the_stream_lacks_is_taken_or_if_strict_passed
     lacking = [("hot", "heat > 3"), ("fast", "speed > 0")]
     filters = spark.createDataFrame(lacking, "id string, filter string")
     second = contrada.spark.publish(filters, uri, lead=0)
-    stream.send([0, 1])
-    query.processAllAvailable()
+    with hearing("contrada.spark.stream_listening") as heard:
+        for _ in range(2):
+            stream.send([0, 1])
+            query.processAllAvailable()
+        said = heard.get(timeout=PATIENCE_S)
+        contrada.spark.publish(zones(spark, TWO), uri, lead=0)
+        third = contrada.spark.publish(filters, uri, lead=0)
+        stream.send([0])
+        query.processAllAvailable()
+        assert third in heard.get(timeout=PATIENCE_S)
+    assert f"version {second} reads 'heat', which no event of the stream has: " in said
+    assert ("it is passed over" if strict else "tests of that are never true") in said
     wanted = [(0, "a"), (1, "b")] if strict else [(1, "fast")]
-    assert pairs_of(stream.answers[0]) == wanted
+    assert pairs_of(stream.answers[0]) == pairs_of(stream.answers[1]) == wanted
     assert {row["version"] for row in stream.answers[0]} == {first if strict else second}
+
+
+@contextmanager
+def hearing(name: str) -> Iterator[SimpleQueue[str]]:
+    """What is logged meanwhile, by whichever thread."""
+    said: SimpleQueue[str] = SimpleQueue()
+    handler = logging.Handler()
+    handler.emit = lambda record: said.put(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger(name).addHandler(handler)
+    yield said
+    logging.getLogger(name).removeHandler(handler)
 
 
 def test_what_a_source_found_wrong_is_a_bad_event(spark: SparkSession, uri: str) -> None:

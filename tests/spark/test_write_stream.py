@@ -19,12 +19,12 @@ from stream_runs import (
     answer,
     check_whole,
     expected,
+    prepare,
     query,
     read,
     run,
     start,
     stop_at,
-    zones,
 )
 
 if TYPE_CHECKING:
@@ -39,11 +39,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, spark: SparkSession) -> Path:
+def folder(tmp_path: Path, published_zones: Path) -> Path:
     """A folder with a published set and the events of one batch."""
-    contrada.spark.publish(zones(spark), tmp_path / "zones")
-    add_batch(tmp_path, 0)
-    return tmp_path
+    return prepare(tmp_path, published_zones, 1)
 
 
 @pytest.fixture

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import runpy
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import contrada.spark
 from contrada.errors import InvalidInput
+from documents import ROOT
 from kafka_cases import Sent, feature, send
 from kafka_topics import KafkaTopics
-from stream_runs import TOPIC_PLACES, add_batch, answer, expected, fail_at, kill_at, run, zones
+from stream_runs import TOPIC_PLACES, answer, expected_ids, fail_at, prepare, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,22 +31,9 @@ def topics(spark: SparkSession, kafka: KafkaBroker) -> KafkaTopics:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, spark: SparkSession) -> Path:
+def folder(tmp_path: Path, published_zones: Path) -> Path:
     """A folder with a published set and the events of two batches."""
-    contrada.spark.publish(zones(spark), tmp_path / "zones")
-    for number in range(2):
-        add_batch(tmp_path, number)
-    return tmp_path
-
-
-def ids_of(topics: KafkaTopics, topic: str) -> list[str]:
-    """The ids of the CloudEvents in a topic, with doubles, in an order of their own."""
-    return sorted(json.loads(bytes(row["value"]))["id"] for row in topics.take(topic))
-
-
-def expected_ids(batches: int) -> tuple[set[str], set[str]]:
-    matches, bad = expected(range(batches))
-    return {f"{e}|{zone}" for e, zone, _ in matches}, {f"{e}|error" for e, *_ in bad}
+    return prepare(tmp_path, published_zones, 2)
 
 
 def test_matches_go_to_a_topic_and_bad_messages_as_they_came_to_another(
@@ -66,12 +54,25 @@ def test_matches_go_to_a_topic_and_bad_messages_as_they_came_to_another(
         on_batch=reports.append,
         **options,
     ).awaitTermination()
-    assert ids_of(topics, "found") == ["good|zone 1", "good|zone 2"]
+    assert topics.ids_of("found") == ["good|zone 1", "good|zone 2"]
     (bad,) = topics.take("set-aside")
     assert bytes(bad["value"]) == b"no message"
     assert bad["headers"]["trace"] == b"7"
     assert "contrada-error-message" in bad["headers"]
     assert {(report.rows, report.offsets_behind) for report in reports} <= {(2, 0)}
+
+
+def test_the_example_of_a_job_from_topic_to_topic_runs(
+    topics: KafkaTopics, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = feature(id="inside", geometry={"type": "Point", "coordinates": [1.5, 0.5]})
+    topics.put("job-in", [send(inside), Sent(b"no message")])
+    places = [topics.uri("job-in"), topics.uri("job-out"), folder / "zones", folder / "checkpoint"]
+    words = ["stream_job.py", *map(str, places), "--quarantine", "job-bad", "--once"]
+    monkeypatch.setattr("sys.argv", words)
+    runpy.run_path(str(ROOT / "examples" / "stream_job.py"))
+    assert topics.ids_of("job-out") == ["inside|zone 2"]
+    assert len(topics.take("job-bad")) == 1
 
 
 @pytest.mark.parametrize("place", TOPIC_PLACES)
@@ -83,10 +84,10 @@ def test_a_batch_that_failed_comes_again_with_the_same_ids(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     name = place.replace(" ", "-")
-    places = {"to": topics.uri(name), "quarantine": topics.uri(f"{name}-bad")}
+    places = topics.pair(name)
     fail_at(place, spark, folder, monkeypatch, **places)
     run(spark, folder, **places)
-    matches, bad = ids_of(topics, name), ids_of(topics, f"{name}-bad")
+    matches, bad = topics.ids_of(name), topics.ids_of(f"{name}-bad")
     assert (set(matches), set(bad)) == expected_ids(2)
     is_twice = place == "the messages are written"
     assert (len(matches), len(bad)) == ((9, 3) if is_twice else (6, 2))
@@ -99,19 +100,6 @@ def test_a_batch_that_failed_comes_again_with_the_same_ids(
         drop_doubles="1 hour",
     )
     assert sorted(row["id"] for row in back.collect()) == sorted(set(matches))
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("place", TOPIC_PLACES)
-def test_a_stream_to_kafka_that_is_killed_goes_on(
-    place: str, spark: SparkSession, topics: KafkaTopics, folder: Path
-) -> None:
-    name = f"killed-{place.replace(' ', '-')}"
-    places = {"to": topics.uri(name), "quarantine": topics.uri(f"{name}-bad")}
-    kill_at(place, folder, *places.values())
-    run(spark, folder, **places)
-    found = set(ids_of(topics, name)), set(ids_of(topics, f"{name}-bad"))
-    assert found == expected_ids(2)
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,30 @@ def listening() -> Iterator[Interrupts]:
             signal.set_wakeup_fd(descriptor)
 
 
+@contextmanager
+def asked_to_stop() -> Iterator[threading.Event]:
+    """Set an event when the command is told to stop, and let it end what it is doing meanwhile.
+
+    Spark's own handler would cancel all jobs first. Whoever interrupts twice is not kept waiting.
+    """
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        if asked.is_set():
+            _interrupt(number, frame)
+        asked.set()
+
+    before = {number: signal.signal(number, hear) for number in _DEFAULTS}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 class _Postponing:
     """A handler that interrupts at once, but not while a Java starts: nobody would stop that one.
 

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from contrada.cli.interrupting import asked_to_stop
 from contrada.cli.progress import require_tqdm
 from contrada.cli.spark_start import check_master, our_errors, our_log, read_conf, start
 from contrada.cli.stream_options import add_stream_options
@@ -14,7 +15,7 @@ from contrada.cli.stream_publishing import SubscriptionPublisher
 from contrada.cli.stream_report import StreamReport
 from contrada.cli.stream_state import StreamState
 from contrada.cli.terminal import complain, say, show
-from contrada.errors import InvalidInput, Unavailable
+from contrada.errors import InvalidInput, Unavailable, blame, read_line
 from contrada.spark_options import SparkOptions, read_duration
 
 if TYPE_CHECKING:
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
 
     from contrada.spark.stream_watch import BatchReport
 
-_POLL_S = 0.05
+_POLL_S = 0.02
 _REPORTS_S = 30.0  # how long Spark may take to say what the last batch did
+_PAUSE_S = 0.2  # until a signal is noticed
 _LOOK_S = 1.0  # how often the file of subscriptions is looked at
 _STOP_S = 60.0  # how long the batch under way may take when the command is told to stop
+_MORE_S = 5.0  # how long after it there may be no pause, before a batch is cut off
 _QUARANTINE = "-quarantine"  # what follows the name of a topic
 
 
@@ -81,7 +84,8 @@ def _open_events(
         return _open_topic(spark, options, state)
     from contrada.spark.file_stream import FileColumns, find_first, read_file_stream
 
-    if options.schema is not None or options.kafka:
+    is_written = options.to.startswith("kafka://")
+    if options.schema is not None or (_read_kafka_options(options) and not is_written):
         raise InvalidInput("--schema and --kafka are for events from kafka://…")
     if state.columns is not None:
         columns = FileColumns.of(state.columns)
@@ -115,13 +119,29 @@ def _open_topic(
 
 
 def _read_kafka_options(options: argparse.Namespace) -> dict[str, str]:
+    """Read the options of Kafka's clients, of which no error may show a value."""
     found = {}
-    for setting in options.kafka or ():
-        name, equals, value = setting.partition("=")
+    settings = [(f"--kafka {text.partition('=')[0]}", text) for text in options.kafka or ()]
+    for place, setting in [*_read_kafka_file(options.kafka_file), *settings]:
+        name, equals, value = (part.strip() for part in setting.partition("="))
         if not equals:
-            raise InvalidInput(f"--kafka {name}: must be KEY=VALUE")
+            raise InvalidInput(f"{place}: must be KEY=VALUE")
         found[name if name.startswith("kafka.") else f"kafka.{name}"] = value
     return found
+
+
+def _read_kafka_file(path: str | None) -> list[tuple[str, str]]:
+    """Read the lines of a file as Kafka's own tools take it, each with its place."""
+    if path is None:
+        return []
+    try:
+        lines = Path(path).read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as fault:
+        raise blame(fault, f"--kafka-file {path}: {getattr(fault, 'strerror', fault)}") from None
+    numbered = [(f"--kafka-file {path}, line {n}", line) for n, line in enumerate(lines, 1)]
+    return [
+        (place, line) for place, line in numbered if line.strip() and line.strip()[0] not in "#!"
+    ]
 
 
 def _start(
@@ -175,13 +195,15 @@ def _choose_id(events: "DataFrame", options: argparse.Namespace) -> str:
 
 def _wait(query: "StreamingQuery", publisher: SubscriptionPublisher | None) -> bool:
     """Wait for the end, and publish what changes; return whether somebody stopped it before."""
-    try:
-        while not query.awaitTermination(_LOOK_S):  # type: ignore[arg-type]
-            if publisher is not None:
+    next_look = 0.0
+    with asked_to_stop() as asked:
+        while not query.awaitTermination(_PAUSE_S):  # type: ignore[arg-type]
+            if asked.is_set():
+                _stop(query)
+                return True
+            if publisher is not None and time.monotonic() >= next_look:
                 publisher.look()
-    except KeyboardInterrupt:
-        _stop(query)
-        return True
+                next_look = time.monotonic() + _LOOK_S
     return False
 
 
@@ -199,6 +221,19 @@ def _stop(query: "StreamingQuery") -> None:
     """Let the batch under way end, then stop; a batch that is cut off would be run again."""
     say("stopping after the batch under way")
     limit = time.monotonic() + _STOP_S
+    batch = _find_batch(query)
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < limit:
+        if _find_batch(query) != batch:  # and the next one has begun, since more is waiting
+            limit = min(limit, time.monotonic() + _MORE_S)
         time.sleep(_POLL_S)
     query.stop()
+    fault = query.exception()
+    if fault is not None:  # of the batch, and not of the signal, which is all that is said else
+        complain(read_line(str(fault)) or str(fault).partition("\n")[0])
+        raise fault
+
+
+def _find_batch(query: "StreamingQuery") -> int | None:
+    """Return the number of the last batch that ended."""
+    progress = query.lastProgress
+    return None if progress is None else progress.batchId

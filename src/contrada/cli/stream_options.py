@@ -109,6 +109,12 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
         help="an option of Kafka's clients, e.g. security.protocol=SASL_SSL; may be given several "
         "times; values are never shown (default: none)",
     )
+    parser.add_argument(
+        "--kafka-file",
+        metavar="FILE",
+        help="such options, one KEY=VALUE a line; for passwords, which others see in the words of "
+        "a command (default: none)",
+    )
 
 
 def _add_running(parser: argparse.ArgumentParser) -> None:

@@ -24,12 +24,12 @@ def read_json_lines(
 
     def open_records() -> Iterator[Record]:
         with path.open("rb") as file:
-            for line, text in _split(file, name):
-                yield _decode(text, line, name), len(text)
+            for line, text in split_texts(file, name):
+                yield decode_text(text, line, name), len(text)
 
     def open_lines() -> Iterator[int]:
         with path.open("rb") as file:
-            for line, _ in _split(file, name):
+            for line, _ in split_texts(file, name):
                 yield line
 
     return read_json_rows(
@@ -41,7 +41,7 @@ def _find_crs(survey: Survey) -> str | None:
     return CRS84 if survey.has_features else None
 
 
-def _split(file: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
+def split_texts(file: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
     """Split a file into texts, each with its first line; blank ones are left out.
 
     Once a record separator has been met, a text goes on to the next one, over several lines.
@@ -77,7 +77,8 @@ def _nonblank(line: int, parts: list[bytes]) -> Iterator[tuple[int, bytes]]:
         yield line, text
 
 
-def _decode(text: bytes, line: int, name: str) -> object:
+def decode_text(text: bytes, line: int, name: str) -> object:
+    """Decode a text; an error names its line."""
     try:
         return json.loads(text.decode("utf-8-sig" if line == 1 else "utf-8"))
     except json.JSONDecodeError as fault:

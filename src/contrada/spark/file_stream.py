@@ -14,9 +14,10 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from contrada.errors import InvalidInput, Unavailable
-from contrada.files import Rows, read_rows
+from contrada.files import json_lines, read_rows
 from contrada.files.arrow_types import storage_type
-from contrada.files.crs import is_same_crs
+from contrada.files.crs import CRS84, is_same_crs
+from contrada.files.declared_lines import read_declared_lines
 from contrada.matching.ids import read_id_column
 from contrada.model.geometry import BAD_CELL, UNDECODABLE, Fault
 from contrada.showing import brief
@@ -126,27 +127,46 @@ class ReadFilesTask:
 
     def _read(self, path: str) -> Iterator[pa.RecordBatch]:
         first_row = 0
+        has_lines = path.lower().endswith(json_lines.SUFFIXES)
         try:
-            rows = read_rows(path).identified(self.columns.id_column)
-            self._check_system(rows)
-            for batch, told in rows.judged(self.columns.schema.names):
-                yield self._fit(batch, told, rows, first_row)
+            for batch in self._read_lines(path) if has_lines else self._read_rows(path):
+                yield batch
                 first_row += batch.num_rows
         except Unavailable:
             raise  # the machine is at fault: the file is read again
         except InvalidInput as error:
             yield self._as_bad(path, first_row, error)
 
-    def _check_system(self, rows: Rows) -> None:
+    def _read_rows(self, path: str) -> Iterator[pa.RecordBatch]:
+        rows = read_rows(path).identified(self.columns.id_column)
+        self._check_system(path, rows.crs)
+        first_row = 0
+        for batch, told in rows.judged(self.columns.schema.names):
+            fitted, faults = self._fit(batch, told)
+            find_line = rows.line_finder()
+            lines = {row: find_line(first_row + row) for row in sorted(faults)}
+            yield self._finish(fitted, faults, lines, path, first_row)
+            first_row += batch.num_rows
+
+    def _read_lines(self, path: str) -> Iterator[pa.RecordBatch]:
+        """Read JSON line by line: of a file with a broken one, the others are as good as ever."""
+        first_row = 0
+        columns = self.columns
+        for read in read_declared_lines(Path(path), columns.schema, columns.id_column):
+            self._check_system(path, CRS84 if read.has_features else None)
+            lines = dict(enumerate(read.lines))
+            yield self._finish(read.batch.columns, read.faults, lines, path, first_row)
+            first_row += len(read.lines)
+
+    def _check_system(self, path: str, system: str | None) -> None:
         known = self.columns.crs
-        if known is not None and rows.crs is not None and not is_same_crs(rows.crs, known):
-            raise InvalidInput(
-                f"{rows.name} is in {rows.crs:.60}, and the stream began in {known:.60}"
-            )
+        if known is not None and system is not None and not is_same_crs(system, known):
+            raise InvalidInput(f"{path} is in {system:.60}, and the stream began in {known:.60}")
 
     def _fit(
-        self, batch: pa.RecordBatch, told: Mapping[int, Fault], rows: Rows, first_row: int
-    ) -> pa.RecordBatch:
+        self, batch: pa.RecordBatch, told: Mapping[int, Fault]
+    ) -> tuple[list[pa.Array], dict[int, Fault]]:
+        """Cast columns to the types with which the stream began; what does not fit is a fault."""
         faults = dict(told)
         fitted = []
         for field in self.columns.schema:
@@ -160,17 +180,30 @@ class ReadFilesTask:
                 shown = brief(batch.column(index)[row].as_py())
                 fault = Fault(BAD_CELL, f"{shown} is not {field.type}", f"column {field.name!r}")
                 faults.setdefault(row, fault)
+        return fitted, faults
+
+    def _finish(
+        self,
+        columns: Sequence[pa.Array],
+        faults: Mapping[int, Fault],
+        lines: Mapping[int, int | None],
+        path: str,
+        first_row: int,
+    ) -> pa.RecordBatch:
+        """Add ids where there are none, and what is wrong with rows, with the place of each."""
+        count = len(columns[0])
+        added = []
         if self.columns.id_column is None:
-            numbers = range(first_row, first_row + batch.num_rows)
-            fitted.append(pa.array([f"{rows.name}#{number}" for number in numbers], pa.string()))
-        find_line = rows.line_finder()
-        stated: list[dict[str, str] | None] = [None] * batch.num_rows
-        for row, fault in sorted(faults.items()):
-            line = find_line(first_row + row)
+            numbers = range(first_row, first_row + count)
+            added.append(pa.array([f"{path}#{number}" for number in numbers], pa.string()))
+        stated: list[dict[str, str] | None] = [None] * count
+        for row, fault in faults.items():
+            line = lines.get(row)
             where = f"row {first_row + row}" if line is None else f"line {line}"
-            place = ", ".join(part for part in (rows.name, where, fault.place) if part)
+            place = ", ".join(part for part in (path, where, fault.place) if part)
             stated[row] = {"code": fault.code, "message": fault.message, "place": place}
-        return pa.RecordBatch.from_arrays([*fitted, pa.array(stated, _FAULT)], schema=self.schema)
+        arrays = [*columns, *added, pa.array(stated, _FAULT)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _as_bad(self, path: str, row: int, error: InvalidInput) -> pa.RecordBatch:
         """Return one bad row for all of a file that could not be read, from some row on."""

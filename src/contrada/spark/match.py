@@ -35,6 +35,7 @@ from contrada.spark.frames import (
 )
 from contrada.spark.jobs import Job
 from contrada.spark.meeting import MetSubscriptions, choose_plan, meet_published
+from contrada.spark.stream_listening import listen_to
 from contrada.spark.subscription_tasks import Subscribed, subscribe
 from contrada.spark.task_errors import raising_noted_errors
 from contrada.spark.worker import EventColumns
@@ -130,7 +131,11 @@ def match(
         sample=sample,
     )
     with raising_noted_errors():
-        return plan_match(events, subscriptions, options).run()
+        job = plan_match(events, subscriptions, options)
+        answer = job.run()
+        if answer.isStreaming:
+            listen_to(answer, job.published, events.schema, strict)
+        return answer
 
 
 def plan_match(

@@ -22,6 +22,7 @@ CAME_IN, WAS_DONE = "contrada_in_", "contrada_out_"  # how observations of strea
 VERSIONS_SEEN = ("version_low", "version_high")
 _PATIENCE_S = 30.0
 _observations: "WeakKeyDictionary[DataFrame, tuple[Observation, Observation]]" = WeakKeyDictionary()
+_streams: "WeakKeyDictionary[DataFrame, str]" = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,14 @@ def observed(
     answer = finish(answer.where(tally.isNull()).drop(TALLY))
     if isinstance(before, Observation) and isinstance(after, Observation):
         _observations[answer] = (before, after)
+    else:
+        _streams[answer] = str(after)
     return answer
+
+
+def find_observation(answer: "DataFrame") -> str:
+    """Return the name under which the tasks of a match on a stream are counted."""
+    return _streams[answer]
 
 
 def _name_observations() -> tuple[str, str]:

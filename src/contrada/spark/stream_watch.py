@@ -15,8 +15,8 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from contrada.errors import RowsLost
-from contrada.spark.answering import DONE
-from contrada.spark.match_counts import CAME_IN, VERSIONS_SEEN, WAS_DONE, EventCounts
+from contrada.spark.batch_counts import read_metrics, read_observed
+from contrada.spark.match_counts import EventCounts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,30 +52,6 @@ class BatchReport:
     durations_ms: Mapping[str, int]
     offsets_behind: int | None = None
     seconds_behind: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Observed:
-    """What the tasks of one `match` have done in a batch."""
-
-    counts: EventCounts
-    versions: tuple[str | None, str | None]
-
-    def find_fault(self) -> str | None:
-        """Describe what must not be; None where all is well."""
-        done = self.counts
-        if done.events != done.evaluated + done.set_aside:
-            return (
-                f"{done.events:,} events came in, and {done.evaluated:,} were evaluated and "
-                f"{done.set_aside:,} set aside: the answer is not complete"
-            )
-        low, high = self.versions
-        if low != high:
-            return (
-                f"its tasks met two versions of the subscriptions, {low} and {high}; run again, "
-                "they will all meet the later one (was `lead` of publish too short for the clocks?)"
-            )
-        return None
 
 
 class StreamWatch:
@@ -118,15 +94,11 @@ class StreamWatch:
         return str(run_id) == self._run_id
 
     def report(self, progress: "StreamingQueryProgress") -> None:
-        """Hand on what became of a batch, and log what must not be."""
-        metrics = {name: row.asDict() for name, row in progress.observedMetrics.items()}
-        for observed in read_observed(metrics):
-            if (fault := observed.find_fault()) is not None:
-                _logger.error("batch %d: %s", progress.batchId, fault)
+        """Hand on what became of a batch."""
         if self._on_batch is None:
             return
         try:
-            self._on_batch(make_report(progress, metrics))
+            self._on_batch(make_report(progress))
         except Exception:  # which would be lost in Java
             _logger.exception("batch %d: on_batch failed", progress.batchId)
 
@@ -146,10 +118,9 @@ def count_written(answer: "DataFrame", error: str | None) -> "DataFrame":
     return answer.observe(_WRITTEN + secrets.token_hex(4), counted)
 
 
-def make_report(
-    progress: "StreamingQueryProgress", metrics: Mapping[str, Mapping[str, Any]]
-) -> BatchReport:
+def make_report(progress: "StreamingQueryProgress") -> BatchReport:
     """Make a report of what Spark says of a batch."""
+    metrics = read_metrics(progress)
     observed = read_observed(metrics)
     only = observed[0] if len(observed) == 1 else None
     written = [row["rows"] for name, row in metrics.items() if name.startswith(_WRITTEN)]
@@ -159,24 +130,12 @@ def make_report(
         progress.batchId,
         None if only is None else only.counts,
         written[0] if written else None,
-        None if only is None else only.versions[1],
+        None if only is None else only.version,
         progress.batchDuration / 1000,
         dict(progress.durationMs),
         behind,
         0.0 if behind == 0 else behind / rate if behind and rate else None,
     )
-
-
-def read_observed(metrics: Mapping[str, Mapping[str, Any]]) -> list[_Observed]:
-    """Bring together what was observed before and after the tasks of each match."""
-    found = []
-    for name, came_in in sorted(metrics.items()):
-        done = metrics.get(WAS_DONE + name.removeprefix(CAME_IN))
-        if name.startswith(CAME_IN) and done is not None and came_in["events"] is not None:
-            counts = EventCounts(came_in["events"], *(done[key] or 0 for key in DONE))
-            low, high = (done[key] for key in VERSIONS_SEEN)
-            found.append(_Observed(counts, (low, high)))
-    return found
 
 
 def count_behind(offsets: Sequence[tuple[str | None, str | None]]) -> int | None:

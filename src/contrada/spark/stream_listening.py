@@ -1,0 +1,132 @@
+"""What is said of every query over a match on a stream, whatever its sink.
+
+One listener for each session looks at the progress of its queries. It logs a batch whose counts do
+not add up, or whose tasks met two versions, as an error; and once for each version that one reads
+a column which the stream lacks, as a warning: nobody could say so before it was published.
+"""
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from contrada.errors import ContradaError
+from contrada.showing import listed
+from contrada.spark.batch_counts import ObservedMatch, read_metrics, read_observed
+from contrada.spark.match_counts import find_observation
+from contrada.spark.published_sets import (
+    PublishedChoice,
+    VersionName,
+    find_lacking,
+    list_versions,
+    read_manifest,
+)
+from contrada.spark.version_files import now_us
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+    from pyspark.sql.types import StructType
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class LiveSet:
+    """A published set that a stream meets, and what is known of its versions.
+
+    Those in `seen` have been compared with `schema`, the columns of the stream.
+    """
+
+    uri: str
+    schema: "StructType"
+    is_strict: bool
+    seen: set[VersionName] = field(default_factory=set)
+
+    def look(self, met: str | None) -> list[str]:
+        """Describe versions that hold and read what the stream lacks, each once.
+
+        Unless it is strict, a stream meets every version, so that those which it has met tell all.
+        """
+        if not self.is_strict and met in {str(name) for name in self.seen}:
+            return []
+        now = now_us()
+        new = [n for n in list_versions(self.uri) if n.moment <= now and n not in self.seen]
+        self.seen.update(new)
+        return [line for name in new if (line := self._compare(name)) is not None]
+
+    def _compare(self, name: VersionName) -> str | None:
+        lacking = find_lacking(read_manifest(self.uri, name), self.schema)
+        if not lacking:
+            return None
+        outcome = "it is passed over" if self.is_strict else "tests of that are never true"
+        return (
+            f"{self.uri}: version {name} reads {', '.join(map(repr, lacking))}, which no event of "
+            f"the stream has: {outcome}; events have {listed(self.schema.names)}"
+        )
+
+
+class SessionListening:
+    """Looks at the progress of all queries of a session, by the names of what they observe."""
+
+    def __init__(self) -> None:
+        """Know no match yet."""
+        self.known: dict[str, LiveSet | None] = {}
+
+    def hear(self, progress: "StreamingQueryProgress") -> None:
+        """Log what must not be in a batch, and what should be known of its subscriptions."""
+        for observed in read_observed(read_metrics(progress)):
+            if (fault := observed.find_fault()) is not None:
+                _logger.error("batch %d: %s", progress.batchId, fault)
+            self._look(observed)
+
+    def _look(self, observed: ObservedMatch) -> None:
+        live = self.known.get(observed.name)
+        if live is None:
+            return
+        try:
+            for line in live.look(observed.version):
+                _logger.warning("%s", line)
+        except ContradaError as error:  # tasks, which need it, say so and fail
+            _logger.debug("the versions cannot be looked at: %s", error)
+
+
+_sessions: "WeakKeyDictionary[SparkSession, SessionListening]" = WeakKeyDictionary()
+
+
+def listen_to(
+    answer: "DataFrame", published: PublishedChoice | None, schema: "StructType", is_strict: bool
+) -> None:
+    """Look at the batches of a match on a stream, of events with a schema, from now on."""
+    if not hasattr(answer, "_jdf"):
+        return  # over Spark Connect
+    live = None
+    if published is not None and published.fixed is None:
+        now = now_us()
+        held = {name for name in list_versions(published.uri) if name.moment <= now}
+        live = LiveSet(published.uri, schema, is_strict, held)  # `match` has compared these
+    session = answer.sparkSession
+    if session not in _sessions:
+        _sessions[session] = SessionListening()
+        session.streams.addListener(_make_listener(_sessions[session]))
+    _sessions[session].known[find_observation(answer)] = live
+
+
+def _make_listener(listening: SessionListening) -> Any:
+    """Make a listener; a class of PySpark's, which is not imported before it is needed."""
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    class SessionListener(StreamingQueryListener):
+        def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+            pass
+
+        def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+            listening.hear(event.progress)
+
+        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+            pass
+
+        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+            pass
+
+    return SessionListener()

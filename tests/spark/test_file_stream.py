@@ -1,0 +1,91 @@
+"""Files of a stream, as tasks read them: what is bad in one is set aside. No Spark runs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from contrada.spark.file_stream import FileColumns, ReadFilesTask
+from contrada.spark.versions import Versions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GOOD = {
+    "ndjson": [json.dumps({"id": n, "speed": n}) for n in range(3)],
+    "csv": ["id,speed", "0,0", "1,1", "2,2"],
+}
+
+
+def save(folder: Path, kind: str, lines: list[str | bytes] | list[str]) -> Path:
+    path = folder / f"{len(list(folder.iterdir()))}.{kind}"
+    texts = [line if isinstance(line, bytes) else line.encode() for line in lines]
+    path.write_bytes(b"\n".join([*texts, b""]))
+    return path
+
+
+def read(path: Path, columns: FileColumns) -> tuple[list[Any], list[dict[str, str]]]:
+    """The ids of good rows, and what is said of bad ones."""
+    task = ReadFilesTask(Versions.here(), columns)
+    batch = pa.RecordBatch.from_pydict({"path": [path.as_uri()]})
+    rows = [row for found in task(iter([batch])) for row in found.to_pylist()]
+    good = [row["id"] for row in rows if row["__fault"] is None]
+    return good, [row["__fault"] for row in rows if row["__fault"] is not None]
+
+
+@pytest.mark.parametrize("kind", GOOD)
+@pytest.mark.parametrize(
+    "broken",
+    [b'{"id": 7, "speed": ', b'{"id": 7, "speed": "fast"}', b"7,7,7,7", b"7,fast", b"[7]"],
+)
+def test_of_a_file_with_one_bad_line_only_that_line_is_set_aside(
+    kind: str, broken: bytes, tmp_path: Path
+) -> None:
+    columns = FileColumns.survey(str(save(tmp_path, kind, GOOD[kind])), None)
+    lines: list[str | bytes] = [*GOOD[kind][:-1], broken, GOOD[kind][-1]]
+    path = save(tmp_path, kind, lines)
+    good, (bad,) = read(path, columns)
+    assert good == [0, 1, 2]
+    assert bad["place"].startswith(f"{path}, line {lines.index(broken) + 1}")
+
+
+def test_the_next_lines_of_a_file_have_numbers_too(tmp_path: Path) -> None:
+    columns = FileColumns.survey(str(save(tmp_path, "ndjson", ['{"speed": 1}'])), None)
+    path = save(tmp_path, "ndjson", ['{"speed": 2}', "", "{", '{"speed": 3.5}', '{"speed": 4}'])
+    good, bad = read(path, columns)
+    assert good == [f"{path}#0", f"{path}#3"]
+    assert [fault["place"] for fault in bad] == [
+        f"{path}, line 3",
+        f"{path}, line 4, column 'speed'",
+    ]
+    assert [fault["message"] for fault in bad] == [
+        "column 2: Expecting property name enclosed in double quotes, near ''",
+        "3.5 is not an integer",
+    ]
+
+
+def test_integers_may_stand_for_ids_that_are_texts(tmp_path: Path) -> None:
+    columns = FileColumns.survey(str(save(tmp_path, "ndjson", ['{"id": "a"}'])), None)
+    good, bad = read(save(tmp_path, "ndjson", ['{"id": 7}', '{"id": [8]}']), columns)
+    assert good == ["7"]
+    assert [fault["message"] for fault in bad] == ["[8] is not a text"]
+
+
+def test_a_file_in_another_system_is_one_bad_row(tmp_path: Path) -> None:
+    columns = FileColumns(pa.schema([("id", pa.int64())]), "id", None, "EPSG:3857")
+    point = {"type": "Point", "coordinates": [1, 2]}
+    feature = {"type": "Feature", "id": 1, "properties": {}, "geometry": point}
+    good, (bad,) = read(save(tmp_path, "ndjson", [json.dumps(feature)] * 2), columns)
+    assert good == []
+    assert "is in OGC:CRS84, and the stream began in EPSG:3857" in bad["message"]
+
+
+def test_a_file_that_is_gone_is_one_bad_row(tmp_path: Path) -> None:
+    columns = FileColumns.survey(str(save(tmp_path, "csv", GOOD["csv"])), None)
+    for kind in GOOD:
+        good, (bad,) = read(tmp_path / f"gone.{kind}", columns)
+        assert good == []
+        assert "no such file" in bad["message"]
