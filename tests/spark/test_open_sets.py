@@ -103,7 +103,7 @@ def test_vertices_count_once_for_all_that_share_them(opened: OpenSets, tmp_path:
 def test_a_worker_keeps_two_versions_and_the_parts_that_these_have(
     opened: OpenSets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(open_sets, "_versions", open_sets._Versions())
+    monkeypatch.setattr(open_sets, "_recent_versions", open_sets._RecentVersions())
     parts = [stage(tmp_path, count).parts[0] for count in range(1, 6)]
     uri = stage(tmp_path, 1).uri
     versions = [
