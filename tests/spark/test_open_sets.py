@@ -98,3 +98,24 @@ def test_vertices_count_once_for_all_that_share_them(opened: OpenSets, tmp_path:
     plain = estimate_bytes(open_set(stage(tmp_path, 1)).living())
     assert few > plain + 50 * 900
     assert many < 2 * few
+
+
+def test_a_worker_keeps_two_versions_and_the_parts_that_these_have(
+    opened: OpenSets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_sets, "_recent_versions", open_sets._RecentVersions())
+    parts = [stage(tmp_path, count).parts[0] for count in range(1, 6)]
+    uri = stage(tmp_path, 1).uri
+    versions = [
+        StagedSet(uri, (parts[0], part), version=f"{number}")
+        for number, part in enumerate(parts[1:])
+    ]
+    for number, version in enumerate(versions):
+        open_set(version)
+        derive(version, "length", lambda: [1], len)
+        kept = [("set", each) in opened for each in versions]
+        assert kept == [number - 1 <= place <= number for place in range(4)]
+        assert [(each, "length") in opened for each in versions] == kept
+        assert open_sets._part_key(version, parts[0]) in opened
+        own = [open_sets._part_key(version, part) in opened for part in parts[1:]]
+        assert own == kept

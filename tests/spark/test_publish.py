@@ -14,9 +14,12 @@ import pytest
 import contrada
 import contrada.spark
 from contrada.errors import BadRows, InvalidInput, Unavailable
+from contrada.machine import locked
 from contrada.spark import published_partitions, version_files
 from contrada.spark.crs_metadata import state_crs
-from contrada.spark.published_sets import Manifest, list_versions, read_manifest
+from contrada.spark.published_sets import Manifest, list_files, read_manifest
+from contrada.spark.version_names import list_versions
+from contrada.spark.worker_cache import cache_folder
 from published import ZONE, pairs_of, points, square, zones
 
 if TYPE_CHECKING:
@@ -172,15 +175,12 @@ def test_a_publisher_that_is_always_late_says_so_and_leaves_nothing(
 
 def test_one_of_two_publishers_is_refused(spark: SparkSession, uri: str, tmp_path: Path) -> None:
     version = contrada.spark.publish(zones(spark, THREE), uri)
-    claim = tmp_path / "fences" / "versions" / "00000002.claim"
-    claim.touch()
-    with pytest.raises(InvalidInput, match="another publisher is adding version 2"):
-        contrada.spark.publish(zones(spark, {"a": 9.0}), uri)
-    assert [str(name) for name in list_versions(uri)] == [version]
-    os.utime(claim, (0, 0))  # of a publisher that ended without a manifest
+    with locked(tmp_path / "fences" / "versions" / ".lock"):
+        with pytest.raises(Unavailable, match="another publisher is adding a version"):
+            contrada.spark.publish(zones(spark, {"a": 9.0}), uri)
+        assert [str(name) for name in list_versions(uri)] == [version]
     contrada.spark.publish(zones(spark, {"a": 9.0}), uri)
     assert len(list_versions(uri)) == 2
-    assert not claim.exists()
 
 
 def test_a_publisher_that_another_overtook_is_refused(
@@ -190,8 +190,8 @@ def test_a_publisher_that_another_overtook_is_refused(
     before = newest(uri)
     contrada.spark.publish(zones(spark, {"a": 9.0}), uri)
     publishing = sys.modules["contrada.spark.publish"]  # the function has its name
-    monkeypatch.setattr(publishing, "_find_newest", lambda _: before)
-    with pytest.raises(InvalidInput, match="another publisher is adding version 2"):
+    monkeypatch.setattr(publishing, "find_newest", lambda _: before)
+    with pytest.raises(Unavailable, match="another publisher is adding a version"):
         contrada.spark.publish(zones(spark, {"a": 5.0}), uri)
     assert len(list_versions(uri)) == 2
 
@@ -225,6 +225,44 @@ def test_files_that_no_version_has_go_with_time(
         clock[0] += 30 * HOUR_US
         contrada.spark.publish(zones(spark, {name: 9.0}), uri, retention="1 s")
     assert not first & {path.name for path in (tmp_path / "fences" / "parts").iterdir()}
+
+
+def test_a_part_that_an_old_version_has_stays_when_it_is_staged_again(
+    spark: SparkSession, uri: str, tmp_path: Path
+) -> None:
+    many = {f"z{number}": float(number) for number in range(100)}
+    few = {f"r{number}": 200.0 + number for number in range(10)}
+    others = {f"s{number}": 300.0 + number for number in range(20)}
+    contrada.spark.publish(zones(spark, many), uri)
+    second = contrada.spark.publish(zones(spark, many | few), uri)
+    contrada.spark.publish(zones(spark, many | others), uri)
+    contrada.spark.publish(zones(spark, many | others | few), uri)
+    parts = {path.name for path in (tmp_path / "fences" / "parts").iterdir()}
+    for name in list_versions(uri):
+        assert {*list_files(read_manifest(uri, name))} <= parts
+    found = contrada.spark.match(points(spark, [200]), f"{uri}#{second}")
+    assert pairs_of(found.collect()) == [(200, "r0")]
+
+
+def test_a_coordinate_system_that_was_stated_once_stays(spark: SparkSession, uri: str) -> None:
+    first = contrada.spark.publish(zones(spark, THREE), uri)
+    stated = state_crs(zones(spark, {"a": 5.0}), {"geometry": "EPSG:4326"})
+    contrada.spark.publish(stated, uri)
+    contrada.spark.publish(f"{uri}#{first}", uri)
+    moved = state_crs(zones(spark, {"a": 6.0}), {"geometry": "EPSG:3857"})
+    with pytest.raises(InvalidInput, match=r"version 3-.* is in EPSG:4326, .* EPSG:3857"):
+        contrada.spark.publish(moved, uri)
+
+
+def test_what_ends_a_task_of_publish_is_raised_as_what_it_was(
+    spark: SparkSession, uri: str, tmp_path: Path
+) -> None:
+    contrada.spark.publish(zones(spark, {"in this test alone": 0.1875}), uri)
+    for path in (tmp_path / "fences" / "parts").iterdir():
+        path.write_bytes(b"")
+        (cache_folder("snapshots") / path.name).unlink(missing_ok=True)
+    with pytest.raises(InvalidInput, match=r"parts/.*\.contrada"):
+        contrada.spark.publish(zones(spark, {"a": 9.0}), uri)
 
 
 def test_other_types_of_ids_subscribers_and_systems_are_refused(
@@ -281,7 +319,7 @@ def test_damaged_and_newer_manifests_are_refused_by_name(
     spark: SparkSession, uri: str, tmp_path: Path
 ) -> None:
     contrada.spark.publish(zones(spark, THREE), uri)
-    (path,) = (tmp_path / "fences" / "versions").glob("*.json")
+    (path,) = (tmp_path / "fences" / "versions").rglob("*.json")
     stated = json.loads(path.read_text())
     for content, message in (
         ("{", "is not a manifest"),

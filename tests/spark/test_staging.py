@@ -3,6 +3,7 @@
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,13 +12,16 @@ from contrada.matcher.column_files import load_columns
 from contrada.matching.subscribing import PredicateReader
 from contrada.matching.subscription_columns import pack_subscriptions
 from contrada.model.subscription import Subscription
+from contrada.spark import staging, worker_cache
 from contrada.spark.staging import StagedPart, fetch
 from contrada.spark.subscription_tasks import write_part
+from contrada.spark.worker_cache import CachePruner
 
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(staging, "_pruner", CachePruner())
     return tmp_path / "cache" / "contrada" / "snapshots"
 
 
@@ -143,3 +147,23 @@ def test_a_full_cache_is_blamed_on_the_cache(
     with pytest.raises(Unavailable, match=r"snapshots: a copy .* No space left .*XDG_CACHE_HOME"):
         fetch(uri, part)
     assert {path.suffix for path in cache.iterdir()} == {".lock"}
+
+
+def test_copies_beyond_the_most_go_and_not_at_each_new_one(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_cache, "_FILES_MAX", 10)
+    monkeypatch.setattr(worker_cache, "_PRUNED_AFTER", (8, 1.0))
+    looks: list[int] = []
+    inner = worker_cache._delete_unused
+
+    def look(*args: Any) -> None:
+        looks.append(1)
+        inner(*args)
+
+    monkeypatch.setattr(worker_cache, "_delete_unused", look)
+    for number in range(50):
+        uri, part = stage(tmp_path / "staging", f"wind > {number}")
+        fetch(uri, part)
+        assert len(list(cache.glob("*.contrada"))) < 10 + 8
+    assert len(looks) == 1 + 49 // 8

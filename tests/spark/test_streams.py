@@ -90,7 +90,7 @@ def test_a_batch_whose_version_is_gone_fails_and_names_it(
 ) -> None:
     first = contrada.spark.publish(zones(spark, TWO), uri)
     contrada.spark.publish(zones(spark, {"c": 1.0}), uri, lead="1 h")
-    (path,) = (tmp_path / "fences" / "versions").glob("00000001-*.json")
+    (path,) = (tmp_path / "fences" / "versions").rglob("00000001-*.json")
     query = stream.match(f"{uri}")
     path.unlink()
     stream.send([0])
@@ -149,7 +149,7 @@ def test_a_version_that_reads_what_the_stream_lacks_is_taken_or_if_strict_passed
             stream.send([0, 1])
             query.processAllAvailable()
         said = heard.get(timeout=PATIENCE_S)
-        contrada.spark.publish(zones(spark, TWO), uri, lead=0)
+        between = contrada.spark.publish(zones(spark, TWO), uri, lead=0)
         third = contrada.spark.publish(filters, uri, lead=0)
         stream.send([0])
         query.processAllAvailable()
@@ -159,6 +159,12 @@ def test_a_version_that_reads_what_the_stream_lacks_is_taken_or_if_strict_passed
     wanted = [(0, "a"), (1, "b")] if strict else [(1, "fast")]
     assert pairs_of(stream.answers[0]) == pairs_of(stream.answers[1]) == wanted
     assert {row["version"] for row in stream.answers[0]} == {first if strict else second}
+    query.stop()
+    stream.send([1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of 'heat'
+        stream.match(uri, strict=strict).processAllAvailable()
+    assert {row["version"] for row in stream.answers[3]} == {between if strict else third}
 
 
 @contextmanager
@@ -172,43 +178,21 @@ def hearing(name: str) -> Iterator[SimpleQueue[str]]:
     logging.getLogger(name).removeHandler(handler)
 
 
-def test_what_a_source_found_wrong_is_a_bad_event(spark: SparkSession, uri: str) -> None:
-    contrada.spark.publish(zones(spark, TWO), uri)
+@pytest.mark.parametrize("plan", ["broadcast", "partitioned"])
+def test_what_a_source_found_wrong_is_a_bad_event(spark: SparkSession, uri: str, plan: str) -> None:
+    contrada.spark.publish(zones(spark, TWO), uri, partitions=2)
     fault = "named_struct('code', 'undecodable', 'message', 'is not JSON', 'place', 'offset 7')"
     marked = points(spark, [0, 1]).selectExpr("*", f"CASE WHEN id = 1 THEN {fault} END AS __fault")
-    for plan_uri in (uri,):
-        found = contrada.spark.match(marked, plan_uri, quarantine=True)
-        rows = sorted(found.collect(), key=lambda row: row["event"])
-        assert [(row["event"], row["subscription"]) for row in rows] == [(0, "a"), (1, None)]
-        assert rows[1]["error"]["message"] == "is not JSON"
-        counted = contrada.spark.counts(found)
-        assert (counted.evaluated, counted.set_aside) == (1, 1)
+    found = contrada.spark.match(marked, uri, plan=plan, quarantine=True)
+    rows = sorted(found.collect(), key=lambda row: row["event"])
+    assert [(row["event"], row["subscription"]) for row in rows] == [(0, "a"), (1, None)]
+    assert rows[1]["error"]["message"] == "is not JSON"
+    counted = contrada.spark.counts(found)
+    assert (counted.evaluated, counted.set_aside) == (1, 1)
     with pytest.raises(Exception, match="event 1, offset 7: is not JSON"):
-        contrada.spark.match(marked, uri).collect()
+        contrada.spark.match(marked, uri, plan=plan).collect()
     with pytest.raises(InvalidInput, match="'__fault' cannot be kept"):
-        contrada.spark.match(marked, uri, keep=["__fault"])
-
-
-def test_a_worker_forgets_versions_before_the_last(
-    spark: SparkSession, stream: PointStream, uri: str
-) -> None:
-    def kept(batches: Any) -> Any:
-        import pyarrow as pa
-
-        from contrada.spark.open_sets import _versions
-
-        for batch in batches:
-            sizes = [len(met) for met in _versions._met.values()]
-            yield pa.RecordBatch.from_pydict({"n": [max(sizes, default=0)] * batch.num_rows})
-
-    contrada.spark.publish(zones(spark, TWO), uri)
-    query = stream.match(uri)
-    for number in range(4):
-        stream.send([0, 1])
-        query.processAllAvailable()
-        contrada.spark.publish(zones(spark, {"a": 0.0, "n": float(number + 3)}), uri, lead=0)
-    most = [row["n"] for row in spark.range(0, 8, 1, 4).mapInArrow(kept, "n long").collect()]
-    assert max(most) <= 2
+        contrada.spark.match(marked, uri, plan=plan, keep=["__fault"])
 
 
 def test_counts_of_a_stream_are_in_its_progress(spark: SparkSession, stream: PointStream) -> None:

@@ -66,7 +66,8 @@ def _open_subscriptions(
     spark: "SparkSession", options: argparse.Namespace, state: StreamState
 ) -> tuple[str, SubscriptionPublisher | None]:
     """Publish the file of subscriptions, unless they are a set that somebody else publishes."""
-    from contrada.spark.published_sets import list_versions, split_uri
+    from contrada.spark.published_sets import split_uri
+    from contrada.spark.version_names import list_versions
 
     text = options.subscriptions
     is_published = "#" in text or "://" in text

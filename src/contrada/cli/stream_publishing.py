@@ -36,8 +36,8 @@ class SubscriptionPublisher:
 
     def begin(self) -> None:
         """Publish the file as it is; what is wrong with the first one ends the command."""
-        from contrada.spark.published_sets import list_versions
         from contrada.spark.uris import as_uri
+        from contrada.spark.version_names import list_versions
 
         known = list_versions(as_uri(self._uri))
         self.version = str(known[-1]) if known else ""

@@ -8,8 +8,11 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from contrada.errors import Unavailable
 from contrada.matching.lookup import LookupTable
 from contrada.spark.staging import StagedSet
+
+ROUTED_VERSION = "__version"  # the number of the version by which an event was brought here
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +33,8 @@ class ChosenSet:
     """The subscriptions that a task meets.
 
     `geometries` are the attributes that one of them reads as a geometry, `anchored` those by which
-    they are found in space. `version` names the version of a published set; `partitions` is None
-    in the plan "broadcast".
+    they are found in space. `version` names the version of a published set, and `number` is its
+    number, 0 without one; `partitions` is None in the plan "broadcast".
     """
 
     staged: StagedSet
@@ -39,6 +42,7 @@ class ChosenSet:
     anchored: tuple[str, ...]
     version: str | None = None
     partitions: SetPartitions | None = None
+    number: int = 0
 
     @property
     def placed(self) -> SetPartitions:
@@ -63,3 +67,14 @@ class FixedSet:
     def choose(self, batch: pa.RecordBatch) -> ChosenSet:  # noqa: ARG002  whatever the events are
         """Return the one set that there is."""
         return self.chosen
+
+
+def refuse_two_versions(batch: pa.RecordBatch, chosen: ChosenSet) -> None:
+    """Refuse events that another version has brought here: some of their matches are elsewhere."""
+    met = {chosen.number, *batch.column(ROUTED_VERSION).unique().to_pylist()}
+    if len(met) > 1:
+        raise Unavailable(
+            f"tasks of one batch met versions {min(met)} and {max(met)} of the subscriptions; run "
+            "again, it takes one of them. A longer `lead` of publish avoids it, and clocks that "
+            "agree better"
+        )

@@ -153,4 +153,5 @@ def _route_types() -> "list[DataType]":
         types.BooleanType(),
         types.LongType(),
         types.ArrayType(types.LongType()),
+        types.IntegerType(),
     ]

@@ -82,10 +82,10 @@ def match(
     The subscriptions are a DataFrame, which stays as it is now, or the URI of a set that `publish`
     has made. A batch takes the version that holds at the call; a stream takes, for each of its
     batches, the newest that holds when the batch begins, and the same one if the batch is run
-    again; `uri#version` is one version for good. Plan and types are fixed at the start. On a stream
-    every column travels, since a later version may read it. A later version that reads a column
-    which the stream lacks is warned of and taken; with `strict` it is passed over, and the one
-    before stays in force.
+    again; `uri#version` is one version, as long as `publish` keeps it. Plan and types are fixed at
+    the start. On a stream every column travels, since a later version may read it. A later version
+    that reads a column which the stream lacks is warned of and taken; with `strict` it is passed
+    over, and the one before stays in force.
 
     The answer is a DataFrame of `event, subscription, subscriber, version` and the `keep` columns
     of the event, with geometries as `repair` mended them; with `output="counts"` it has `event, n`

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from contrada.errors import InvalidInput
-from contrada.matcher.inside import describe_projected
-from contrada.matching.mismatches import find_unmet
 from contrada.spark.crs_metadata import refuse_other_system
 from contrada.spark.evaluators import make_evaluator
 from contrada.spark.frames import (
@@ -23,6 +21,7 @@ from contrada.spark.published_sets import (
     parts_uri,
     split_uri,
 )
+from contrada.spark.set_descriptions import StrictEvents
 from contrada.spark.staging import BROADCAST_BYTES_MAX, StagedSet
 from contrada.spark.subscription_tasks import Subscribed
 from contrada.spark.version_files import now_us
@@ -69,7 +68,11 @@ def meet_published(events: "DataFrame", text: str, options: SparkOptions) -> Met
     uri, named = split_uri(text)
     is_live = events.isStreaming and named is None
     evaluator = make_evaluator(options.evaluator, events.sparkSession)
-    manifest = find_manifest(uri, now_us()) if named is None else find_version(uri, named)
+    columns = arrow_schema(events)
+    strict = None
+    if is_live and options.strict:
+        strict = StrictEvents(events.schema, columns, refuse_other_system(events, None, uri))
+    manifest = find_manifest(uri, now_us(), strict) if named is None else find_version(uri, named)
     plan = _choose_published_plan(options, manifest, uri)
     stated = manifest.description
     subscribed = Subscribed(
@@ -83,7 +86,7 @@ def meet_published(events: "DataFrame", text: str, options: SparkOptions) -> Met
     )
     system = refuse_other_system(events, manifest.crs, uri)
     referenced = referenced_columns(events, subscribed.attributes, options.strict)
-    warn_of_mismatches(_describe_unmet(manifest, events, system), options.strict)
+    warn_of_mismatches(stated.describe_unmet(columns, system, manifest.version), options.strict)
     count = 0 if manifest.partitions is None else len(manifest.partitions.segments)
     return MetSubscriptions(
         subscribed,
@@ -91,13 +94,7 @@ def meet_published(events: "DataFrame", text: str, options: SparkOptions) -> Met
         manifest.has_whole_ids,
         manifest.has_whole_subscribers,
         plan,
-        PublishedChoice(
-            uri,
-            evaluator,
-            events.schema if is_live and options.strict else None,
-            None if is_live else manifest,
-            count,
-        ),
+        PublishedChoice(uri, evaluator, strict, None if is_live else manifest, count),
     )
 
 
@@ -135,15 +132,3 @@ def _list_travelling(events: "DataFrame") -> tuple[str, ...]:
             stacklevel=5,
         )
     return tuple(name for name in names if name not in lost)
-
-
-def _describe_unmet(manifest: Manifest, events: "DataFrame", system: str | None) -> list[str]:
-    """Describe the columns that hold other values than subscriptions compare them with."""
-    unmet = find_unmet(manifest.description.expected_kinds(), arrow_schema(events))
-    found = [
-        f"events: column {name!r} holds {kind.value}, and subscriptions of version "
-        f"{manifest.version} compare it with something else, which is never true"
-        for name, kind in sorted(unmet.items())
-    ]
-    has_distances = manifest.description.has_distances
-    return found + (describe_projected("events", system) if has_distances else [])

@@ -77,7 +77,7 @@ def open_set(staged: StagedSet) -> SubscriptionSet:
     """Open the subscriptions of a task, with their index; a worker does so once."""
     if staged.version is None:
         return _open_sets.get(("set", staged), lambda: _index(staged), _count_index_bytes)
-    _versions.enter(staged, _open_sets)
+    _recent_versions.enter(staged, _open_sets)
     rows = [_open_part(staged, part) for part in staged.parts]
     return _open_sets.get(("set", staged), lambda: _assemble(staged, rows), _count_rank_bytes)
 
@@ -128,7 +128,7 @@ def _assemble(staged: StagedSet, rows: Sequence[SegmentRows]) -> SubscriptionSet
     return SubscriptionSet(staged.evaluator.engine().make_index, segments)
 
 
-class _Versions:
+class _RecentVersions:
     """Which versions of each published set this worker has met: it keeps the last two."""
 
     def __init__(self) -> None:
@@ -150,7 +150,7 @@ class _Versions:
                     kept.forget(key)
 
 
-_versions = _Versions()
+_recent_versions = _RecentVersions()
 
 
 def _count_rank_bytes(subscriptions: SubscriptionSet) -> int:

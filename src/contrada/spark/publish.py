@@ -25,15 +25,15 @@ from contrada.spark.publish_tasks import SETTLED, SettledVersion, SettleTask
 from contrada.spark.published_partitions import place, wants_partitions
 from contrada.spark.published_sets import (
     Manifest,
+    find_newest,
     find_version,
-    list_versions,
     parts_uri,
-    read_manifest,
     split_uri,
 )
-from contrada.spark.staging import StagedPart, delete_parts
+from contrada.spark.staging import delete_parts
 from contrada.spark.subscription_tasks import StageTask, list_parts, refuse_ids, run_staging
-from contrada.spark.version_files import add_version, prune_versions
+from contrada.spark.task_errors import raising_noted_errors
+from contrada.spark.version_files import add_version
 from contrada.spark.versions import Versions
 from contrada.spark_options import read_duration
 
@@ -64,18 +64,19 @@ def publish(
     must agree better than that. The same subscriptions again give the version that is there.
 
     Rows that the version before has too keep their files, so that workers read and index only what
-    changed. What held within `retention` is kept, for batches that are run again. `uri#version`
-    names a version for good; given as `subscriptions`, it is published again.
+    changed. What held within `retention` is kept, for batches that are run again, and goes when
+    later versions are published. `uri#version` names one version and never another, as long as it
+    is kept; given as `subscriptions`, it is published again.
 
     The first version decides how the set can be matched. With `partitions`, or where it is too
     large for every worker to hold, it is divided for the plan "partitioned", into that many or as
     many partitions as a shuffle has; `sample`, a DataFrame of events, says where these fall, and
     divides the set anew in a later version.
 
-    Raises `InvalidInput` for bad arguments, where ids have another type or geometries another
-    coordinate system than in the version before, and where another publisher was quicker; its
-    subclass `BadRows` for bad subscriptions; and `Unavailable` where the URI cannot be written. The
-    set then stays as it was.
+    Raises `InvalidInput` for bad arguments, and where ids have another type or geometries another
+    coordinate system than in the version before; its subclass `BadRows` for bad subscriptions; and
+    `Unavailable` where the URI cannot be written, and where another publisher was quicker. The set
+    then stays as it was.
 
     >>> import tempfile
     >>> winds = spark.createDataFrame([("gale", "wind > 17")], "id string, filter string")
@@ -94,17 +95,16 @@ def publish(
         raise InvalidInput(f"partitions must be a number >= 1, not {partitions!r}")
     if sample is not None:
         check_sample(sample)
-    newest = _find_newest(target)
-    if isinstance(subscriptions, str):
-        draft = _publish_again(subscriptions, target)
-    else:
-        options = _Options(subscription_id, repair, strict, partitions, sample)
-        draft = _stage(subscriptions, target, newest, options)
+    newest = find_newest(target)
+    with raising_noted_errors():
+        if isinstance(subscriptions, str):
+            draft = _publish_again(subscriptions, target, newest)
+        else:
+            options = _Options(subscription_id, repair, strict, partitions, sample)
+            draft = _stage(subscriptions, target, newest, options)
     if newest is not None and draft.content == newest.content:
         return newest.version
-    version = add_version(target, draft, newest, lead_us)
-    prune_versions(target, retention_us)
-    return version
+    return add_version(target, draft, newest, lead_us, retention_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,27 +118,30 @@ class _Options:
     sample: "DataFrame | None"
 
 
-def _find_newest(uri: str) -> Manifest | None:
-    versions = list_versions(uri)
-    return read_manifest(uri, versions[-1]) if versions else None
+def _publish_again(text: str, target: str, newest: Manifest | None) -> Manifest:
+    """Return a version that is there, to be published once more.
 
-
-def _publish_again(text: str, target: str) -> Manifest:
-    """Return a version that is there, to be published once more."""
+    A coordinate system that the set has come to state since then stays.
+    """
     uri, named = split_uri(text)
     if uri != target or named is None:
         raise InvalidInput(
             f"subscriptions must be a DataFrame, or a version of the set itself such as "
             f"'{target}#7-3fa9c2d1', not {text!r}"
         )
-    return find_version(uri, named)
+    found = find_version(uri, named)
+    crs = found.crs if newest is None or newest.crs is None else newest.crs
+    return replace(found, crs=crs, fallbacks=())
 
 
 def _stage(
     subscriptions: "DataFrame", uri: str, newest: Manifest | None, options: _Options
 ) -> Manifest:
     """Stage what is new among subscriptions, and make the manifest of their version."""
-    _check(subscriptions, newest, options, uri)
+    _refuse_other_kinds(subscriptions)
+    check_id(subscriptions, options.subscription_id, _NAME, Remedy.SPARK_SUBSCRIPTION_ID)
+    if newest is not None:
+        _compare(subscriptions, newest, options, uri)
     spark = subscriptions.sparkSession
     wanted = subscription_columns(subscriptions, options.subscription_id, options.strict)
     chosen = with_wkb(subscriptions, wanted, _NAME)
@@ -160,7 +163,9 @@ def _stage(
     settling = SettleTask(Versions.here(), task.uri, task.known or (), is_seen.tobytes(), added)
     (row,) = spark.range(0, 1, 1, 1).mapInArrow(settling, SETTLED).collect()
     settled = SettledVersion.of(row["settled"])
-    _delete_unused(task.uri, added, settled.parts, task.known or ())
+    if newest is None:  # later, an old version may have what this one has staged on the way
+        used = {part.digest for part in settled.parts}
+        delete_parts(task.uri, [part for part in added if part.digest not in used])
     refuse_ids(settled.repeated, rows)
     manifest = Manifest(
         number=0,
@@ -177,7 +182,7 @@ def _stage(
     return replace(manifest, partitions=placed)
 
 
-def _check(frame: object, newest: Manifest | None, options: _Options, uri: str) -> None:
+def _refuse_other_kinds(frame: object) -> None:
     if not hasattr(frame, "isStreaming"):
         raise InvalidInput(
             f"subscriptions must be a Spark DataFrame, or a version of the set itself, not "
@@ -185,18 +190,18 @@ def _check(frame: object, newest: Manifest | None, options: _Options, uri: str) 
         )
     if frame.isStreaming:
         raise InvalidInput("subscriptions cannot be a stream; give a batch DataFrame")
-    name: Any = frame
-    check_id(name, options.subscription_id, _NAME, Remedy.SPARK_SUBSCRIPTION_ID)
-    if newest is None:
-        return
-    is_whole = has_whole_ids(name, options.subscription_id, _NAME)
+
+
+def _compare(frame: "DataFrame", newest: Manifest, options: _Options, uri: str) -> None:
+    """Refuse what streams that run on the version before could not take up."""
+    is_whole = has_whole_ids(frame, options.subscription_id, _NAME)
     if is_whole != newest.has_whole_ids:
         kinds = {True: "integers", False: "strings"}
         raise InvalidInput(
             f"{uri}: the ids are {kinds[newest.has_whole_ids]} in version {newest.version}, and "
             f"would be {kinds[is_whole]}, which running streams cannot take up; publish elsewhere"
         )
-    crs = _stated(name)
+    crs = _stated(frame)
     if crs is not None and newest.crs is not None and not is_same_crs(crs, newest.crs):
         raise InvalidInput(
             f"{uri}: version {newest.version} is in {newest.crs:.60}, the subscriptions are in "
@@ -256,14 +261,3 @@ def _refuse_doubles(
         return
     counted = chosen.groupBy(id_).count().where("count > 1").orderBy(id_).limit(10).collect()
     refuse_ids([(row[0], row[1]) for row in counted], rows)
-
-
-def _delete_unused(
-    uri: str,
-    added: Sequence[StagedPart],
-    used: Sequence[StagedPart],
-    before: Sequence[StagedPart],
-) -> None:
-    """Delete the parts that were staged on the way."""
-    kept = {part.digest for part in (*used, *before)}
-    delete_parts(uri, [part for part in added if part.digest not in kept])

@@ -26,7 +26,7 @@ from contrada.spark.known_parts import (
     open_known,
     write_held,
 )
-from contrada.spark.published_sets import SetDescription
+from contrada.spark.set_descriptions import SetDescription
 from contrada.spark.staging import StagedPart
 from contrada.spark.subscription_tasks import bounds_of, join_bounds
 from contrada.spark.task_errors import noting_errors

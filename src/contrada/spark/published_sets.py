@@ -1,7 +1,7 @@
 """Published sets: immutable parts at a URI, and a manifest for each version.
 
-    URI/parts/DIGEST.contrada                 subscriptions, or which rows of a part are gone
-    URI/versions/NUMBER-MOMENT-DIGEST.json    the manifest of a version
+    URI/parts/DIGEST.contrada                      subscriptions, or which rows of a part are gone
+    URI/versions/HOUR/NUMBER-MOMENT-DIGEST.json    the manifest of a version
 
 A version holds from its moment, in microseconds since 1970, until that of the next. The moment is
 in the name, so that of all manifests only the wanted one is read. A batch of a stream takes the
@@ -11,85 +11,42 @@ same batch if it is run again.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.fs
 
-from contrada.arrays import Box
 from contrada.errors import InvalidInput, blame
-from contrada.language.expecting import Kinds, ValueKind
-from contrada.spark.chosen_sets import ChosenSet
+from contrada.spark.chosen_sets import ROUTED_VERSION, ChosenSet
 from contrada.spark.evaluators import Evaluator
-from contrada.spark.frames import MOMENT, has_path
+from contrada.spark.frames import MOMENT
+from contrada.spark.set_descriptions import SetDescription, StrictEvents
 from contrada.spark.staged_partitions import PublishedPartitions
 from contrada.spark.staging import StagedPart, StagedSet
-from contrada.spark.uris import as_uri, open_uri
+from contrada.spark.uris import as_uri, is_remote, open_uri
+from contrada.spark.version_names import (
+    VersionName,
+    list_versions,
+    spell_moment,
+    walk_versions,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _FORMAT = 1
-_NAME = re.compile(r"(\d{8,})-(\d+)-([0-9a-f]{8})\.json")
 _VERSION = re.compile(r"(\d+)-([0-9a-f]{8})")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class VersionName:
-    """What the name of a manifest says: which version it is, and from when it holds."""
-
-    number: int
-    moment: int
-    digest: str
-
-    def __str__(self) -> str:
-        return f"{self.number}-{self.digest}"
-
-    @property
-    def file_name(self) -> str:
-        """The name of the manifest's file."""
-        return f"{self.number:08}-{self.moment}-{self.digest}.json"
-
-
-@dataclass(frozen=True, slots=True)
-class SetDescription:
-    """What planning must know of the subscriptions of a version; see `Subscribed`."""
-
-    attributes: tuple[str, ...]
-    geometries: tuple[str, ...]
-    anchored: tuple[str, ...]
-    broad: int
-    bounds: Box | None
-    has_distances: bool
-    expectations: tuple[tuple[str, tuple[str, ...]], ...] = ()
-
-    @classmethod
-    def of(cls, stated: Mapping[str, Any]) -> "SetDescription":
-        """Take a description out of JSON."""
-        lists = {name: tuple(stated[name]) for name in ("attributes", "geometries", "anchored")}
-        expectations = tuple((name, tuple(kinds)) for name, kinds in stated["expectations"])
-        bounds = None if stated["bounds"] is None else tuple(stated["bounds"])
-        others = {name: stated[name] for name in ("broad", "has_distances")}
-        return cls(**lists, **others, bounds=bounds, expectations=expectations)  # type: ignore[arg-type]
-
-    def expected_kinds(self) -> frozenset[tuple[str, Kinds]]:
-        """Return which kinds of values the subscriptions expect of attributes."""
-        found = [
-            (name, frozenset(ValueKind[k] for k in kinds)) for name, kinds in self.expectations
-        ]
-        return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """A version of a published set: its parts, and what planning must know of them.
 
-    `before` names the version before it and says from when that one held.
+    `before` names the version before it and says from when that one held. `fallbacks` are versions
+    before it that ask less of events, the newest first: a strict stream that lacks what this one
+    reads takes the first of them that it can.
     """
 
     number: int
@@ -101,6 +58,7 @@ class Manifest:
     description: SetDescription
     partitions: PublishedPartitions | None = None
     before: tuple[str, int] | None = None
+    fallbacks: tuple["Manifest", ...] = ()
     version: str = field(default="", compare=False)
 
     @property
@@ -114,6 +72,13 @@ class Manifest:
         del stated["version"]
         return json.dumps(stated, sort_keys=True).encode()
 
+    def fit(self, strict: StrictEvents | None) -> "Manifest | None":
+        """Return what strict events take where this version holds; others take the version."""
+        for each in (self, *self.fallbacks):
+            if strict is None or not strict.find_faults(each.description, each.crs, each.version):
+                return each
+        return None
+
     def choose(self, uri: str, evaluator: Evaluator) -> ChosenSet:
         """Return the version as tasks meet it."""
         partitions = self.partitions
@@ -125,6 +90,7 @@ class Manifest:
             None
             if partitions is None
             else partitions.open(parts_uri(uri), evaluator, self.version),
+            self.number,
         )
 
 
@@ -132,23 +98,31 @@ class Manifest:
 class PublishedChoice:
     """The versions of a published set, of which a task takes the newest that holds in its batch.
 
-    With `schema`, that of the events, a version is passed over if it reads an attribute that they
-    lack. `fixed` is the one version for all tasks. The plan has `partition_count` partitions.
+    With `strict`, a version is passed over if it asks for what the events lack. `fixed` is the one
+    version for all tasks. The plan has `partition_count` partitions.
     """
 
     uri: str
     evaluator: Evaluator
-    schema: "StructType | None" = None
+    strict: StrictEvents | None = None
     fixed: Manifest | None = None
     partition_count: int = 0
 
     def choose(self, batch: pa.RecordBatch) -> ChosenSet:
-        """Choose the version of a batch."""
-        manifest = self.fixed
-        if manifest is None:
-            moment = batch.column(MOMENT)[0].value
-            manifest = find_manifest(self.uri, moment, self.schema)
-        return manifest.choose(self.uri, self.evaluator)
+        """Choose the version of a batch: for events that were brought here, that which did so."""
+        if self.fixed is not None:
+            return self.fixed.choose(self.uri, self.evaluator)
+        number = None
+        if ROUTED_VERSION in batch.schema.names:
+            number = batch.column(ROUTED_VERSION)[0].as_py()
+        return _choose(self, batch.column(MOMENT)[0].value, number)
+
+
+@lru_cache(maxsize=16)
+def _choose(choice: PublishedChoice, moment: int, number: int | None) -> ChosenSet:
+    """Choose the version of a batch, which a worker does once for all tasks of the batch."""
+    manifest = find_manifest(choice.uri, moment, choice.strict, number)
+    return manifest.choose(choice.uri, choice.evaluator)
 
 
 def parts_uri(uri: str) -> str:
@@ -167,100 +141,121 @@ def split_uri(text: str) -> tuple[str, str | None]:
     return as_uri(uri).rstrip("/"), version if mark else None
 
 
-def list_versions(uri: str) -> list[VersionName]:
-    """List the versions of a published set that are there, in their order."""
-    filesystem, folder = open_uri(uri)
-    selector = pa.fs.FileSelector(f"{folder}/versions", allow_not_found=True)
-    try:
-        found = filesystem.get_file_info(selector)
-    except (OSError, pa.ArrowException) as fault:
-        raise blame(fault, f"{uri}: its versions cannot be listed: {fault}") from fault
-    names = [_NAME.fullmatch(info.base_name) for info in found]
-    versions = [VersionName(int(name[1]), int(name[2]), name[3]) for name in names if name]
-    return sorted(versions, key=lambda version: version.number)
+def find_newest(uri: str) -> Manifest | None:
+    """Read the manifest of the newest version, whether it holds yet or not; None without any."""
+    newest = next(walk_versions(uri), None)
+    return None if newest is None else read_manifest(uri, newest)
 
 
-def find_manifest(uri: str, moment: int, schema: "StructType | None" = None) -> Manifest:
-    """Find the newest version that holds at a moment; with a schema, the newest that fits it."""
-    versions = list_versions(uri)
-    if not versions:
-        raise InvalidInput(f"{uri}: no subscriptions are published there")
-    holding = [version for version in versions if version.moment <= moment]
-    if not holding:
-        raise InvalidInput(f"{uri}: {_describe_gone(uri, versions[0], moment)}")
-    for version in reversed(holding):
+def find_manifest(
+    uri: str, moment: int, strict: StrictEvents | None = None, number: int | None = None
+) -> Manifest:
+    """Find the version that holds at a moment; for strict events, the newest that they can take.
+
+    With the number of a version, find that one: it was the newest when another task looked.
+    """
+    newest: Manifest | None = None
+    for version in walk_versions(uri, moment):
         manifest = read_manifest(uri, version)
-        if schema is None or not find_lacking(manifest, schema):
-            return manifest
-    lacking = ", ".join(map(repr, find_lacking(manifest, schema))) if schema else ""
-    raise InvalidInput(f"{uri}: every version kept reads what the events lack, such as {lacking}")
+        newest = newest or manifest
+        found = manifest.fit(strict)
+        if found is not None and number in (None, found.number):
+            return found
+        if number is None or version.number < number:
+            break
+    if newest is None:
+        raise InvalidInput(f"{uri}: {_describe_gone(uri, moment)}")
+    if number is not None:
+        raise InvalidInput(f"{uri}: version {number}, which brought events here, is gone")
+    assert strict is not None, "every version fits events that are not strict"
+    faults = strict.find_faults(newest.description, newest.crs, newest.version)
+    raise InvalidInput(f"{uri}: no version is for events such as these: {'; '.join(faults)}")
 
 
 def find_lacking(manifest: Manifest, schema: "StructType") -> list[str]:
     """List the attributes that a version reads and events of a schema cannot have."""
-    return [name for name in manifest.description.attributes if not has_path(schema, name)]
+    return manifest.description.find_lacking(schema)
 
 
-def _describe_gone(uri: str, first: VersionName, moment: int) -> str:
+def _describe_gone(uri: str, moment: int) -> str:
+    first = next(iter(list_versions(uri)), None)
+    if first is None:
+        return "no subscriptions are published there"
     before = read_manifest(uri, first).before
     which = "a version"
     if before is not None:
         which = f"version {before[0]}" if before[1] <= moment else f"a version before {before[0]}"
     return (
-        f"{which}, which held at {spell_moment(moment)}, is gone; the first one kept is "
-        f"{first}, from {spell_moment(first.moment)} on: `retention` of publish says for how long "
-        "a version is kept after it has held"
+        f"{which}, which held at {spell_moment(moment)}, is gone: `retention` of publish says for "
+        f"how long a version is kept after it has held. The first one kept is {first}, from "
+        f"{spell_moment(first.moment)} on. To go on with a batch of that time, let one that is "
+        f"kept answer for it: start the stream with '{uri}#{first}' until it has caught up, then "
+        "with the URI again"
     )
-
-
-def spell_moment(moment: int) -> str:
-    """Write a moment as ISO 8601."""
-    try:
-        return (_EPOCH + timedelta(microseconds=moment)).isoformat()
-    except OverflowError:
-        return f"{moment} µs"
 
 
 def find_version(uri: str, version: str) -> Manifest:
     """Read the manifest of a version by its name."""
-    for name in list_versions(uri):
+    known = list_versions(uri)
+    for name in known:
         if str(name) == version:
             return read_manifest(uri, name)
-    raise InvalidInput(f"{uri}: there is no version {version!r}, or no longer")
+    if not known:
+        raise InvalidInput(f"{uri}: no subscriptions are published there")
+    raise InvalidInput(
+        f"{uri}: there is no version {version!r}, or no longer: `retention` of publish says for "
+        f"how long one is kept after it has held; those kept are {known[0]} to {known[-1]}"
+    )
 
 
 @lru_cache(maxsize=64)
 def read_manifest(uri: str, name: VersionName) -> Manifest:
     """Read a manifest, which a process does once: it never changes."""
     filesystem, folder = open_uri(uri)
-    place = f"{uri}/versions/{name.file_name}"
+    place = f"{uri}/{name.file_name}"
     try:
-        with filesystem.open_input_stream(f"{folder}/versions/{name.file_name}") as file:
+        with filesystem.open_input_stream(f"{folder}/{name.file_name}") as file:
             stated = json.loads(file.read())
         format_ = stated.pop("format")
         if format_ != _FORMAT:
             raise InvalidInput(
                 f"{place}: is in format {format_}; this version of Contrada reads {_FORMAT}"
             )
-        return _make_manifest(stated, str(name))
+        return _make_manifest(stated | {"version": str(name)})
     except (OSError, pa.ArrowException) as fault:
-        raise blame(fault, f"{place}: cannot be read: {fault}") from fault
+        message = f"{place}: cannot be read: {fault}"
+        raise blame(fault, message, is_remote=is_remote(uri)) from fault
     except (ValueError, KeyError, TypeError, AttributeError) as fault:
         if isinstance(fault, InvalidInput):
             raise
         raise InvalidInput(f"{place}: is not a manifest: {fault!r}") from fault
 
 
-def _make_manifest(stated: dict[str, Any], version: str) -> Manifest:
+def _make_manifest(stated: dict[str, Any]) -> Manifest:
     stated["parts"] = tuple(StagedPart(**part) for part in stated["parts"])
     stated["description"] = SetDescription.of(stated["description"])
     if stated["partitions"] is not None:
         stated["partitions"] = PublishedPartitions.of(stated["partitions"])
     if stated["before"] is not None:
         stated["before"] = tuple(stated["before"])
-    return Manifest(**stated, version=version)
+    stated["fallbacks"] = tuple(map(_make_manifest, stated["fallbacks"]))
+    return Manifest(**stated)
 
 
 def count_rows(parts: Sequence[StagedPart]) -> int:
     """Count the subscriptions of some parts."""
     return sum(part.count for part in parts)
+
+
+def list_files(manifest: Manifest) -> Iterator[str]:
+    """List the files among the parts that a version needs, some perhaps more than once."""
+    parts = [*manifest.parts]
+    if manifest.partitions is not None:
+        parts += [manifest.partitions.table, *manifest.partitions.residual]
+        parts += [part for segment in manifest.partitions.segments for part in segment]
+    for part in parts:
+        yield part.file_name
+        if part.gone:
+            yield StagedPart(part.gone, 0, 0).file_name
+    for older in manifest.fallbacks:
+        yield from list_files(older)

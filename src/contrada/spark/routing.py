@@ -18,7 +18,7 @@ from contrada.matching.columns import GeometryColumn
 from contrada.matching.lookup import LookupTable, PrefixLists, make_prefix_lists
 from contrada.matching.receiving import ReceivedEvents
 from contrada.spark.answering import ROWS_MAX
-from contrada.spark.chosen_sets import ChosenSet, SetChoice
+from contrada.spark.chosen_sets import ROUTED_VERSION, ChosenSet, SetChoice
 from contrada.spark.partition_tasks import bound, boxes_of, meet
 from contrada.spark.task_errors import noting_errors
 from contrada.spark.versions import Versions
@@ -26,7 +26,7 @@ from contrada.spark.worker import EventColumns, begin
 from contrada.threads import once
 
 TURN = "__turn"  # numbers the events of a job, in no order
-ROUTE = ("__partition", "__is_home", TURN, "__prefixes")
+ROUTE = ("__partition", "__is_home", TURN, "__prefixes", ROUTED_VERSION)
 _TURN_BITS = 40  # of a number, for the events of one task
 
 
@@ -111,6 +111,7 @@ class RouteTask:
             pa.array(copies.is_home),
             pa.array(turns[copies.rows]),
             prefixes.take(at),
+            pa.repeat(pa.scalar(chosen.number, pa.int32()), len(at)),
         ]
         columns = [*route, *(column.take(at) for column in batch.columns)]
         names = [*ROUTE, *(f"column{i}" for i in range(batch.num_columns))]

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import secrets
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow.fs
 from contrada.errors import InvalidInput
 from contrada.spark.drafts import new_file, refusing
 from contrada.spark.uris import open_uri
+from contrada.spark.worker_cache import DRAFT_SUFFIX
 
 
 def read_json(uri: str, name: str) -> dict[str, Any] | None:
@@ -32,13 +34,18 @@ def read_json(uri: str, name: str) -> dict[str, Any] | None:
 
 def write_json(uri: str, name: str, stated: dict[str, Any]) -> None:
     """Write a file below a URI that is not there yet; its folder is made if need be."""
+    write_small(uri, name, json.dumps(stated).encode())
+
+
+def write_small(uri: str, name: str, content: bytes) -> None:
+    """Write bytes as `write_json` does a value."""
     filesystem, folder = open_uri(uri)
     target = f"{folder}/{name}"
     with refusing(uri):
         filesystem.create_dir(target.rpartition("/")[0], recursive=True)
-        draft = f"{target.rpartition('/')[0]}/.{secrets.token_hex(8)}.tmp"
+        draft = f"{target.rpartition('/')[0]}/.{secrets.token_hex(8)}{DRAFT_SUFFIX}"
         with new_file(filesystem, draft) as file:
-            file.write(json.dumps(stated).encode())
+            file.write(content)
         filesystem.move(draft, target)
 
 
@@ -65,3 +72,9 @@ def rename(uri: str, name: str, new_name: str) -> None:
     filesystem, folder = open_uri(uri)
     with refusing(uri):
         filesystem.move(f"{folder}/{name}", f"{folder}/{new_name}")
+
+
+def modified_us(info: pa.fs.FileInfo) -> int:
+    """Return when a file was written, in microseconds since 1970; if it does not say, just now."""
+    modified = info.mtime or datetime.now(UTC)
+    return int(modified.timestamp() * 1e6)

@@ -12,12 +12,14 @@ import shutil
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.fs
 
 from contrada.arrays import Positions
 from contrada.errors import ContradaError, InvalidInput, Unavailable, blame
@@ -26,8 +28,9 @@ from contrada.files.snapshot import SUFFIXES
 from contrada.files.snapshot_header import read_digest
 from contrada.machine import locked, temporary_folder
 from contrada.spark.evaluators import EXACT, Evaluator
+from contrada.spark.small_files import delete
 from contrada.spark.uris import is_remote, open_uri
-from contrada.spark.worker_cache import DRAFT_SUFFIX, cache_folder, prune
+from contrada.spark.worker_cache import DRAFT_SUFFIX, CachePruner, cache_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +39,8 @@ STAGING = "spark.contrada.staging"
 BROADCAST_BYTES_MAX = 512 * 2**20  # of subscriptions that every worker holds, unless it is told to
 GONE = "spark.gone"  # the column of positions that are gone from a part
 _COPY_BYTES = 2**20
+_FRESH = timedelta(minutes=30)  # of a file that may wait for a manifest, which it may for an hour
+_pruner = CachePruner()
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
@@ -112,13 +117,18 @@ def _temporary_folder() -> str:
 
 
 def put(uri: str, path: Path, count: int) -> StagedPart:
-    """Copy a snapshot to a URI, whole or not at all."""
+    """Copy a snapshot to a URI, whole or not at all.
+
+    One that is there stays; but if it is old it is written anew, since in a published set a file
+    that no version has is deleted an hour after it was written.
+    """
     part = StagedPart(read_digest(path), count, path.stat().st_size)
     filesystem, folder = open_uri(uri)
     target, draft = f"{folder}/{part.file_name}", f"{folder}/.{uuid.uuid4().hex}.tmp"
     try:
         filesystem.create_dir(folder, recursive=True)
-        if filesystem.get_file_info(target).size == part.size_bytes:
+        known = filesystem.get_file_info(target)
+        if known.size == part.size_bytes and _is_fresh(known):
             return part
         with path.open("rb") as source, filesystem.open_output_stream(draft) as sink:
             shutil.copyfileobj(source, sink, _COPY_BYTES)
@@ -133,10 +143,12 @@ def put(uri: str, path: Path, count: int) -> StagedPart:
 
 def delete_parts(uri: str, parts: Sequence[StagedPart]) -> None:
     """Delete parts at a URI; one that cannot be deleted does no harm."""
-    filesystem, folder = open_uri(uri)
     for part in parts:
-        with contextlib.suppress(OSError, pa.ArrowException):
-            filesystem.delete_file(f"{folder}/{part.file_name}")
+        delete(uri, part.file_name)
+
+
+def _is_fresh(info: pa.fs.FileInfo) -> bool:
+    return info.mtime is None or datetime.now(UTC) - info.mtime < _FRESH
 
 
 def fetch_gone(uri: str, part: StagedPart) -> Positions:
@@ -163,7 +175,7 @@ def fetch(uri: str, part: StagedPart) -> Sections:
                 path.unlink(missing_ok=True)
         _copy_here(uri, part, path)
         file = _expect(open_sections(path, verify=False), part)
-    prune(folder, SUFFIXES[0], keep=path)
+    _pruner.add(path, SUFFIXES[0])
     return file
 
 

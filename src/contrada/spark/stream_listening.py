@@ -6,7 +6,8 @@ a column which the stream lacks, as a warning: nobody could say so before it was
 """
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -16,12 +17,11 @@ from contrada.spark.batch_counts import ObservedMatch, read_metrics, read_observ
 from contrada.spark.match_counts import find_observation
 from contrada.spark.published_sets import (
     PublishedChoice,
-    VersionName,
     find_lacking,
-    list_versions,
     read_manifest,
 )
 from contrada.spark.version_files import now_us
+from contrada.spark.version_names import VersionName, walk_versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,25 +35,24 @@ _logger = logging.getLogger(__name__)
 class LiveSet:
     """A published set that a stream meets, and what is known of its versions.
 
-    Those in `seen` have been compared with `schema`, the columns of the stream.
+    Those up to `newest` have been compared with `schema`, the columns of the stream.
     """
 
     uri: str
     schema: "StructType"
     is_strict: bool
-    seen: set[VersionName] = field(default_factory=set)
+    newest: VersionName | None = None
 
     def look(self, met: str | None) -> list[str]:
         """Describe versions that hold and read what the stream lacks, each once.
 
         Unless it is strict, a stream meets every version, so that those which it has met tell all.
         """
-        if not self.is_strict and met in {str(name) for name in self.seen}:
+        if not self.is_strict and met == str(self.newest):
             return []
-        now = now_us()
-        new = [n for n in list_versions(self.uri) if n.moment <= now and n not in self.seen]
-        self.seen.update(new)
-        return [line for name in new if (line := self._compare(name)) is not None]
+        new = list(takewhile(lambda name: name != self.newest, walk_versions(self.uri, now_us())))
+        self.newest = new[0] if new else self.newest
+        return [line for name in reversed(new) if (line := self._compare(name)) is not None]
 
     def _compare(self, name: VersionName) -> str | None:
         lacking = find_lacking(read_manifest(self.uri, name), self.schema)
@@ -102,9 +101,8 @@ def listen_to(
         return  # over Spark Connect
     live = None
     if published is not None and published.fixed is None:
-        now = now_us()
-        held = {name for name in list_versions(published.uri) if name.moment <= now}
-        live = LiveSet(published.uri, schema, is_strict, held)  # `match` has compared these
+        newest = next(walk_versions(published.uri, now_us()), None)
+        live = LiveSet(published.uri, schema, is_strict, newest)  # `match` has compared these
     session = answer.sparkSession
     if session not in _sessions:
         _sessions[session] = SessionListening()

@@ -13,7 +13,7 @@ from contrada.matching.receiving import ReceivedEvents
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.writing import with_mended
 from contrada.spark.answering import ROWS_MAX, AnswerShape, TaskTally
-from contrada.spark.chosen_sets import ChosenSet, SetChoice
+from contrada.spark.chosen_sets import ChosenSet, SetChoice, refuse_two_versions
 from contrada.spark.joined_parts import read_prefixes
 from contrada.spark.open_sets import derive, open_set
 from contrada.spark.routing import ROUTE, Router, draw_lots
@@ -51,6 +51,7 @@ class PartitionTask:
         done = TaskTally(version=chosen.version)
         schema: pa.Schema | None = None
         for large in named:
+            refuse_two_versions(large, chosen)
             for first in range(0, large.num_rows, rows_max):
                 batch = large.slice(first, rows_max)
                 visit = self.visit(self, chosen, router, batch, done)
