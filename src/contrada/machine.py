@@ -68,11 +68,28 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _lock(file: IO[str]) -> None:
+def _lock(file: IO[str], *, is_patient: bool = True) -> None:
     if sys.platform != "win32":
         import fcntl
 
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if is_patient else fcntl.LOCK_NB))
+
+
+def try_lock(path: Path) -> IO[str]:
+    """Lock a file until it is closed; raise BlockingIOError while somebody else has it.
+
+    Where there are no such locks, on Windows and some file systems, everybody gets it.
+    """
+    with ExitStack() as stack:
+        file = stack.enter_context(path.open("w"))
+        try:
+            _lock(file, is_patient=False)
+        except BlockingIOError:
+            raise
+        except OSError:
+            pass
+        stack.pop_all()
+    return file
 
 
 def write_whole(path: Path, content: bytes) -> None:
