@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
@@ -22,6 +21,7 @@ from contrada.model.geometry import BAD_CELL, UNDECODABLE, Fault
 from contrada.showing import brief
 from contrada.spark.crs_metadata import state_crs, state_primary
 from contrada.spark.frames import DEFAULT_ID, SOURCE_FAULT
+from contrada.spark.frames import FAULT_TYPE as _FAULT
 from contrada.spark.task_errors import noting_errors
 from contrada.spark.versions import Versions
 
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SUFFIXES = (".parquet", ".geoparquet", ".ndjson", ".geojsonl", ".jsonl", ".ndgeojson", ".csv")
+_AGE_MAX = "36500d"  # Spark's 7 days would pass over a file that was copied with its old time
+_HIDDEN = (".", "_")  # with what the names of files begin that Spark does not look at
 _FILE = "path string, modificationTime timestamp, length long, content binary"
-_FAULT = pa.struct([(name, pa.string()) for name in ("code", "message", "place")])
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +89,11 @@ def read_file_stream(
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    source = spark.readStream.format("binaryFile").schema(_FILE)
+    source = spark.readStream.format("binaryFile").schema(_FILE).option("maxFileAge", _AGE_MAX)
     if files_max is not None:
         source = source.option("maxFilesPerTrigger", files_max)
     if not any(mark in path for mark in "*?[{"):
-        source = source.option("pathGlobFilter", "*{" + ",".join(SUFFIXES) + "}")
+        source = source.option("pathGlobFilter", _suffix_pattern())
     paths = source.load(path).select("path")  # Spark does not read what is not asked for
     task = ReadFilesTask(Versions.here(), columns)
     frame = paths.mapInArrow(task, from_arrow_schema(task.schema))
@@ -134,6 +135,10 @@ class ReadFilesTask:
         except Unavailable:
             raise  # the machine is at fault: the file is read again
         except InvalidInput as error:
+            if not Path(path).exists():
+                raise Unavailable(
+                    f"{path}: was taken away before it was read; put it back, and go on"
+                ) from error
             yield self._as_bad(path, first_row, error)
 
     def _check_system(self, rows: Rows) -> None:
@@ -209,11 +214,12 @@ def find_first(path: str) -> str | None:
     if here.is_file():
         return path
     if here.is_dir():
-        found = [entry for entry in here.iterdir() if entry.suffix.lower() in SUFFIXES]
+        found = [entry for entry in here.iterdir() if entry.name.lower().endswith(SUFFIXES)]
     else:
         top = Path(here.anchor)
         found = list(top.glob(str(here.relative_to(top))))
-    return next((str(entry) for entry in sorted(found) if entry.is_file()), None)
+    seen = (entry for entry in sorted(found) if not entry.name.startswith(_HIDDEN))
+    return next((str(entry) for entry in seen if entry.is_file()), None)
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
@@ -232,11 +238,20 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     return pa.float64() if types.is_float16(kind) else kind
 
 
-def _local_path(uri: str) -> str:
-    parts = urlsplit(uri)
-    if parts.scheme not in ("", "file"):
+def _suffix_pattern() -> str:
+    """Return Hadoop's pattern of the names that are read, which are told by case otherwise."""
+    letters = ((f"[{c}{c.upper()}]" if c.isalpha() else c for c in suffix) for suffix in SUFFIXES)
+    return "*{" + ",".join(map("".join, letters)) + "}"
+
+
+def _local_path(path: str) -> str:
+    """Return a path as Spark names it without its scheme; nothing in it is escaped."""
+    scheme, colon, rest = path.partition(":")
+    if not colon or "/" in scheme:
+        return path
+    if scheme != "file":
         raise InvalidInput(
-            f"{uri}: files of a stream must be on a file system that every machine mounts; "
+            f"{path}: files of a stream must be on a file system that every machine mounts; "
             "for others, read a stream of Parquet with Spark and give it to contrada.spark.match"
         )
-    return unquote(parts.path)
+    return rest.removeprefix("//")
