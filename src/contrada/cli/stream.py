@@ -79,7 +79,8 @@ def _open_events(
 ) -> "DataFrame":
     if options.events.startswith("kafka://"):
         return _open_topic(spark, options, state)
-    from contrada.spark.file_stream import FileColumns, find_first, read_file_stream
+    from contrada.spark.event_files import find_first
+    from contrada.spark.file_stream import FileColumns, read_file_stream
 
     if options.schema is not None or options.kafka:
         raise InvalidInput("--schema and --kafka are for events from kafka://…")

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from contrada.errors import InvalidInput, Unavailable
-from contrada.spark.file_stream import FileColumns, ReadFilesTask, find_first, read_file_stream
+from contrada.spark.event_files import find_first
+from contrada.spark.file_stream import FileColumns, ReadFilesTask, read_file_stream
 from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
@@ -62,6 +63,17 @@ def test_columns_are_not_learnt_from_what_spark_passes_over(tmp_path: Path) -> N
     assert find_first(str(tmp_path / "*.csv")) is None
     (tmp_path / "Z.CSV").write_text(TEXT.format(1))
     assert find_first(str(tmp_path)) == str(tmp_path / "Z.CSV")
+    assert find_first(f"{tmp_path}/{{Y,Z}}.{{csv,CSV}}") == str(tmp_path / "Z.CSV")
+
+
+def test_a_folder_that_spark_would_take_for_a_pattern_is_refused(
+    tmp_path: Path, columns: FileColumns
+) -> None:
+    (tmp_path / "in[1]").mkdir()
+    with pytest.raises(
+        InvalidInput, match=r"in\[1\]: Spark takes a name with one of .* for a patt"
+    ):
+        read_file_stream(None, str(tmp_path / "in[1]"), columns)  # type: ignore[arg-type]
 
 
 @pytest.mark.spark
