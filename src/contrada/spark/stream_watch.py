@@ -112,7 +112,8 @@ class StreamWatch:
 
     def judge(self, progress: "StreamingQueryProgress") -> None:
         """Stop the query after a batch that `check` should have refused; warn of late rows."""
-        if find_fault(_read_metrics(progress)) is not None and self._query is not None:
+        metrics = {name: row.asDict() for name, row in progress.observedMetrics.items()}
+        if find_fault(metrics) is not None and self._query is not None:
             # Not in this thread, which is Spark's: it would wait for itself.
             Thread(target=self._query.stop, daemon=True).start()
         if late := sum(state.numRowsDroppedByWatermark for state in progress.stateOperators):
@@ -143,7 +144,7 @@ class StreamWatch:
 
     def report(self, progress: "StreamingQueryProgress") -> None:
         """Hand on what became of a batch, and log what must not be."""
-        metrics = _read_metrics(progress)
+        metrics = {name: row.asDict() for name, row in progress.observedMetrics.items()}
         for observed in read_observed(metrics):
             if (fault := observed.find_fault()) is not None:
                 _logger.error("batch %d: %s", progress.batchId, fault)
@@ -204,16 +205,6 @@ def read_observed(metrics: Mapping[str, Mapping[str, Any]]) -> list[_Observed]:
     return found
 
 
-def find_fault(metrics: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """Describe what must not be in a batch; None where all is well."""
-    faults = (observed.find_fault() for observed in read_observed(metrics))
-    return next((fault for fault in faults if fault is not None), None)
-
-
-def _read_metrics(progress: "StreamingQueryProgress") -> dict[str, dict[str, Any]]:
-    return {name: row.asDict() for name, row in progress.observedMetrics.items()}
-
-
 def count_behind(offsets: Sequence[tuple[str | None, str | None]]) -> int | None:
     """Count what sources have beyond a batch; None where one does not number what it has.
 
@@ -235,6 +226,12 @@ def _read_offsets(text: str | None) -> dict[tuple[str, str], int] | None:
         if all(isinstance(n, int) for n in numbers.values()):
             return numbers
     return None
+
+
+def find_fault(metrics: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Describe what must not be in a batch; None where all is well."""
+    faults = (observed.find_fault() for observed in read_observed(metrics))
+    return next((fault for fault in faults if fault is not None), None)
 
 
 def _ask_spark(spark: "SparkSession") -> dict[str, dict[str, Any]] | None:
