@@ -9,7 +9,8 @@ import shapely
 
 from contrada.errors import InvalidInput
 from contrada.files.cloudevents import read_structured
-from contrada.spark.kafka_decoding import FAULT_TYPE, MESSAGE_TYPE
+from contrada.spark.frames import FAULT_TYPE
+from contrada.spark.kafka_decoding import MESSAGE_TYPE
 from contrada.spark.kafka_headers import pack_headers, unpack_headers
 from contrada.spark.kafka_messages import EncodeTask, as_messages
 from contrada.spark.versions import Versions
@@ -127,6 +128,31 @@ def test_a_bad_event_that_came_in_no_message_is_a_cloud_event() -> None:
     assert event.data == {"event": "bad", "subscription": None, "error": ERROR}
     assert bad["headers"][0]["key"] == "content-type"
     assert bad["headers"][1] == {"key": "contrada-error-code", "value": b"bad_cell"}
+
+
+def test_bad_events_without_an_id_are_told_apart_by_their_place() -> None:
+    places = ["a.parquet, from row 0", "b.parquet, from row 0"]
+    columns = {
+        "event": pa.nulls(2, pa.int64()),
+        "error": pa.array([ERROR | {"place": place} for place in places], FAULT_TYPE),
+    }
+    rows = encode(columns)
+    assert [row["key"] for row in rows] == [None, None]
+    ids = [read_structured(row["value"]).id for row in rows]
+    assert ids == [f"{place}|error" for place in places]
+
+
+def test_the_place_of_a_message_names_its_event_and_is_not_in_the_data() -> None:
+    columns = {
+        "event": pa.array(["van", "van"]),
+        "subscription": pa.array(["fence", "fence"]),
+        "__place": pa.array(["positions/0/7", "positions/0/8"]),
+    }
+    rows = encode(columns)
+    assert [row["key"] for row in rows] == [b"van", b"van"]
+    events = [read_structured(row["value"]) for row in rows]
+    assert [event.id for event in events] == ["positions/0/7|fence", "positions/0/8|fence"]
+    assert events[0].data == {"event": "van", "subscription": "fence"}
 
 
 @pytest.mark.spark

@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kafka_cases import Sent, feature, send
+from kafka_topics import KafkaTopics
 from stream_desk import Desk
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pyspark.sql import SparkSession
+
+    from kafka_broker import KafkaBroker
 
 pytestmark = [
     pytest.mark.spark,
@@ -90,12 +95,12 @@ def test_a_file_that_cannot_be_read_is_one_bad_row_and_no_end(desk: Desk) -> Non
         (
             lambda desk: desk.send("1.csv", "id,lon,lat\n1,0.5,0.5\n"),
             ("--schema", "speed double"),
-            "--schema and --kafka are for events from kafka://",
+            "--schema is for events from kafka://",
         ),
         (
             lambda desk: desk.send("1.csv", "id,lon,lat\n1,0.5,0.5\n"),
             ("--kafka", "sasl.mechanism=PLAIN"),
-            "--schema and --kafka are for events from kafka://",
+            "--kafka and --kafka-file are for events from or matches to kafka://",
         ),
         (
             lambda desk: desk.put("client.properties", "# ours\n\nhush hush\n"),
@@ -105,7 +110,7 @@ def test_a_file_that_cannot_be_read_is_one_bad_row_and_no_end(desk: Desk) -> Non
         (
             lambda desk: None,
             ("--kafka-file", "gone", "--events", "kafka://nowhere:1/in"),
-            "--kafka-file gone: No such file",
+            "--kafka-file gone: cannot be read: No such file",
         ),
         (
             lambda desk: desk.send("1.csv", "id,lon,lat\n1,0.5,0.5\n"),
@@ -143,6 +148,7 @@ def test_the_folder_of_another_stream_is_refused(
     assert desk.run() == 2
     assert "has files, but not those of a stream" in capsys.readouterr().err
     (desk.folder / "state" / "mine.txt").unlink()
+    (desk.folder / "state" / "checkpoint" / "offsets" / "0").mkdir(parents=True)
     stated = {"format": 1, "events": "elsewhere", "to": str(desk.folder / "out")}
     (desk.folder / "state" / "stream.json").write_text(json.dumps(stated))
     assert desk.run() == 2
@@ -150,3 +156,53 @@ def test_the_folder_of_another_stream_is_refused(
     (desk.folder / "state" / "stream.json").write_text("{")
     assert desk.run() == 2
     assert "stream.json is damaged" in capsys.readouterr().err
+
+
+def test_a_stream_that_was_refused_at_first_runs_when_that_is_mended(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert desk.run() == 2
+    assert "there is no file yet" in capsys.readouterr().err
+    desk.send("1.csv", "id,lon,lat\n1,0.5,0.5\n")
+    assert desk.run("--event-id", "ship") == 2
+    (desk.folder / "fences.csv").write_text("id,filter\na,speed >\n")
+    assert desk.run() == 2
+    desk.subscribe(a=0)
+    assert desk.run() == 0
+    assert desk.pairs() == [(1, "a")]
+    capsys.readouterr()
+    assert desk.run("--event-id", "lon") == 2
+    assert "--event-id lon: the stream began with id; another one needs" in capsys.readouterr().err
+
+
+def test_messages_with_the_id_of_one_thing_are_not_taken_for_doubles(
+    desk: Desk, spark: SparkSession, kafka: KafkaBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics = KafkaTopics(spark, kafka)
+    van = feature(id="van", geometry={"type": "Point", "coordinates": [0.5, 0.5]})
+    topics.put("vans", [send(van), send(van), Sent(b"no message")])
+    places = ("--events", topics.uri("vans"), "--to", topics.uri("vans-found"))
+    assert desk.run(*places, "--event-id", "wing", "--schema", "wind double") == 2
+    told = capsys.readouterr().err
+    assert "--event-id wing: messages have no such column; --schema declares them, and " in told
+    assert desk.run(*places, "--schema", "wind double", "--kafka", "fetch.min.bytes=1") == 0
+    found = [json.loads(bytes(row["value"])) for row in topics.take("vans-found")]
+    assert {event["data"]["event"] for event in found} == {"van"}
+    assert sorted(event["id"] for event in found) == ["vans/0/0|a", "vans/0/1|a"]
+    assert len(topics.take("vans-found-quarantine")) == 1
+    assert desk.run(*places, "--event-id", "wind") == 2
+    assert "--event-id wind: the stream began with id" in capsys.readouterr().err
+
+
+def test_files_go_to_a_topic_with_options_of_its_clients(
+    desk: Desk, spark: SparkSession, kafka: KafkaBroker
+) -> None:
+    topics = KafkaTopics(spark, kafka)
+    desk.send("1.csv", "id,lon,lat\n1,0.5,0.5\n2,0.5,north\n")
+    (desk.folder / "client.properties").write_text("linger.ms=1\n")
+    options = ("--kafka", "acks=all", "--kafka-file", str(desk.folder / "client.properties"))
+    assert desk.run("--to", topics.uri("from-files"), *options) == 0
+    (found,) = topics.take("from-files")
+    assert json.loads(bytes(found["value"]))["id"] == "1|a"
+    (bad,) = topics.take("from-files-quarantine")
+    assert json.loads(bytes(bad["value"]))["type"] == "contrada.error"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,10 @@ import pytest
 
 from contrada.errors import InvalidInput
 from contrada.spark import drafts
+from contrada.spark.folder_sink import FolderSink
 from contrada.spark.stream_checkpoints import CheckpointHold, DecidedBatch, StreamCheckpoint
 from contrada.spark.stream_folders import MARKER, StreamFolder
+from contrada.spark.stream_watch import StreamWatch
 from contrada.spark.uris import as_uri
 
 NAMES = ["part-0.parquet", "part-1.parquet"]
@@ -82,7 +86,9 @@ def test_a_folder_with_files_and_no_marker_is_refused(
     claim(tmp_path / "out", checkpoint)
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "data.parquet").touch()
-    with pytest.raises(InvalidInput, match="taken: has files that no write_stream has written"):
+    with pytest.raises(
+        InvalidInput, match="taken: has files that were not written by write_stream"
+    ):
         claim(tmp_path / "taken", checkpoint)
     with pytest.raises(InvalidInput, match=r"data.parquet: is a file, not a folder"):
         claim(tmp_path / "taken" / "data.parquet", checkpoint)
@@ -231,6 +237,37 @@ def test_a_draft_that_got_lost_is_not_passed_over(
     with pytest.raises(InvalidInput, match=r"part-1.parquet of batch 7 should be in .*\.out-"):
         folder.put(7, NAMES)
     assert listing(tmp_path / "out") == [MARKER]
+
+
+@pytest.mark.usefixtures("renames")
+def test_a_batch_that_its_reader_has_taken_away_is_not_asked_for_again(
+    tmp_path: Path, checkpoint: StreamCheckpoint
+) -> None:
+    folder = claim(tmp_path / "out", checkpoint)
+    write(folder, *NAMES, "an attempt too many")
+    folder.put(7, NAMES)
+    shutil.rmtree(tmp_path / "out" / "batch=7")  # and the query was killed before it knew
+    folder.put(7, NAMES)
+    assert listing(tmp_path / "out") == [MARKER]
+    folder.clear()
+    with pytest.raises(InvalidInput, match=r"part-0.parquet, part-1.parquet of batch 7 should be"):
+        folder.put(7, NAMES)  # nothing tells that it was ever there
+
+
+def test_a_checkpoint_that_begins_anew_is_refused(
+    tmp_path: Path, checkpoint: StreamCheckpoint
+) -> None:
+    folder = claim(tmp_path / "out", checkpoint)
+    seventh = DecidedBatch(7, (NAMES[0],))
+    checkpoint.decide(seventh)
+    checkpoint.settle(seventh, None)
+    watch: Any = StreamWatch(None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="would begin again with batch 0, but batch 7 has been"):
+        FolderSink(checkpoint, folder, None, watch).recover()
+    sink: Any = FolderSink(replace(checkpoint, has_begun=True), folder, None, watch)
+    sink.recover()
+    with pytest.raises(InvalidInput, match="would begin again with batch 6, but batch 7 has been"):
+        sink(None, 6)
 
 
 def test_a_checkpoint_knows_the_last_batch_and_whether_it_is_in_place(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from contrada.spark import stream_watch
 from contrada.spark.match_counts import EventCounts
 from contrada.spark.stream_listening import SessionListening
 from contrada.spark.stream_watch import BatchReport, StreamWatch, count_behind
@@ -15,11 +17,32 @@ from contrada.spark.stream_watch import BatchReport, StreamWatch, count_behind
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
+STATE: dict[str, Any] = {
+    "operatorName": "dedupeWithinWatermark",
+    **dict.fromkeys(
+        (
+            "numRowsTotal",
+            "numRowsUpdated",
+            "numRowsRemoved",
+            "allUpdatesTimeMs",
+            "allRemovalsTimeMs",
+            "commitTimeMs",
+            "memoryUsedBytes",
+            "numShufflePartitions",
+            "numStateStoreInstances",
+        ),
+        0,
+    ),
+    "customMetrics": {},
+}
 DONE = {"set_aside": 1, "mended": 2, "without_geometry": 0, "version_low": "1-a"}
 
 
 def progress(
-    evaluated: int | None = 4, version: str = "1-a", sources: list[dict[str, Any]] | None = None
+    evaluated: int | None = 4,
+    version: str = "1-a",
+    sources: list[dict[str, Any]] | None = None,
+    late: int = 0,
 ) -> StreamingQueryProgress:
     """Progress in which five events came in, and what became of them."""
     from pyspark.sql.streaming.listener import StreamingQueryProgress
@@ -41,7 +64,7 @@ def progress(
             "batchDuration": 1500,
             "durationMs": {"addBatch": 900},
             "eventTime": {},
-            "stateOperators": [],
+            "stateOperators": [{**STATE, "numRowsDroppedByWatermark": late}],
             "sources": [_source(source) for source in ([file] if sources is None else sources)],
             "sink": {"description": "sink", "numOutputRows": -1, "metrics": {}},
             "numInputRows": 5,
@@ -117,3 +140,46 @@ def test_a_callback_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> No
 
     StreamWatch(None, fail).report(progress())  # type: ignore[arg-type]
     assert "batch 8: on_batch failed" in caplog.text
+
+
+class StoppedQuery:
+    """A query that only knows when it is stopped."""
+
+    runId = "a run"  # noqa: N815
+
+    def __init__(self) -> None:
+        self.is_stopped = Event()
+
+    def stop(self) -> None:
+        self.is_stopped.set()
+
+
+def test_a_query_is_stopped_after_a_batch_that_does_not_add_up() -> None:
+    query, watch = StoppedQuery(), StreamWatch(None)  # type: ignore[arg-type]
+    watch.bind(query)  # type: ignore[arg-type]
+    watch.judge(progress())
+    assert not query.is_stopped.is_set()
+    watch.judge(progress(evaluated=3))
+    assert query.is_stopped.wait(60)
+    (report,) = reports_of(progress(evaluated=3))
+    assert report.fault is not None
+    assert report.fault.startswith("5 events came in, and 3 were evaluated")
+
+
+def test_that_counts_are_not_known_in_time_is_said_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_watch, "_ask_spark", lambda _: None)
+    watch = StreamWatch(None)  # type: ignore[arg-type]
+    for number in range(2):
+        watch.check(number)
+    (record,) = caplog.records
+    assert "stops the query only after it was written" in record.getMessage()
+
+
+def test_rows_that_a_watermark_drops_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    watch = StreamWatch(None)  # type: ignore[arg-type]
+    watch.judge(progress())
+    assert not caplog.records
+    watch.judge(progress(late=12))
+    assert "batch 8: 12 rows came later than a watermark allows" in caplog.text

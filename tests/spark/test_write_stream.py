@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from contrada.spark import BatchReport
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+REPORT_S = 60  # how long a test waits for what comes from Spark's listener
 
 
 @pytest.fixture
@@ -59,13 +62,13 @@ def test_matches_are_geoparquet_and_bad_rows_lie_elsewhere(
     ask = stream_watch._ask_spark
 
     def note(session: SparkSession) -> dict[str, dict[str, Any]]:
-        asked.append(ask(session))
+        asked.append(ask(session) or {})
         return asked[-1]
 
     monkeypatch.setattr(stream_watch, "_ask_spark", note)
     add_batch(folder, 1)
-    reports: list[BatchReport] = []
-    run(spark, folder, on_batch=reports.append)
+    told: SimpleQueue[BatchReport] = SimpleQueue()
+    run(spark, folder, on_batch=told.put)
     check_whole(folder, 2)
     matches = geopandas.read_parquet(folder / "matches")
     assert matches.crs == "EPSG:4326"
@@ -79,8 +82,9 @@ def test_matches_are_geoparquet_and_bad_rows_lie_elsewhere(
     assert "in file:" in bad["error"][0].as_py()["place"]
     came_in = [row["events"] for seen in asked for row in seen.values() if "events" in row]
     assert came_in == [4, 4]  # a second run over a batch would have been counted, too
-    assert {report.counts for report in reports} <= {EventCounts(4, 3, 1)}
-    assert {report.version for report in reports} <= set(matches["version"])
+    reports = [told.get(timeout=REPORT_S) for _ in range(2)]  # they come when the query has ended
+    assert {report.counts for report in reports} == {EventCounts(4, 3, 1)}
+    assert {report.version for report in reports} == set(matches["version"])
 
 
 def test_a_batch_without_rows_leaves_no_folder(folder: Path, spark: SparkSession) -> None:
@@ -166,7 +170,8 @@ def test_a_batch_that_does_not_add_up_is_not_written(
 
     def ask_and_change(session: SparkSession) -> dict[str, dict[str, Any]]:
         return {
-            key: row | {name: value} if name in row else row for key, row in ask(session).items()
+            key: row | {name: value} if name in row else row
+            for key, row in (ask(session) or {}).items()
         }
 
     with monkeypatch.context() as patched:
@@ -176,6 +181,42 @@ def test_a_batch_that_does_not_add_up_is_not_written(
     assert read(folder) == (set(), set())
     run(spark, folder)
     check_whole(folder, 1)
+
+
+def test_a_query_stops_after_a_wrong_batch_that_it_could_not_ask_for_before(
+    folder: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = "its counts do not add up"
+    monkeypatch.setattr(stream_watch, "_ask_spark", lambda _: None)
+    monkeypatch.setattr(
+        stream_watch, "find_fault", lambda metrics: fault if _counts_events(metrics) else None
+    )
+    told: SimpleQueue[BatchReport] = SimpleQueue()
+    running = contrada.spark.write_stream(
+        answer(spark, folder),
+        folder / "matches",
+        checkpoint=folder / "checkpoint",
+        quarantine=folder / "bad",
+        on_batch=told.put,
+    )
+    assert running.awaitTermination(REPORT_S)
+    assert told.get(timeout=REPORT_S).fault == fault
+
+
+def _counts_events(metrics: Any) -> bool:
+    return any(row.get("events") for row in metrics.values())
+
+
+def test_a_batch_that_comes_again_under_an_older_number_is_refused(
+    folder: Path, spark: SparkSession
+) -> None:
+    add_batch(folder, 1)
+    run(spark, folder)
+    for name in ("offsets", "commits", "sources"):
+        shutil.rmtree(folder / "checkpoint" / name)
+    with pytest.raises(InvalidInput, match="would begin again with batch 0, but batch 1 has been"):
+        start(spark, folder)
+    check_whole(folder, 2)
 
 
 @pytest.mark.usefixtures("small_shuffles")

@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +14,14 @@ from contrada.cli.spark_start import check_master, our_errors, our_log, read_con
 from contrada.cli.stream_options import add_stream_options
 from contrada.cli.stream_publishing import SubscriptionPublisher
 from contrada.cli.stream_report import StreamReport
+from contrada.cli.stream_sources import OpenedEvents, is_topic, open_events, read_kafka_options
 from contrada.cli.stream_state import StreamState
 from contrada.cli.terminal import complain, say, show
-from contrada.errors import InvalidInput, Unavailable, blame, read_line
+from contrada.errors import RowsLost, Unavailable, read_line
 from contrada.spark_options import SparkOptions, read_duration
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from contrada.spark.stream_watch import BatchReport
@@ -43,18 +45,20 @@ def run(options: argparse.Namespace) -> int:
     require_tqdm()
     check_master("--spark", options.spark)
     every_us = read_duration(options.every, "--every")
-    state = StreamState.open(options.state, {"events": options.events, "to": options.to})
-    config = read_conf(options.conf)
+    config, kafka = read_conf(options.conf), read_kafka_options(options)
     report = StreamReport()
-    with our_errors(), our_log():
+    places = {"events": options.events, "to": options.to}
+    with StreamState.open(options.state, places) as state, our_errors(), our_log():
         say(f"starting Spark on {options.spark}")
         spark = start(options.spark, config, "starting Spark")
+        events = open_events(spark, options, state, kafka)
         subscriptions, publisher = _open_subscriptions(spark, options, state)
-        events = _open_events(spark, options, state)
-        query = _start(events, subscriptions, options, state, report, every_us / 1e6)
+        query = _start(events, subscriptions, options, state, report, every_us / 1e6, kafka)
         is_stopped = _wait(query, publisher)
         _await_reports(query, report)
     report.show(sys.stderr, is_last=True)
+    if report.fault is not None:
+        raise RowsLost(report.fault)
     if is_stopped:
         say(f"stopped; the same --state {options.state} goes on from here")
     if options.json:
@@ -78,93 +82,27 @@ def _open_subscriptions(
     return state.subscriptions, publisher
 
 
-def _open_events(
-    spark: "SparkSession", options: argparse.Namespace, state: StreamState
-) -> "DataFrame":
-    if options.events.startswith("kafka://"):
-        return _open_topic(spark, options, state)
-    from contrada.spark.file_stream import FileColumns, find_first, read_file_stream
-
-    is_written = options.to.startswith("kafka://")
-    if options.schema is not None or (_read_kafka_options(options) and not is_written):
-        raise InvalidInput("--schema and --kafka are for events from kafka://…")
-    if state.columns is not None:
-        columns = FileColumns.of(state.columns)
-    else:
-        first = find_first(options.events)
-        if first is None:
-            raise InvalidInput(
-                f"--events {options.events}: there is no file yet from which the columns could be "
-                "learnt; begin with one, which may have a single row"
-            )
-        columns = FileColumns.survey(first, options.event_id)
-        state.settle(columns.as_json())
-    return read_file_stream(spark, options.events, columns, files_max=options.files)
-
-
-def _open_topic(
-    spark: "SparkSession", options: argparse.Namespace, state: StreamState
-) -> "DataFrame":
-    import contrada.spark
-
-    stated = state.columns or {"schema": options.schema or ""}
-    if options.schema is not None and stated["schema"] != options.schema:
-        raise InvalidInput(
-            f"--schema {options.schema}: the stream began with {stated['schema']}; another one "
-            "needs a folder of its own"
-        )
-    beside: dict[str, Any] = _read_kafka_options(options)
-    events = contrada.spark.read_kafka(spark, options.events, schema=stated["schema"], **beside)
-    state.settle(stated)
-    return events
-
-
-def _read_kafka_options(options: argparse.Namespace) -> dict[str, str]:
-    """Read the options of Kafka's clients, of which no error may show a value."""
-    found = {}
-    settings = [(f"--kafka {text.partition('=')[0]}", text) for text in options.kafka or ()]
-    for place, setting in [*_read_kafka_file(options.kafka_file), *settings]:
-        name, equals, value = (part.strip() for part in setting.partition("="))
-        if not equals:
-            raise InvalidInput(f"{place}: must be KEY=VALUE")
-        found[name if name.startswith("kafka.") else f"kafka.{name}"] = value
-    return found
-
-
-def _read_kafka_file(path: str | None) -> list[tuple[str, str]]:
-    """Read the lines of a file as Kafka's own tools take it, each with its place."""
-    if path is None:
-        return []
-    try:
-        lines = Path(path).read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as fault:
-        raise blame(fault, f"--kafka-file {path}: {getattr(fault, 'strerror', fault)}") from None
-    numbered = [(f"--kafka-file {path}, line {n}", line) for n, line in enumerate(lines, 1)]
-    return [
-        (place, line) for place, line in numbered if line.strip() and line.strip()[0] not in "#!"
-    ]
-
-
 def _start(
-    events: "DataFrame",
+    events: OpenedEvents,
     subscriptions: str,
     options: argparse.Namespace,
     state: StreamState,
     report: StreamReport,
     every_s: float,
+    kafka: Mapping[str, Any],
 ) -> "StreamingQuery":
     import contrada.spark
 
     chosen = SparkOptions()
     answer = contrada.spark.match(
-        events,
+        events.frame,
         subscriptions,
         plan=options.plan or chosen.plan,
         quarantine=True,
         repair=options.repair,
         strict=options.strict,
-        keep=options.keep or (),
-        event_id=_choose_id(events, options),
+        keep=[*(options.keep or ()), *events.kept],
+        event_id=events.id_column,
     )
 
     def take(batch: "BatchReport") -> None:
@@ -176,22 +114,17 @@ def _start(
             except (OSError, Unavailable) as fault:
                 complain(f"--metrics {options.metrics}: {fault}")
 
-    is_topic = options.to.startswith("kafka://")
+    has_topic = is_topic(options.to)
     return contrada.spark.write_stream(
         answer,
         options.to,
         checkpoint=state.checkpoint,
-        quarantine=options.to + _QUARANTINE if is_topic else state.quarantine,
+        quarantine=options.to + _QUARANTINE if has_topic else state.quarantine,
         every=None if options.once else every_s,
         once=options.once,
         on_batch=take,
-        **(_read_kafka_options(options) if is_topic else {}),
+        **(kafka if has_topic else {}),
     )
-
-
-def _choose_id(events: "DataFrame", options: argparse.Namespace) -> str:
-    stated: str | None = options.event_id
-    return stated if stated in events.columns and stated is not None else "id"
 
 
 def _wait(query: "StreamingQuery", publisher: SubscriptionPublisher | None) -> bool:

@@ -10,8 +10,8 @@ _EPILOG = """\
 Files are GeoParquet, newline-delimited GeoJSON or CSV. A file must appear whole, by a rename; once
 it has been read, changes to it are not seen. The columns are those of the first one.
 
-Bad events go to the quarantine: the folder of that name in --state, or from one topic to another
-the topic of --to with "-quarantine" after it. Ctrl-C or SIGTERM stops the stream after the batch
+Bad events go to the quarantine: the folder of that name in --state, or if --to is a topic, the one
+with "-quarantine" after its name. Ctrl-C or SIGTERM stops the stream after the batch
 under way, with exit code 0, and the same --state goes on from there.
 
 examples:
@@ -107,13 +107,13 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="KEY=VALUE",
         help="an option of Kafka's clients, e.g. security.protocol=SASL_SSL; may be given several "
-        "times; values are never shown (default: none)",
+        "times; values are never shown, but who lists processes sees them (default: none)",
     )
     parser.add_argument(
         "--kafka-file",
         metavar="FILE",
-        help="such options, one KEY=VALUE a line; for passwords, which others see in the words of "
-        "a command (default: none)",
+        help="options of Kafka's clients as lines of KEY=VALUE: the place for secrets "
+        "(default: none)",
     )
 
 

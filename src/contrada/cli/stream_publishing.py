@@ -25,13 +25,17 @@ Stamp = tuple[tuple[str, int, int], ...]  # names, times and sizes of files
 class SubscriptionPublisher:
     """Publishes a file of subscriptions, and again when it has changed.
 
-    Of a file that is bad it says so once, and the version before stays.
+    Of a file that is bad it says so once, and the version before stays. What the machine is to
+    blame for is said once, too, and tried again until it succeeds. A file that is being written is
+    left alone until it has looked the same twice.
     """
 
     def __init__(self, spark: "SparkSession", options: argparse.Namespace, uri: str) -> None:
         """Publish nothing yet."""
         self._spark, self._options, self._uri = spark, options, uri
-        self._stamp: Stamp | None = None
+        self._done: Stamp | None = None  # what was published, or refused for good
+        self._seen: Stamp | None = None  # what the file looked like the last time
+        self._told = ""  # what went wrong the last time
         self.version = ""
 
     def begin(self) -> None:
@@ -41,27 +45,46 @@ class SubscriptionPublisher:
 
         known = list_versions(as_uri(self._uri))
         self.version = str(known[-1]) if known else ""
-        self.look(lead=0)  # no batch of this stream is under way that could disagree
+        self._seen = read_stamp(self._options.subscriptions)
+        self._try(self._seen, lead=0)  # no batch of this stream is under way that could disagree
         say(f"subscriptions: version {self.version}")
 
-    def look(self, lead: str | float = _LEAD) -> None:
-        """Publish the file if it has changed since it was looked at last."""
-        stamp = read_stamp(self._options.subscriptions)
-        if stamp == self._stamp:
-            return
-        self._stamp = stamp
+    def look(self) -> None:
+        """Publish the file if it has changed since it was looked at, and no longer does."""
+        stamp, before = read_stamp(self._options.subscriptions), self._seen
+        self._seen = stamp
+        if stamp == before != self._done:
+            self._try(stamp, _LEAD)
+
+    def _try(self, stamp: Stamp, lead: str | float) -> None:
+        """Publish the file; say what is wrong, unless there is no version yet."""
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+        from pyspark.errors import PySparkException
+
         try:
             version = self._publish(lead)
-        except ContradaError as error:
+        except (ContradaError, OSError, PySparkException, Py4JError) as error:
             if not self.version:
                 raise
-            lines = describe(error) if isinstance(error, InvalidInput) else [str(error)]
-            complain(*lines)
-            say(f"the subscriptions stay as they were, at version {self.version}")
+            if isinstance(error, InvalidInput):
+                self._done = stamp
+            self._tell(error)
             return
+        self._done, self._told = stamp, ""
         if version != self.version and self.version:
             say(f"subscriptions: version {version} from now on")
         self.version = version
+
+    def _tell(self, error: Exception) -> None:
+        """Complain of what went wrong, once for as long as it goes on."""
+        is_final = isinstance(error, InvalidInput)
+        lines = describe(error) if isinstance(error, InvalidInput) else [str(error)]
+        if lines[0] == self._told:
+            return
+        self._told = lines[0]
+        complain(*lines)
+        more = "" if is_final else "; publishing is tried again"
+        say(f"the subscriptions stay as they were, at version {self.version}{more}")
 
     def _publish(self, lead: str | float) -> str:
         import contrada.spark
@@ -98,7 +121,10 @@ class SubscriptionPublisher:
 def read_stamp(path: str) -> Stamp:
     """Read what changes when a file does, or one of a folder; nothing where there is none."""
     here = Path(path)
-    files = sorted(here.rglob("*")) if here.is_dir() else [here]
+    try:
+        files = sorted(here.rglob("*")) if here.is_dir() else [here]
+    except OSError:  # a folder that goes while it is listed
+        return ()
     found = []
     for file in files:
         try:

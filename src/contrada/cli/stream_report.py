@@ -35,6 +35,7 @@ class StreamReport:
     matches: int = 0
     batches: int = 0
     version: str | None = None
+    fault: str | None = None
     last: "BatchReport | None" = None
     last_time: float = 0.0
     _shown: float = field(default=0.0, repr=False)
@@ -48,6 +49,8 @@ class StreamReport:
         self.matches += batch.rows or 0
         self.batches += 1
         self.version = batch.version or self.version
+        if batch.fault is not None and self.fault is None:
+            self.fault = f"batch {batch.batch}: {batch.fault}"
         self.last, self.last_time = batch, time.time()
 
     def __str__(self) -> str:

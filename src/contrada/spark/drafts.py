@@ -18,8 +18,8 @@ from contrada.errors import InvalidInput, blame
 from contrada.spark.uris import is_remote, open_uri
 
 SUCCESS = "_SUCCESS"  # the last file of a folder that is complete
+WHOLE_DRAFT = "whole"  # the folder of a draft that is renamed to the target
 _RENAMES_FOLDERS = ("local", "hdfs")
-_WHOLE = "whole"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class DraftFolder:
         filesystem, target = open_uri(uri)
         with refusing(uri):
             draft._check_target(filesystem, target)
-            filesystem.create_dir(draft._path(target), recursive=True)
+            filesystem.create_dir(draft_path(target, draft.token), recursive=True)
         return draft
 
     @contextlib.contextmanager
     def open(self, name: str) -> Iterator[IO[bytes]]:
         """Open a file of the draft for writing; what a failure leaves of it is removed."""
         filesystem, target = open_uri(self.uri)
-        with new_file(filesystem, f"{self._path(target)}/{name}") as file:
+        with new_file(filesystem, f"{draft_path(target, self.token)}/{name}") as file:
             yield file
 
     def finish(self, names: Sequence[str]) -> None:
@@ -57,7 +57,7 @@ class DraftFolder:
         with refusing(self.uri):
             self._check_target(filesystem, target)
             if renames_folders(filesystem):
-                whole = f"{self._path(target)}/{_WHOLE}"
+                whole = f"{draft_path(target, self.token)}/{WHOLE_DRAFT}"
                 self._move(filesystem, names, target, whole)
                 self._rename(filesystem, whole, target)
             else:
@@ -69,11 +69,7 @@ class DraftFolder:
         """Remove the draft; what cannot be removed has a hidden name."""
         filesystem, target = open_uri(self.uri)
         with contextlib.suppress(OSError):
-            filesystem.delete_dir(self._path(target))
-
-    def _path(self, target: str) -> str:
-        parent, slash, name = target.rpartition("/")
-        return f"{parent}{slash}.{name}-{self.token}.tmp"
+            filesystem.delete_dir(draft_path(target, self.token))
 
     def _check_target(self, filesystem: pa.fs.FileSystem, target: str) -> None:
         kind = filesystem.get_file_info(target).type
@@ -87,7 +83,7 @@ class DraftFolder:
     ) -> None:
         filesystem.create_dir(place, recursive=True)
         for name in names:
-            filesystem.move(f"{self._path(target)}/{name}", f"{place}/{name}")
+            filesystem.move(f"{draft_path(target, self.token)}/{name}", f"{place}/{name}")
         with filesystem.open_output_stream(f"{place}/{SUCCESS}"):
             pass
 
@@ -96,7 +92,7 @@ class DraftFolder:
         if filesystem.get_file_info(target).type == pa.fs.FileType.NotFound:
             filesystem.move(whole, target)
             return
-        old = f"{self._path(target)}.old"
+        old = f"{draft_path(target, self.token)}.old"
         filesystem.move(target, old)
         try:
             filesystem.move(whole, target)
@@ -105,6 +101,12 @@ class DraftFolder:
             raise
         with contextlib.suppress(OSError):
             filesystem.delete_dir(old)
+
+
+def draft_path(target: str, token: str) -> str:
+    """Return the path of a draft: beside its target, under a name that readers skip."""
+    parent, slash, name = target.rpartition("/")
+    return f"{parent}{slash}.{name}-{token}.tmp"
 
 
 @contextlib.contextmanager

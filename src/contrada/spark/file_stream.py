@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
@@ -22,16 +21,17 @@ from contrada.matching.ids import read_id_column
 from contrada.model.geometry import BAD_CELL, UNDECODABLE, Fault
 from contrada.showing import brief
 from contrada.spark.crs_metadata import state_crs, state_primary
+from contrada.spark.event_files import is_pattern, local_path, refuse_marks, suffix_pattern
 from contrada.spark.frames import DEFAULT_ID, SOURCE_FAULT
+from contrada.spark.frames import FAULT_TYPE as _FAULT
 from contrada.spark.task_errors import noting_errors
 from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SUFFIXES = (".parquet", ".geoparquet", ".ndjson", ".geojsonl", ".jsonl", ".ndgeojson", ".csv")
+_AGE_MAX = "36500d"  # Spark's 7 days would pass over a file that was copied with its old time
 _FILE = "path string, modificationTime timestamp, length long, content binary"
-_FAULT = pa.struct([(name, pa.string()) for name in ("code", "message", "place")])
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,12 @@ def read_file_stream(
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    source = spark.readStream.format("binaryFile").schema(_FILE)
+    refuse_marks(path)
+    source = spark.readStream.format("binaryFile").schema(_FILE).option("maxFileAge", _AGE_MAX)
     if files_max is not None:
         source = source.option("maxFilesPerTrigger", files_max)
-    if not any(mark in path for mark in "*?[{"):
-        source = source.option("pathGlobFilter", "*{" + ",".join(SUFFIXES) + "}")
+    if not is_pattern(path):
+        source = source.option("pathGlobFilter", suffix_pattern())
     paths = source.load(path).select("path")  # Spark does not read what is not asked for
     task = ReadFilesTask(Versions.here(), columns)
     frame = paths.mapInArrow(task, from_arrow_schema(task.schema))
@@ -123,7 +124,7 @@ class ReadFilesTask:
         self.versions.check()
         for batch in batches:
             for uri in batch.column(0).to_pylist():
-                yield from self._read(_local_path(uri))
+                yield from self._read(local_path(uri))
 
     def _read(self, path: str) -> Iterator[pa.RecordBatch]:
         first_row = 0
@@ -135,6 +136,10 @@ class ReadFilesTask:
         except Unavailable:
             raise  # the machine is at fault: the file is read again
         except InvalidInput as error:
+            if not Path(path).exists():
+                raise Unavailable(
+                    f"{path}: was taken away before it was read; put it back, and go on"
+                ) from error
             yield self._as_bad(path, first_row, error)
 
     def _read_rows(self, path: str) -> Iterator[pa.RecordBatch]:
@@ -237,19 +242,6 @@ def fit(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Sequence[int]]:
     return pa.array(fitted, kind), misfits
 
 
-def find_first(path: str) -> str | None:
-    """Find a file of those that a folder has or a pattern names, to learn its columns from."""
-    here = Path(path)
-    if here.is_file():
-        return path
-    if here.is_dir():
-        found = [entry for entry in here.iterdir() if entry.suffix.lower() in SUFFIXES]
-    else:
-        top = Path(here.anchor)
-        found = list(top.glob(str(here.relative_to(top))))
-    return next((str(entry) for entry in sorted(found) if entry.is_file()), None)
-
-
 def _plain_type(kind: pa.DataType) -> pa.DataType:
     """Return the type in which Spark takes a column from Python."""
     types = pa.types
@@ -264,13 +256,3 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     if types.is_timestamp(kind):
         return pa.timestamp("us", kind.tz)
     return pa.float64() if types.is_float16(kind) else kind
-
-
-def _local_path(uri: str) -> str:
-    parts = urlsplit(uri)
-    if parts.scheme not in ("", "file"):
-        raise InvalidInput(
-            f"{uri}: files of a stream must be on a file system that every machine mounts; "
-            "for others, read a stream of Parquet with Spark and give it to contrada.spark.match"
-        )
-    return unquote(parts.path)

@@ -43,6 +43,8 @@ class FolderSink:
         found = self.checkpoint.find_decided()
         if found is not None:
             self.decided, is_placed = found
+            if not self.checkpoint.has_begun:
+                raise self._refuse_lost(0)
             if not is_placed:
                 self._place(self.decided)
                 self.checkpoint.settle(self.decided, None)
@@ -69,6 +71,8 @@ class FolderSink:
 
     def __call__(self, lines: "DataFrame", number: int) -> None:
         """Write a batch and put it in place, unless it is."""
+        if self.decided is not None and number < self.decided.batch:
+            raise self._refuse_lost(number)
         self._begin()
         files = [line.asDict() for line in lines.collect()]
         for file in files:
@@ -84,6 +88,15 @@ class FolderSink:
             self._place(self.decided)
             self.checkpoint.settle(self.decided, before)
         self._clear()
+
+    def _refuse_lost(self, number: int) -> InvalidInput:
+        """Refuse to begin anew on folders that have batches: new rows would be taken for old."""
+        assert self.decided is not None
+        return InvalidInput(
+            f"{self.checkpoint.uri}: Spark would begin again with batch {number}, but batch "
+            f"{self.decided.batch} has been written: its folder 'offsets' has lost what it had; "
+            "restore it, or give a new checkpoint and new folders"
+        )
 
     def _is_decided(self, number: int) -> bool:
         return self.decided is not None and self.decided.batch == number

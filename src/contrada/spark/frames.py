@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 FILE = "__file"  # the column of files that bad events come from; it never leaves `match`
 SOURCE_FAULT = "__fault"  # a column of events: what their source found wrong with them, if anything
 SOURCE_MESSAGE = "__message"  # and the message that such an event came as
+SOURCE_PLACE = "__place"  # and its topic, partition and offset, if asked for
+FAULT_TYPE = pa.struct([(name, pa.string()) for name in ("code", "message", "place")])
 MOMENT = "__moment"  # the column of the moment at which a batch of a stream began
 DEFAULT_ID = "id"
 

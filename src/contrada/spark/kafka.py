@@ -11,6 +11,7 @@ from contrada.files.crs import CRS84, spell_given_crs
 from contrada.model.event import GEOMETRY
 from contrada.showing import brief
 from contrada.spark.crs_metadata import state_crs
+from contrada.spark.frames import SOURCE_PLACE
 from contrada.spark.kafka_decoding import CLOUD_NAME, SOURCE_COLUMNS, DecodeTask
 from contrada.spark.kafka_jars import load_kafka
 from contrada.spark.kafka_options import Starting, source_options
@@ -68,8 +69,9 @@ def read_kafka(
     A stream goes on for ever; with `batch` what the topic holds now is read. `starting` is
     "earliest", "latest", a moment, or the offset of each partition; a query that has a checkpoint
     goes on where it was. `crs` states the coordinate system; without it geometries are in longitude
-    and latitude, but that those of the format "wkb" state none. `place` and `time` name columns
-    to add, for topic, partition and offset as text and for the timestamp of the message.
+    and latitude, except for the format "wkb", which states none. `place` and `time` name columns to
+    add, for topic, partition and offset as text and for the timestamp of the message. A place that
+    is named "__place" and kept by `match` names events in the ids of messages that go out.
 
     `drop_doubles="10 minutes"` drops a CloudEvent whose source and id were read within so long
     before; in a batch, whenever. It brings rows together by their names, so that messages no
@@ -92,7 +94,7 @@ def read_kafka(
         raise InvalidInput(f"format {brief(format)} is unknown; there are {', '.join(FORMATS)}")
     declared = read_schema(schema)
     attributes = [field for field in declared if field.name != ID]
-    added = [name for name in (place, time) if name is not None]
+    added = [name for name in (None if place == SOURCE_PLACE else place, time) if name is not None]
     refuse_names([*(field.name for field in attributes), *added])
     _check_doubles(drop_doubles, format)
     system = _read_crs(crs, format)

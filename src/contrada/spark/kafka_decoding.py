@@ -22,7 +22,7 @@ from contrada.model.event import GEOMETRY
 from contrada.model.geometry import BAD_CELL, Fault
 from contrada.model.unicode import is_unicode
 from contrada.showing import brief
-from contrada.spark.frames import SOURCE_FAULT, SOURCE_MESSAGE
+from contrada.spark.frames import FAULT_TYPE, SOURCE_FAULT, SOURCE_MESSAGE
 from contrada.spark.kafka_headers import pack_headers
 from contrada.spark.kafka_reading import ID, ReadMessages, read_messages
 from contrada.spark.task_errors import noting_errors
@@ -40,7 +40,6 @@ MESSAGE_TYPE = pa.struct(
         ("offset", pa.int64()),
     ]
 )
-FAULT_TYPE = pa.struct([(name, pa.string()) for name in ("code", "message", "place")])
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 
 A message is keyed by its event, so that those of one event keep their order. The id of a CloudEvent
 is made of what names its row, the event and the subscription, and nothing else: whoever reads a
-row twice, because it was written again after a failure, finds the same id.
+row twice, because it was written again after a failure, finds the same id. Where an answer has the
+place of the message that each event came in (`__place`), that names the event: its own id may be
+that of a thing which sends many.
 """
 
 from collections.abc import Iterator
@@ -16,7 +18,7 @@ from contrada.errors import InvalidInput
 from contrada.files.cloudevents import STRUCTURED, frame_texts
 from contrada.files.json_columns import JsonPieces, escape
 from contrada.model.event import GEOMETRY
-from contrada.spark.frames import SOURCE_MESSAGE, with_wkb
+from contrada.spark.frames import SOURCE_MESSAGE, SOURCE_PLACE, with_wkb
 from contrada.spark.kafka_headers import unpack_headers
 from contrada.spark.kafka_uris import read_topic
 from contrada.spark.task_errors import noting_errors
@@ -119,7 +121,7 @@ class EncodeTask:
         """Encode rows that have no error."""
         is_pairs = _SUBSCRIPTION in self.names
         events = batch.column(_EVENT).cast(pa.string())
-        ids: list[str | pa.Array] = [_escape_event(events)]
+        ids: list[str | pa.Array] = [_escape_event(self._name_events(batch, events))]
         if is_pairs:
             ids += [_BETWEEN, batch.column(_SUBSCRIPTION).cast(pa.string())]
         values = self._write(batch, ids, MATCH if is_pairs else COUNT, self._data(batch))
@@ -146,8 +148,8 @@ class EncodeTask:
         return pieces.join()
 
     def _data(self, batch: pa.RecordBatch) -> list[tuple[str, pa.Array]]:
-        """Return the columns that make the data: all but what is wrong with an event."""
-        hidden = (_ERROR_COLUMN, SOURCE_MESSAGE)
+        """Return the columns that make the data: all but those that speak of its source."""
+        hidden = (_ERROR_COLUMN, SOURCE_MESSAGE, SOURCE_PLACE)
         return [
             (name, column)
             for name, column in zip(self.names, batch.columns, strict=True)
@@ -157,7 +159,9 @@ class EncodeTask:
     def _quarantine(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Encode bad events: each as it came, if that is known, with its error in headers."""
         events = batch.column(_EVENT).cast(pa.string())
-        ids: list[str | pa.Array] = [_escape_event(events), f"{_BETWEEN}{_ERROR_COLUMN}"]
+        places = pc.struct_field(batch.column(_ERROR_COLUMN), "place")
+        named = pc.coalesce(self._name_events(batch, events), places)
+        ids: list[str | pa.Array] = [_escape_event(named), f"{_BETWEEN}{_ERROR_COLUMN}"]
         data = [*self._data(batch), (_ERROR_COLUMN, batch.column(_ERROR_COLUMN))]
         written = self._write(batch, ids, BAD, data).cast(pa.binary())
         rows = zip(
@@ -171,6 +175,12 @@ class EncodeTask:
         return _as_batch(
             pa.array(keys, pa.binary()), pa.array(values, pa.binary()), pa.array(headers, _HEADERS)
         )
+
+    def _name_events(self, batch: pa.RecordBatch, events: pa.Array) -> pa.Array:
+        """Return what names each event: the place that it came from, if there is one, or its id."""
+        if SOURCE_PLACE not in self.names:
+            return events
+        return pc.coalesce(batch.column(SOURCE_PLACE), events)
 
     def _messages(self, batch: pa.RecordBatch) -> list[Any]:
         if SOURCE_MESSAGE not in self.names:

@@ -9,14 +9,14 @@ A batch is decided by one file. What was decided is only ever carried through, a
 again, whatever the query has become meanwhile.
 """
 
-import contextlib
 import secrets
-import sys
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from threading import Lock
 from typing import IO, TYPE_CHECKING
 
 from contrada.errors import InvalidInput
+from contrada.machine import try_lock
 from contrada.spark.small_files import delete, list_names, read_json, rename, write_json
 from contrada.spark.uris import name_place, open_uri
 
@@ -67,9 +67,11 @@ class StreamCheckpoint:
         names = list_names(self.uri, _FOLDER)
         stems = [name.partition(".")[0] for name in names if name.endswith((_DECIDED, _PLACED))]
         last = max((int(stem) for stem in stems if stem.isdecimal()), default=None)
+        if last is None:
+            return None
         is_placed = f"{last}{_PLACED}" in names
         stated = read_json(self.uri, f"{_FOLDER}/{last}{_PLACED if is_placed else _DECIDED}")
-        if stated is None:
+        if stated is None:  # deleted since it was listed
             return None
         for name in names:  # of batches before, where the query ended just then
             if name.endswith(_PLACED) and name != f"{last}{_PLACED}":
@@ -147,22 +149,15 @@ _holds: dict[str, CheckpointHold] = {}  # those of this process, by place
 def _lock(uri: str) -> IO[str] | None:
     """Lock a checkpoint on a local file system; elsewhere Spark alone sees to it."""
     filesystem, folder = open_uri(uri)
-    if sys.platform == "win32" or filesystem.type_name != "local":
+    if filesystem.type_name != "local":
         return None
-    import fcntl
-
-    with contextlib.ExitStack() as stack:
-        try:
-            filesystem.create_dir(f"{folder}/{_FOLDER}", recursive=True)
-            path = f"{folder}/{_FOLDER}/lock"
-            file = stack.enter_context(open(path, "w"))  # noqa: PTH123  a path of this file system
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise _refuse_second(uri) from None
-        except OSError:  # a file system without locks; what cannot be written is refused later
-            return None
-        stack.pop_all()
-    return file
+    try:
+        filesystem.create_dir(f"{folder}/{_FOLDER}", recursive=True)
+        return try_lock(Path(folder) / _FOLDER / "lock")
+    except BlockingIOError:
+        raise _refuse_second(uri) from None
+    except OSError:  # what cannot be written is refused later
+        return None
 
 
 def _refuse_second(uri: str) -> InvalidInput:

@@ -18,13 +18,19 @@ import pyarrow as pa
 import pyarrow.fs
 
 from contrada.errors import InvalidInput
-from contrada.spark.drafts import SUCCESS, new_file, refusing, renames_folders
+from contrada.spark.drafts import (
+    SUCCESS,
+    WHOLE_DRAFT,
+    draft_path,
+    new_file,
+    refusing,
+    renames_folders,
+)
 from contrada.spark.small_files import list_names, read_json, write_json
 from contrada.spark.stream_checkpoints import STREAM_FORMAT, StreamCheckpoint, check_format
 from contrada.spark.uris import open_uri
 
 MARKER = "_contrada.json"
-_WHOLE = "whole"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +85,21 @@ class StreamFolder:
     def put(self, batch: int, names: Sequence[str]) -> None:
         """Put files of the draft in place as a batch; one that is in place stays as it is.
 
-        An earlier attempt may have come to an end anywhere on the way.
+        An earlier attempt may have come to an end anywhere on the way. One that was in place, and
+        was taken away since by whoever read it, has left its draft behind without the files.
         """
         filesystem, root = open_uri(self.uri)
         draft, target = self._draft(root), f"{root}/batch={batch}"
         is_renaming = renames_folders(filesystem)
-        place = f"{draft}/{_WHOLE}" if is_renaming else target
+        place = f"{draft}/{WHOLE_DRAFT}" if is_renaming else target
         with refusing(self.uri):
             if SUCCESS in _present(filesystem, target):
                 return
-            left = _present(filesystem, draft) & set(names)
-            missing = set(names) - left - _present(filesystem, place)
+            drafted, placed = _present(filesystem, draft), _present(filesystem, place)
+            left = drafted & set(names)
+            missing = set(names) - left - placed
+            if missing and not left and self._was_placed(filesystem, draft, drafted):
+                return
             if missing:
                 raise InvalidInput(
                     f"{self.uri}: {', '.join(sorted(missing))} of batch {batch} should be in "
@@ -103,6 +113,12 @@ class StreamFolder:
             if is_renaming:
                 filesystem.move(place, target)
 
+    @staticmethod
+    def _was_placed(filesystem: pa.fs.FileSystem, draft: str, drafted: set[str]) -> bool:
+        """Whether a draft without files has been put in place; one that is gone tells nothing."""
+        is_there = filesystem.get_file_info(draft).type == pa.fs.FileType.Directory
+        return is_there and WHOLE_DRAFT not in drafted
+
     def clear(self) -> None:
         """Remove the draft; what cannot be removed has a hidden name."""
         filesystem, root = open_uri(self.uri)
@@ -110,8 +126,7 @@ class StreamFolder:
             filesystem.delete_dir(self._draft(root))
 
     def _draft(self, root: str) -> str:
-        parent, slash, name = root.rpartition("/")
-        return f"{parent}{slash}.{name}-{self.token}.tmp"
+        return draft_path(root, self.token)
 
 
 def _read_marker(uri: str) -> dict[str, object] | None:
@@ -135,8 +150,8 @@ def _refuse_alone(uri: str) -> None:
 def _refuse_unmarked(uri: str, checkpoint: StreamCheckpoint, can_be_new: bool) -> None:
     if any(not name.startswith(".") for name in list_names(uri)):
         raise InvalidInput(
-            f"{uri}: has files that no write_stream has written; give a folder that is empty or "
-            "not there yet"
+            f"{uri}: has files that were not written by write_stream; give a folder that is empty "
+            "or does not exist yet"
         )
     if not can_be_new:
         raise InvalidInput(

@@ -11,7 +11,7 @@ import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Event
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from contrada.errors import RowsLost
@@ -37,7 +37,8 @@ class BatchReport:
     both None where the stream is not one answer of `match`; `rows` are the rows of the answer that
     were written as matches. It took `seconds`, of which Spark's phases had `durations_ms`. After it
     the sources had `offsets_behind` more, which at its rate take `seconds_behind`; both are None
-    where a source does not number what it has, as files do not.
+    where a source does not number what it has, as files do not. `fault` is what must not be, such
+    as counts that do not add up: the query is stopped.
 
     >>> report = contrada.spark.BatchReport(7, None, 3, "2-9f1c04aa", 0.8, {"addBatch": 600})
     >>> report.rows, report.version, report.offsets_behind
@@ -52,6 +53,7 @@ class BatchReport:
     durations_ms: Mapping[str, int]
     offsets_behind: int | None = None
     seconds_behind: float | None = None
+    fault: str | None = None
 
 
 class StreamWatch:
@@ -69,12 +71,34 @@ class StreamWatch:
         self._run_id: object = None
         self._is_bound = Event()
         self._listener: Any = None
+        self._query: StreamingQuery | None = None
+        self._is_blind = False
 
     def check(self, number: int) -> None:
         """Refuse a batch whose counts do not add up, when its tasks have ended."""
-        for observed in read_observed(_ask_spark(self._spark)):
-            if (fault := observed.find_fault()) is not None:
-                raise RowsLost(f"batch {number}: {fault}")
+        metrics = _ask_spark(self._spark)
+        if metrics is None and not self._is_blind:
+            self._is_blind = True
+            _logger.warning(
+                "this Spark does not say what a batch has counted before it is committed: one "
+                "that does not add up stops the query only after it was written"
+            )
+        if (fault := find_fault(metrics or {})) is not None:
+            raise RowsLost(f"batch {number}: {fault}")
+
+    def judge(self, progress: "StreamingQueryProgress") -> None:
+        """Stop the query after a batch that `check` should have refused; warn of late rows."""
+        metrics = {name: row.asDict() for name, row in progress.observedMetrics.items()}
+        if find_fault(metrics) is not None and self._query is not None:
+            # Not in this thread, which is Spark's: it would wait for itself.
+            Thread(target=self._query.stop, daemon=True).start()
+        if late := sum(state.numRowsDroppedByWatermark for state in progress.stateOperators):
+            _logger.warning(
+                "batch %d: %d rows came later than a watermark allows and were dropped; if that "
+                "is the one of drop_doubles, the clock of the driver was set back",
+                progress.batchId,
+                late,
+            )
 
     def attach(self) -> None:
         """Listen to queries, before the one that is meant has started."""
@@ -83,6 +107,7 @@ class StreamWatch:
 
     def bind(self, query: "StreamingQuery | None") -> None:
         """Watch a query that has started; None where it could not, and nothing is to be watched."""
+        self._query = query
         self._run_id = None if query is None else str(query.runId)
         self._is_bound.set()
         if query is None:
@@ -135,6 +160,7 @@ def make_report(progress: "StreamingQueryProgress") -> BatchReport:
         dict(progress.durationMs),
         behind,
         0.0 if behind == 0 else behind / rate if behind and rate else None,
+        find_fault(metrics),
     )
 
 
@@ -161,11 +187,17 @@ def _read_offsets(text: str | None) -> dict[tuple[str, str], int] | None:
     return None
 
 
-def _ask_spark(spark: "SparkSession") -> dict[str, dict[str, Any]]:
+def find_fault(metrics: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Describe what must not be in a batch; None where all is well."""
+    faults = (observed.find_fault() for observed in read_observed(metrics))
+    return next((fault for fault in faults if fault is not None), None)
+
+
+def _ask_spark(spark: "SparkSession") -> dict[str, dict[str, Any]] | None:
     """Read what was observed in the batch that this thread is running.
 
     PySpark has no call for it, and other makes of Spark may lack what it stands on: then nothing
-    is known before the batch is committed.
+    is known before the batch is committed, which is None.
     """
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
@@ -179,7 +211,7 @@ def _ask_spark(spark: "SparkSession") -> dict[str, dict[str, Any]]:
             found[pair._1()] = json.loads(pair._2().json())
     except (Py4JError, AttributeError) as fault:
         _logger.debug("the counts of a batch cannot be read before it is committed: %s", fault)
-        return {}
+        return None
     return found
 
 
@@ -194,6 +226,7 @@ def _make_listener(watch: StreamWatch) -> Any:
         def onQueryProgress(self, event: Any) -> None:  # noqa: N802
             if watch.is_ours(event.progress.runId):
                 watch.report(event.progress)
+                watch.judge(event.progress)
 
         def onQueryIdle(self, event: Any) -> None:  # noqa: N802
             pass
