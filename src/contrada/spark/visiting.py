@@ -20,9 +20,9 @@ from contrada.spark.routing import ROUTE, Router, draw_lots
 from contrada.spark.staging import StagedSet, fetch
 from contrada.spark.task_errors import noting_errors
 from contrada.spark.versions import Versions
-from contrada.spark.worker import EventColumns, begin
+from contrada.spark.worker import EventColumns, begin, name_once
 
-MatchedSet = tuple[MatchedBatch, SubscriptionSet]
+MatchedSet = tuple[MatchedBatch, StagedSet, SubscriptionSet]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,8 @@ class Visit:
             yield from partial
         if at_home and placed.residual is not None:
             residual = open_set(placed.residual)
-            matched.append((match_received(events, residual), residual))
+            found = match_received(events, residual)
+            matched.append((found, placed.residual, residual))
         yield from self._write(batch, events, matched)
         if at_home:
             bad = np.array(sorted(events.bad), np.int64)
@@ -131,7 +132,7 @@ class Visit:
         lots = draw_lots(events.ids)[found.rows]
         is_mine = self.router.partition(common, lots) == self.partition
         mine = MatchedBatch(events, found.rows[is_mine], found.ranks[is_mine])
-        return [(mine, subscriptions)], iter(())
+        return [(mine, staged, subscriptions)], iter(())
 
     def _write(
         self,
@@ -141,12 +142,12 @@ class Visit:
     ) -> Iterator[pa.RecordBatch]:
         shape = self.task.shape
         if not shape.wants_counts:
-            for found, subscriptions in matched:
-                names = shape.name(subscriptions, self.chosen.version)
+            for found, staged, subscriptions in matched:
+                names = name_once(shape, staged, subscriptions)
                 yield from shape.answer(batch, found, names)
             return
         none = np.zeros(0, np.int64)
-        rows = np.concatenate([none, *(found.rows for found, _ in matched)])
+        rows = np.concatenate([none, *(found.rows for found, _, _ in matched)])
         yield from shape.answer(batch, MatchedBatch(events, rows, rows), None)
 
 
