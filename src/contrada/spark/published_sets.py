@@ -146,7 +146,7 @@ class PublishedChoice:
         """Choose the version of a batch."""
         manifest = self.fixed
         if manifest is None:
-            moment = batch.column(MOMENT)[0].value
+            moment = int(batch.column(MOMENT)[0].as_py())
             manifest = find_manifest(self.uri, moment, self.schema)
         return manifest.choose(self.uri, self.evaluator)
 
