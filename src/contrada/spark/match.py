@@ -36,6 +36,7 @@ from contrada.spark.frames import (
 )
 from contrada.spark.jobs import Job
 from contrada.spark.meeting import MetSubscriptions, choose_plan, meet_published
+from contrada.spark.null_lists import fill_lists
 from contrada.spark.subscription_tasks import Subscribed, subscribe
 from contrada.spark.task_chains import EventOrigin, find_events
 from contrada.spark.task_errors import raising_noted_errors
@@ -162,11 +163,12 @@ def plan_match(
         met.has_whole_subscribers,
     )
     origin = _find_origin(identified, is_live)
+    sent = chosen if origin is not None else fill_lists(chosen)
     # PySpark's mapInArrow takes no column with a dot or a backtick in its name.
-    numbered = chosen.toDF(*(f"column{i}" for i in range(len(chosen.columns))))
+    numbered = sent.toDF(*(f"column{i}" for i in range(len(sent.columns))))
     primary = stated_primary(events)
     reading = EventColumns(
-        tuple(chosen.columns),
+        tuple(sent.columns),
         options.event_id,
         met.subscribed.geometries,
         options.repair,

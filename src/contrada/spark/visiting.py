@@ -15,6 +15,7 @@ from contrada.matching.writing import with_mended
 from contrada.spark.answering import ROWS_MAX, AnswerShape, TaskTally
 from contrada.spark.chosen_sets import ChosenSet, SetChoice
 from contrada.spark.joined_parts import read_prefixes
+from contrada.spark.null_lists import restore_lists
 from contrada.spark.open_sets import derive, open_set
 from contrada.spark.routing import ROUTE, Router, draw_lots
 from contrada.spark.staging import StagedSet, fetch
@@ -52,7 +53,7 @@ class PartitionTask:
         schema: pa.Schema | None = None
         for large in named:
             for first in range(0, large.num_rows, rows_max):
-                batch = large.slice(first, rows_max)
+                batch = restore_lists(large.slice(first, rows_max))
                 visit = self.visit(self, chosen, router, batch, done)
                 yield from visit.answers()
                 schema = visit.kept_schema

@@ -20,6 +20,7 @@ from contrada.spark.answering import ROWS_MAX, AnswerNames, AnswerShape, TaskTal
 from contrada.spark.chosen_sets import ChosenSet, SetChoice
 from contrada.spark.evaluators import EXACT, Evaluator
 from contrada.spark.frames import FILE, SOURCE_FAULT
+from contrada.spark.null_lists import restore_lists
 from contrada.spark.open_sets import derive, open_set
 from contrada.spark.staging import StagedSet
 from contrada.spark.task_errors import noting_errors
@@ -105,7 +106,7 @@ class MatchTask:
         names = name_once(self.shape, chosen.staged, subscriptions)
         reading = self.events.reading(chosen)
         done = TaskTally(version=chosen.version)
-        for batch in cut(named, subscriptions):
+        for batch in map(restore_lists, cut(named, subscriptions)):
             events = reading.receive(batch)
             if not self.shape.quarantine:
                 reading.refuse_bad(batch, events)
