@@ -41,6 +41,11 @@ class AnswerNames:
     subscribers: pa.Array
     version: str | None = None
 
+    @property
+    def nbytes(self) -> int:
+        """Count the bytes of both columns."""
+        return int(self.ids.nbytes + self.subscribers.nbytes)
+
 
 @dataclass(slots=True)
 class TaskTally:

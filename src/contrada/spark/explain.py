@@ -15,6 +15,7 @@ from contrada.spark.box_columns import RowGroups, stated_row_groups
 from contrada.spark.frames import FILE
 from contrada.spark.jobs import Job
 from contrada.spark.match import plan_match
+from contrada.spark.null_lists import NULL_LISTS
 from contrada.spark.partitioned import Partitions
 from contrada.spark.task_errors import raising_noted_errors
 from contrada.spark_options import read_options
@@ -106,7 +107,7 @@ def explain(events: "DataFrame", subscriptions: "DataFrame", **options: Any) -> 
 
 def explain_job(job: Job, events: "DataFrame") -> PlanExplanation:
     """Explain how a job over events would run; columns of our own are not named."""
-    own = {FILE, job.columns.row}
+    own = {FILE, NULL_LISTS, job.columns.row}
     staged = job.subscribed.staged
     return PlanExplanation(
         job.plan.name,

@@ -58,10 +58,20 @@ def with_file(events: "DataFrame") -> "DataFrame":
 
 
 def with_moment(events: "DataFrame") -> "DataFrame":
-    """Add the moment at which the batch of each row began, which stays if it is run again."""
+    """Add the moment at which the batch of each row began, which stays if it is run again.
+
+    It is a text of microseconds since 1970. Spark would write a timestamp into the Java that it
+    generates for a batch, and compile that anew for every batch, unless a function stands around it
+    for which Spark generates no Java; where that one is not to be had, the text is cast.
+    """
     from pyspark.sql import functions
 
-    return events.withColumn(MOMENT, functions.current_timestamp())
+    microseconds = functions.unix_micros(functions.current_timestamp())
+    names = functions.lit("java.lang.String"), functions.lit("valueOf")
+    called = _try_column(events, MOMENT, functions.reflect(*names, microseconds))
+    if called is not None:
+        return called
+    return events.withColumn(MOMENT, microseconds.cast("string"))
 
 
 def _try_column(frame: "DataFrame", name: str, column: "Column") -> "DataFrame | None":

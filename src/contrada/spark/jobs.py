@@ -1,10 +1,10 @@
 """The two plans as Spark jobs over events: `broadcast` and `partitioned`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from contrada.spark.answering import AnswerShape
+from contrada.spark.answering import TALLY, AnswerShape
 from contrada.spark.area_tasks import AreaTask, AreaVisit, DetermineTask, partial_schema
 from contrada.spark.chosen_sets import ChosenSet, FixedSet, SetChoice
 from contrada.spark.count_tasks import SumTask
@@ -17,6 +17,13 @@ from contrada.spark.published_sets import PublishedChoice
 from contrada.spark.routing import ROUTE, TURN, RouteTask
 from contrada.spark.staging import StagedSet
 from contrada.spark.subscription_tasks import Subscribed
+from contrada.spark.task_chains import (
+    AnswerOrigin,
+    ArrowTask,
+    EventOrigin,
+    TaskChain,
+    note_answer,
+)
 from contrada.spark.versions import Versions
 from contrada.spark.visiting import PartitionTask, Visit
 from contrada.spark.worker import EventColumns, MatchTask
@@ -32,7 +39,8 @@ class Job:
 
     `event_type` is that of the answer's column `event`; `kept` are the columns that it keeps.
     Without a `sample` one is taken of the events, where the plan needs it. `published` chooses
-    among the versions of a set that has been published, and is None where none has.
+    among the versions of a set that has been published, and is None where none has. `origin` says
+    how events are made where the tasks that match them can do it.
     """
 
     events: "DataFrame"
@@ -44,6 +52,7 @@ class Job:
     plan: ChosenPlan
     sample: EventSample | None = None
     published: PublishedChoice | None = None
+    origin: EventOrigin | None = None
 
     def run(self) -> "DataFrame":
         """Match the events, when something is asked of the answer."""
@@ -68,9 +77,30 @@ class Job:
         sets: SetChoice | None = self.published
         if sets is None:
             sets = self._choose(join_parts(self.events.sparkSession, self.subscribed.staged))
-        task = MatchTask(Versions.here(), sets, self.columns, self.shape)
+        task = self._beginning(MatchTask(Versions.here(), sets, self.columns, self.shape))
         schema = self.shape.schema(self.event_type, self.kept)
-        return observed(self.events, lambda events: events.mapInArrow(task, schema))
+        return self._observe(lambda events: events, task, schema)
+
+    @property
+    def _rows(self) -> "DataFrame":
+        """What the first task takes: events, or what they are made of."""
+        return self.events if self.origin is None else self.origin.rows
+
+    def _beginning(self, task: ArrowTask) -> ArrowTask:
+        """Let a task begin with what makes the events."""
+        if self.origin is None:
+            return task
+        return TaskChain(self.origin.choose(self.columns.names), task)
+
+    def _observe(
+        self, bring: "Callable[[DataFrame], DataFrame]", task: ArrowTask, schema: "StructType"
+    ) -> "DataFrame":
+        """Run the last task of a job on events that are brought to it, all counted."""
+        rows = self._rows
+        answer = observed(rows, lambda events: bring(events).mapInArrow(task, schema))
+        if rows.isStreaming:
+            note_answer(answer, AnswerOrigin(rows, bring, task, schema[TALLY].dataType))
+        return answer
 
     def _run_partitioned(self) -> "DataFrame":
         if self.published is not None:
@@ -88,7 +118,7 @@ class Job:
         if shape.wants_counts or is_area:
             shape = replace(shape, keep=(*shape.keep, TURN))
             kept.append(types.StructField(TURN, types.LongType()))
-        routing = RouteTask(Versions.here(), sets, self.columns)
+        routing = self._beginning(RouteTask(Versions.here(), sets, self.columns))
         visit = AreaVisit if is_area else Visit
         matching = PartitionTask(Versions.here(), sets, self.columns, shape, visit)
         route = [
@@ -97,18 +127,19 @@ class Job:
         routed = types.StructType([*route, *self.events.schema.fields])
         schema = shape.schema(self.event_type, kept)
 
+        def deal(events: "DataFrame") -> "DataFrame":
+            return events.mapInArrow(routing, routed).repartitionById(count, ROUTE[0])
+
         def run(events: "DataFrame") -> "DataFrame":
-            copies = events.mapInArrow(routing, routed)
-            dealt = copies.repartitionById(count, ROUTE[0])
             if is_area:
-                return self._determine(dealt, AreaTask(matching), schema, count)
-            return dealt.mapInArrow(matching, schema)
+                return self._determine(deal(events), AreaTask(matching), schema, count)
+            return deal(events).mapInArrow(matching, schema)
 
         if not shape.wants_counts:
-            return observed(self.events, run)
+            return observed(self._rows, run) if is_area else self._observe(deal, matching, schema)
         if not self.events.isStreaming:
-            return observed(self.events, run, self._sum_up)
-        return observed(self.events, run, lambda answer: _sum_in_batch(answer, count))
+            return observed(self._rows, run, self._sum_up)
+        return observed(self._rows, run, lambda answer: _sum_in_batch(answer, count))
 
     def _determine(
         self, dealt: "DataFrame", matching: AreaTask, schema: "StructType", count: int

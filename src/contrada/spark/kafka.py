@@ -4,6 +4,7 @@ Spark's own connector reads the messages. What they hold is judged in Python, by
 files, since Spark's `from_json` makes nulls of what it cannot read.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from contrada.errors import InvalidInput
@@ -12,7 +13,12 @@ from contrada.model.event import GEOMETRY
 from contrada.showing import brief
 from contrada.spark.crs_metadata import state_crs
 from contrada.spark.frames import SOURCE_PLACE
-from contrada.spark.kafka_decoding import CLOUD_NAME, SOURCE_COLUMNS, DecodeTask
+from contrada.spark.kafka_decoding import (
+    CLOUD_NAME,
+    SOURCE_COLUMNS,
+    DecodedColumns,
+    DecodeTask,
+)
 from contrada.spark.kafka_jars import load_kafka
 from contrada.spark.kafka_options import Starting, source_options
 from contrada.spark.kafka_reading import FORMATS, ID
@@ -24,6 +30,7 @@ from contrada.spark.kafka_schema import (
     to_arrow,
 )
 from contrada.spark.kafka_uris import read_kafka_uri
+from contrada.spark.task_chains import EventOrigin, note_events
 from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
@@ -113,10 +120,13 @@ def read_kafka(
     columns = [*SOURCE_COLUMNS, *(["timestamp"] if time else [])]
     # A list that is null would cost far more on the way to Python (`kafka_headers`).
     filled = messages.withColumn("headers", functions.expr(_NO_HEADERS))
-    rows = filled.select(*columns).mapInArrow(task, row_schema(declared, task))
+    chosen = filled.select(*columns)
+    rows = chosen.mapInArrow(task, row_schema(declared, task))
     if drop_doubles is not None:
-        rows = _drop_doubles(rows, drop_doubles)
-    return state_crs(rows, {GEOMETRY: system})
+        return state_crs(_drop_doubles(rows, drop_doubles), {GEOMETRY: system})
+    events = state_crs(rows, {GEOMETRY: system})
+    note_events(events, EventOrigin(chosen, partial(DecodedColumns, task)))
+    return events
 
 
 def _read_crs(crs: str | None, format: str) -> str | None:

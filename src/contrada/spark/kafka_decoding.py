@@ -101,7 +101,7 @@ class DecodeTask:
             ids, faults = DeclaredColumn(pa.field(ID, pa.int64(), nullable=False)).read(read.ids)
             _add(read.faults, faults)
             return ids
-        if not any(id_ is not None for id_ in read.ids):
+        if read.ids.count(None) == len(read.ids):
             return places
         texts: list[str | None] = []
         for row, id_ in enumerate(read.ids):
@@ -133,6 +133,27 @@ class DecodeTask:
         taken["topic"] = pa.repeat(self.topic, batch.num_rows)
         columns = [taken[field.name].cast(field.type) for field in MESSAGE_TYPE]
         return pa.StructArray.from_arrays(columns, fields=[*MESSAGE_TYPE], mask=pa.array(~is_kept))
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedColumns:
+    """The function for `mapInArrow` that reads messages, and yields only the columns wanted.
+
+    A column that messages have and events do not is handed on as it is.
+    """
+
+    decoding: DecodeTask
+    names: tuple[str, ...]
+
+    @noting_errors
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Decode batches; each has as many rows as came in."""
+        for batch in batches:
+            if batch.num_rows:
+                decoded = self.decoding.decode(batch)
+                known = set(decoded.schema.names)
+                arrays = [(decoded if n in known else batch).column(n) for n in self.names]
+                yield pa.RecordBatch.from_arrays(arrays, list(self.names))
 
 
 def _add(faults: dict[int, Fault], more: Mapping[int, Fault]) -> None:

@@ -7,7 +7,7 @@ place of the message that each event came in (`__place`), that names the event: 
 that of a thing which sends many.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +18,18 @@ from contrada.errors import InvalidInput
 from contrada.files.cloudevents import STRUCTURED, frame_texts
 from contrada.files.json_columns import JsonPieces, escape
 from contrada.model.event import GEOMETRY
+from contrada.spark.answering import TALLY
 from contrada.spark.frames import SOURCE_MESSAGE, SOURCE_PLACE, with_wkb
 from contrada.spark.kafka_headers import unpack_headers
 from contrada.spark.kafka_uris import read_topic
+from contrada.spark.task_chains import find_answer
 from contrada.spark.task_errors import noting_errors
 from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+CountMessages = Callable[["DataFrame", str | None], "DataFrame"]
 
 MATCH, COUNT, BAD = "contrada.match", "contrada.count", "contrada.error"
 ERROR_HEADERS = ("contrada-error-code", "contrada-error-message", "contrada-error-place")
@@ -40,7 +44,12 @@ _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 def as_messages(
-    answer: "DataFrame", topic: str, quarantine_topic: str | None = None, *, source: str = ""
+    answer: "DataFrame",
+    topic: str,
+    quarantine_topic: str | None = None,
+    *,
+    source: str = "",
+    count: "CountMessages" = lambda messages, _: messages,
 ) -> "DataFrame":
     """Make of an answer of `match` the columns that Spark writes to Kafka.
 
@@ -48,6 +57,7 @@ def as_messages(
     whose `data` are the columns of the row, with geometries as GeoJSON; its source is `source`, or
     else `/contrada/` and the topic. A bad event goes to the quarantine topic with its error in
     headers: as the message that it came in, or where that is not known as a CloudEvent, too.
+    `count` may count the messages: it is told in which column a bad event has something.
     """
     from pyspark.sql import functions
 
@@ -68,7 +78,12 @@ def as_messages(
     # PySpark's mapInArrow takes no column with a dot or a backtick in its name.
     numbered = chosen.toDF(*(f"column{i}" for i in range(len(names))))
     task = EncodeTask(Versions.here(), names, shapes, source or f"/contrada/{topic}")
-    messages = numbered.mapInArrow(task, _SCHEMA)
+    origin = find_answer(answer)
+    if origin is None:
+        messages = numbered.mapInArrow(task, _SCHEMA)
+    else:
+        messages = origin.follow(EncodeAnswerTask(task), _SCHEMA)
+    messages = count(messages, "headers" if has_errors else None)
     # What is the same in every message is added here: it need not come from Python.
     stated = functions.struct(
         functions.lit(_CONTENT_TYPE).alias("key"),
@@ -106,16 +121,19 @@ class EncodeTask:
         """Encode batches; as many messages go out as rows came in."""
         self.versions.check()
         for numbered in batches:
-            batch = numbered.rename_columns(list(self.names))
-            if _ERROR_COLUMN not in self.names:
-                yield self.encode(batch)
-                continue
-            is_bad = batch.column(_ERROR_COLUMN).is_valid()
-            good, bad = batch.filter(pc.invert(is_bad)), batch.filter(is_bad)
-            if good.num_rows:
-                yield self.encode(good)
-            if bad.num_rows:
-                yield self._quarantine(bad)
+            yield from self.encode_all(numbered.rename_columns(list(self.names)))
+
+    def encode_all(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Encode rows, those that have no error and those that have one."""
+        if _ERROR_COLUMN not in self.names:
+            yield self.encode(batch)
+            return
+        is_bad = batch.column(_ERROR_COLUMN).is_valid()
+        good, bad = batch.filter(pc.invert(is_bad)), batch.filter(is_bad)
+        if good.num_rows:
+            yield self.encode(good)
+        if bad.num_rows:
+            yield self._quarantine(bad)
 
     def encode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Encode rows that have no error."""
@@ -186,6 +204,28 @@ class EncodeTask:
         if SOURCE_MESSAGE not in self.names:
             return [None] * batch.num_rows
         return list(batch.column(SOURCE_MESSAGE).to_pylist())
+
+
+@dataclass(frozen=True, slots=True)
+class EncodeAnswerTask:
+    """The same for what a task of `match` yields: rows that only count are handed on."""
+
+    encoding: EncodeTask
+
+    @noting_errors
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Encode batches, each of which has rows of an answer or one row that counts."""
+        for batch in batches:
+            tallies = batch.column(TALLY)
+            if tallies.null_count < batch.num_rows:
+                assert not tallies.null_count, "what a task has done is a batch of its own"
+                nothing = pa.nulls(batch.num_rows, pa.binary())
+                empty = _as_batch(nothing, nothing, pa.nulls(batch.num_rows, _HEADERS))
+                yield empty.append_column(TALLY, tallies)
+                continue
+            for encoded in self.encoding.encode_all(batch.drop_columns([TALLY])):
+                none = pa.nulls(encoded.num_rows, tallies.type)
+                yield encoded.append_column(TALLY, none)
 
 
 def _as_batch(keys: pa.Array, values: pa.Array, headers: pa.Array) -> pa.RecordBatch:

@@ -112,6 +112,8 @@ def _read_header(
 ) -> list[Any]:
     """Read a header of each message as text or JSON."""
     read: list[Any] = [None] * len(values)
+    if values.count(None) == len(values):
+        return read
     for row, value in enumerate(values):
         if value is None:
             continue

@@ -6,6 +6,7 @@ the events starts.
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -35,8 +36,10 @@ from contrada.spark.frames import (
 )
 from contrada.spark.jobs import Job
 from contrada.spark.meeting import MetSubscriptions, choose_plan, meet_published
+from contrada.spark.null_lists import fill_lists
 from contrada.spark.stream_listening import listen_to
 from contrada.spark.subscription_tasks import Subscribed, subscribe
+from contrada.spark.task_chains import EventOrigin, find_events
 from contrada.spark.task_errors import raising_noted_errors
 from contrada.spark.worker import EventColumns
 from contrada.spark_options import SparkOptions
@@ -165,7 +168,8 @@ def plan_match(
     chosen = with_wkb(identified, columns, "events")
     if options.quarantine and identified is events and row is None and SOURCE_FAULT not in columns:
         chosen = with_file(chosen)  # else the id, the caller or the fault names the file
-    if met.published is not None and met.published.fixed is None:
+    is_live = met.published is not None and met.published.fixed is None
+    if is_live:
         chosen = with_moment(chosen)
     shape = AnswerShape(
         (*kept, SOURCE_MESSAGE) if options.quarantine and SOURCE_MESSAGE in columns else kept,
@@ -174,11 +178,13 @@ def plan_match(
         met.has_whole_ids,
         met.has_whole_subscribers,
     )
+    origin = _find_origin(identified, is_live)
+    sent = chosen if origin is not None else fill_lists(chosen)
     # PySpark's mapInArrow takes no column with a dot or a backtick in its name.
-    numbered = chosen.toDF(*(f"column{i}" for i in range(len(chosen.columns))))
+    numbered = sent.toDF(*(f"column{i}" for i in range(len(sent.columns))))
     primary = stated_primary(events)
     reading = EventColumns(
-        tuple(chosen.columns),
+        tuple(sent.columns),
         options.event_id,
         met.subscribed.geometries,
         options.repair,
@@ -196,7 +202,16 @@ def plan_match(
         met.plan,
         _read_sample(options, identified, met, reading),
         met.published,
+        origin,
     )
+
+
+def _find_origin(events: "DataFrame", is_live: bool) -> EventOrigin | None:
+    """Find what makes the events, if the workers that match them can do it."""
+    found = find_events(events)
+    if found is None or not is_live:
+        return found
+    return replace(found, rows=with_moment(found.rows))
 
 
 def _stage_frame(

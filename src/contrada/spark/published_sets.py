@@ -115,7 +115,7 @@ class PublishedChoice:
         number = None
         if ROUTED_VERSION in batch.schema.names:
             number = batch.column(ROUTED_VERSION)[0].as_py()
-        return _choose(self, batch.column(MOMENT)[0].value, number)
+        return _choose(self, int(batch.column(MOMENT)[0].as_py()), number)
 
 
 @lru_cache(maxsize=16)

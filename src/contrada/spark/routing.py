@@ -19,6 +19,7 @@ from contrada.matching.lookup import LookupTable, PrefixLists, make_prefix_lists
 from contrada.matching.receiving import ReceivedEvents
 from contrada.spark.answering import ROWS_MAX
 from contrada.spark.chosen_sets import ROUTED_VERSION, ChosenSet, SetChoice
+from contrada.spark.null_lists import restore_lists
 from contrada.spark.partition_tasks import bound, boxes_of, meet
 from contrada.spark.task_errors import noting_errors
 from contrada.spark.versions import Versions
@@ -100,7 +101,7 @@ class RouteTask:
     def _route(
         self, batch: pa.RecordBatch, turns: Integers, router: Router, chosen: ChosenSet
     ) -> pa.RecordBatch:
-        events = self.events.reading(chosen).receive(batch)
+        events = self.events.reading(chosen).receive(restore_lists(batch))
         lists = _select(events, chosen.anchored, router)
         copies = _deal(lists, draw_lots(events.ids), router)
         at = pa.array(copies.rows)

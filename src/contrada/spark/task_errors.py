@@ -24,7 +24,9 @@ def noting_errors(call: _Call[_Task]) -> _Call[_Task]:
         try:
             yield from call(self, batches)
         except ContradaError as error:
-            error.add_note(write_line(error))
+            line = write_line(error)
+            if line not in getattr(error, "__notes__", ()):  # by a task before this one
+                error.add_note(line)
             raise
 
     return noted

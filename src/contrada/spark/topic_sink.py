@@ -9,7 +9,7 @@ from contrada.spark.kafka_jars import load_kafka
 from contrada.spark.kafka_messages import as_messages
 from contrada.spark.kafka_options import sink_options
 from contrada.spark.kafka_uris import is_kafka_uri, read_kafka_uri
-from contrada.spark.stream_watch import StreamWatch
+from contrada.spark.stream_watch import StreamWatch, count_written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -48,5 +48,6 @@ def write_topics(
             )
     writing = sink_options(topic, options)
     load_kafka(answer.sparkSession.read, {**writing, "subscribe": topic.topic})  # if there is any
-    messages = as_messages(answer, topic.topic, None if bad is None else bad.topic)
+    bad_topic = None if bad is None else bad.topic
+    messages = as_messages(answer, topic.topic, bad_topic, count=count_written)
     return messages, TopicSink(writing, watch)

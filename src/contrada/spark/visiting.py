@@ -15,14 +15,15 @@ from contrada.matching.writing import with_mended
 from contrada.spark.answering import ROWS_MAX, AnswerShape, TaskTally
 from contrada.spark.chosen_sets import ChosenSet, SetChoice, refuse_two_versions
 from contrada.spark.joined_parts import read_prefixes
+from contrada.spark.null_lists import restore_lists
 from contrada.spark.open_sets import derive, open_set
 from contrada.spark.routing import ROUTE, Router, draw_lots
 from contrada.spark.staging import StagedSet, fetch
 from contrada.spark.task_errors import noting_errors
 from contrada.spark.versions import Versions
-from contrada.spark.worker import EventColumns, begin
+from contrada.spark.worker import EventColumns, begin, name_once
 
-MatchedSet = tuple[MatchedBatch, SubscriptionSet]
+MatchedSet = tuple[MatchedBatch, StagedSet, SubscriptionSet]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class PartitionTask:
         for large in named:
             refuse_two_versions(large, chosen)
             for first in range(0, large.num_rows, rows_max):
-                batch = large.slice(first, rows_max)
+                batch = restore_lists(large.slice(first, rows_max))
                 visit = self.visit(self, chosen, router, batch, done)
                 yield from visit.answers()
                 schema = visit.kept_schema
@@ -102,7 +103,8 @@ class Visit:
             yield from partial
         if at_home and placed.residual is not None:
             residual = open_set(placed.residual)
-            matched.append((match_received(events, residual), residual))
+            found = match_received(events, residual)
+            matched.append((found, placed.residual, residual))
         yield from self._write(batch, events, matched)
         if at_home:
             bad = np.array(sorted(events.bad), np.int64)
@@ -132,7 +134,7 @@ class Visit:
         lots = draw_lots(events.ids)[found.rows]
         is_mine = self.router.partition(common, lots) == self.partition
         mine = MatchedBatch(events, found.rows[is_mine], found.ranks[is_mine])
-        return [(mine, subscriptions)], iter(())
+        return [(mine, staged, subscriptions)], iter(())
 
     def _write(
         self,
@@ -142,12 +144,12 @@ class Visit:
     ) -> Iterator[pa.RecordBatch]:
         shape = self.task.shape
         if not shape.wants_counts:
-            for found, subscriptions in matched:
-                names = shape.name(subscriptions, self.chosen.version)
+            for found, staged, subscriptions in matched:
+                names = name_once(shape, staged, subscriptions)
                 yield from shape.answer(batch, found, names)
             return
         none = np.zeros(0, np.int64)
-        rows = np.concatenate([none, *(found.rows for found, _ in matched)])
+        rows = np.concatenate([none, *(found.rows for found, _, _ in matched)])
         yield from shape.answer(batch, MatchedBatch(events, rows, rows), None)
 
 

@@ -16,11 +16,13 @@ from contrada.matching.receiving import ReceivedEvents, find_remedies, receive
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.writing import with_mended
 from contrada.model.geometry import Fault
-from contrada.spark.answering import ROWS_MAX, AnswerShape, TaskTally
+from contrada.spark.answering import ROWS_MAX, AnswerNames, AnswerShape, TaskTally
 from contrada.spark.chosen_sets import ChosenSet, SetChoice
 from contrada.spark.evaluators import EXACT, Evaluator
 from contrada.spark.frames import FILE, SOURCE_FAULT
-from contrada.spark.open_sets import open_set
+from contrada.spark.null_lists import restore_lists
+from contrada.spark.open_sets import derive, open_set
+from contrada.spark.staging import StagedSet
 from contrada.spark.task_errors import noting_errors
 from contrada.spark.versions import Versions
 
@@ -101,10 +103,10 @@ class MatchTask:
         first, named = begun
         chosen = self.sets.choose(first)
         subscriptions = open_set(chosen.staged)
-        names = self.shape.name(subscriptions, chosen.version)
+        names = name_once(self.shape, chosen.staged, subscriptions)
         reading = self.events.reading(chosen)
         done = TaskTally(version=chosen.version)
-        for batch in cut(named, subscriptions):
+        for batch in map(restore_lists, cut(named, subscriptions)):
             events = reading.receive(batch)
             if not self.shape.quarantine:
                 reading.refuse_bad(batch, events)
@@ -116,6 +118,17 @@ class MatchTask:
             done.add(events)
         kinds = [first.schema.field(name).type for name in self.shape.keep]
         yield self.shape.tally(events.ids.type, kinds, done)
+
+
+def name_once(shape: AnswerShape, staged: StagedSet, subscriptions: SubscriptionSet) -> AnswerNames:
+    """Make the columns of names for a set, which a worker does once: many batches are small."""
+    key = ("names", shape.has_whole_ids, shape.has_whole_subscribers)
+    return derive(
+        staged,
+        key,
+        lambda: shape.name(subscriptions, staged.version),
+        lambda names: names.nbytes,
+    )
 
 
 def begin(

@@ -119,10 +119,10 @@ def _prepare(
     options: dict[str, Any],
 ) -> tuple["DataFrame", Sink]:
     """Make the stream that is written, and what writes a batch of it."""
-    counted = count_written(answer, ERROR if quarantine is not None else None)
     if is_kafka_uri(to):
         bad_topic = None if quarantine is None else os.fspath(quarantine)
-        return write_topics(counted, str(to), bad_topic, watch, options)
+        return write_topics(answer, str(to), bad_topic, watch, options)
+    counted = count_written(answer, ERROR if quarantine is not None else None)
     uri = as_uri(to).rstrip("/")
     matches = StreamFolder.claim(uri, checkpoint, can_be_new=not checkpoint.has_begun)
     bad = None
