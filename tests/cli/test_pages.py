@@ -14,7 +14,7 @@ from browser import Browser, Page, needs_browser
 from contrada.cli import main
 
 # One browser serves all tests of this module, so they stay on one process.
-pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
+pytestmark = needs_browser
 
 Place = tuple[float, float]
 Pairs = list[tuple[int, str]]

@@ -29,15 +29,12 @@ pytestmark = needs_layers
 
 
 def marked_pairs() -> list[Any]:
-    """All listed pairs, the slow ones for the soak; a process keeps to its subscriptions."""
+    """All listed pairs, the slow ones for the soak."""
     return [
         pytest.param(
             pair,
             id=str(pair),
-            marks=[
-                pytest.mark.xdist_group(pair.subscriptions),
-                *[pytest.mark.soak] * ((pair.subscriptions, pair.events) in SLOW),
-            ],
+            marks=[pytest.mark.soak] * ((pair.subscriptions, pair.events) in SLOW),
         )
         for pair in listed_pairs()
     ]

@@ -32,15 +32,12 @@ pytestmark = needs_layers
 
 
 def pairs_of_layers(is_slow: Callable[[LayerPair], bool]) -> list[Any]:
-    """All listed pairs, the slow ones for the soak; a process keeps to its subscriptions."""
+    """All listed pairs, the slow ones for the soak."""
     return [
         pytest.param(
             pair,
             id=str(pair),
-            marks=[
-                pytest.mark.xdist_group(pair.subscriptions),
-                *([pytest.mark.soak] if is_slow(pair) else []),
-            ],
+            marks=[pytest.mark.soak] if is_slow(pair) else [],
         )
         for pair in listed_pairs()
     ]

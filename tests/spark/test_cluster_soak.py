@@ -21,7 +21,7 @@ from contrada.spark import java
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.soak, pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.soak, pytest.mark.spark]
 
 LOOPBACK = "127.0.0.1"
 START_TIMEOUT_S = 300

@@ -15,7 +15,7 @@ from contrada.spark import java
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.soak, pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.soak, pytest.mark.spark]
 
 # A process of its own: one that has a classic session can have no remote one.
 SCRIPT = """

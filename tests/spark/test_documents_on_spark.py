@@ -11,7 +11,6 @@ from documents import DOCUMENTS, SHELLS, blocks, make_demo_files, printed_by, py
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
     pytest.mark.usefixtures("spark"),
 ]
 

@@ -77,7 +77,6 @@ def test_a_folder_that_spark_would_take_for_a_pattern_is_refused(
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_stream_finds_every_file_whatever_its_name_and_age(
     tmp_path: Path, columns: FileColumns, spark: SparkSession
 ) -> None:

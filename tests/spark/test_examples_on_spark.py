@@ -12,7 +12,7 @@ from docstring_examples import public_names, run_examples
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 PUBLIC = dict(public_names(contrada.spark))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from contrada.spark.box_columns import RowGroups
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from answering_port import LOOPBACK, SPARK_ANSWER, answering
 from contrada.spark.gateway import HeldWords, find_cause
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 SCRIPT = """
 import json

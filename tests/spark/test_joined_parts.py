@@ -100,7 +100,6 @@ def touched_prefixes(table: Any, number: int) -> list[int]:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("bytes_min", [0, 2**20])
 def test_a_set_in_many_parts_is_joined_once_if_it_is_large(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, bytes_min: int

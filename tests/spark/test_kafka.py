@@ -21,7 +21,7 @@ from kafka_topics import KafkaTopics
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 GOOD = [
     send(feature(id="feature")),

@@ -156,7 +156,6 @@ def test_the_place_of_a_message_names_its_event_and_is_not_in_the_data() -> None
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_an_answer_becomes_messages_for_two_topics(spark: "SparkSession") -> None:
     error = "struct<code: string, message: string, place: string>"
     schema = f"event string, subscription string, `a.b` int, error {error}"
@@ -173,7 +172,6 @@ def test_an_answer_becomes_messages_for_two_topics(spark: "SparkSession") -> Non
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_what_cannot_be_messages_is_refused(spark: "SparkSession") -> None:
     answer = spark.createDataFrame([("a", None)], "event string, error string")
     with pytest.raises(InvalidInput, match="has bad events, in its column 'error': name a topic"):

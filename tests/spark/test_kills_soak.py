@@ -16,7 +16,6 @@ import pytest
 pytestmark = [
     pytest.mark.soak,
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
     pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc"),
 ]
 

@@ -21,7 +21,6 @@ pytestmark = [
     needs_layers,
     pytest.mark.soak,
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
 ]
 
 PAIRS = pa.schema([("event", pa.int64()), ("subscription", pa.int64())])

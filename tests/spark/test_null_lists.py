@@ -15,7 +15,7 @@ from contrada.spark_options import SparkOptions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 EVENTS = [
     ("both", "POINT(1 1)", ["a"], {"k": 1}),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from shapely.geometry.base import BaseGeometry
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 EVENT_SCHEMA = "id long, geometry binary, area binary, wind int"
 SUBSCRIPTION_SCHEMA = (

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 THREE = {"a": 0.0, "b": 1.0, "c": 2.0}
 HOUR_US = 3_600_000_000

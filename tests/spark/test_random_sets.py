@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
     pytest.mark.filterwarnings("ignore:constraints read"),  # of columns that a table may lack
     pytest.mark.filterwarnings("ignore:.*which is never true"),  # of other types
 ]

@@ -21,7 +21,7 @@ from contrada.spark import java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 # All that Spark calls from PATH but java.
 PROGRAMS = ["bash", "chmod", "dirname", "env", "head", "ps", "sh"]

@@ -10,7 +10,6 @@ from contrada.cli import main
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
     pytest.mark.usefixtures("spark"),
 ]
 

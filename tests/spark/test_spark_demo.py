@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_the_demo_ends_stdout_with_one_json_object_and_leaves_the_session_running(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -49,7 +48,6 @@ def test_the_demo_ends_stdout_with_one_json_object_and_leaves_the_session_runnin
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 @pytest.mark.usefixtures("spark")
 def test_the_demo_goes_by_row_where_events_share_an_id(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -15,7 +15,7 @@ from contrada.errors import InvalidInput
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 FILTERS = ["speed > 1", "speed > 2", "seen > TIMESTAMP('2026-01-01T00:00:00Z')", "name = 'a'"]
 

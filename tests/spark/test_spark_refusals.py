@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 POINT = shapely.to_wkb(shapely.Point(1, 2))
 BOW_TIE = shapely.to_wkb(shapely.from_wkt("POLYGON((0 0,4 4,4 0,0 4,0 0))"))

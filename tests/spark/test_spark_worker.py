@@ -93,7 +93,6 @@ def count_builds(task: MatchTask) -> Callable[..., Any]:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_matcher_is_made_once_in_each_worker_process(spark: SparkSession) -> None:
     task = make_task(zones=17)  # a set that no other test uses
     point = bytearray(shapely.to_wkb(shapely.Point(1, 2)))
@@ -182,7 +181,6 @@ spark.stop()
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_match_runs_where_home_is_read_only(tmp_path: Path) -> None:
     environment = {**os.environ, "HOME": "/dev/null", "TMPDIR": str(tmp_path)}
     for name in ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR"):
@@ -205,7 +203,6 @@ def test_a_match_runs_where_home_is_read_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_task_has_one_thread(spark: SparkSession) -> None:
     def tell(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import os

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from kafka_broker import KafkaBroker
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 BETWEEN_FOLDERS, AFTER_MESSAGES = "the bad rows are in place", "the messages are written"
 

@@ -13,7 +13,7 @@ from stream_desk import Desk, RunningStream
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 
 class Traffic:

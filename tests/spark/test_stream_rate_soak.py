@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.soak,
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
     pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc"),
 ]
 

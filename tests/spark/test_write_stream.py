@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from contrada.spark import BatchReport
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 REPORT_S = 60  # how long a test waits for what comes from Spark's listener
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from contrada.spark import BatchReport
     from kafka_broker import KafkaBroker
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
