@@ -19,7 +19,6 @@ _BLOCK = re.compile(
     r"^```(?P<language>\w*)\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
-_PRINTED = re.compile(r"# ([\[{].*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class Block:
     @property
     def needs_spark(self) -> bool:
         """Whether it is run where the tests of Spark are, which share a session."""
-        return "--spark" in self.code or "contrada.spark." in self.code
+        return "--spark" in self.code
 
 
 def blocks(document: str, *languages: str) -> list[Block]:
@@ -43,17 +42,6 @@ def blocks(document: str, *languages: str) -> list[Block]:
         Block(match["language"], match["code"], match["reason"]) for match in _BLOCK.finditer(text)
     ]
     return [block for block in found if not languages or block.language in languages]
-
-
-def python_of(document: str, *, on_spark: bool) -> str:
-    """The blocks of Python that are run of a document: those that need Spark, or all others."""
-    found = [block for block in blocks(document, "python") if not block.reason]
-    return "\n".join(block.code for block in found if block.needs_spark == on_spark)
-
-
-def printed_by(code: str) -> list[str]:
-    """What code says that it prints, in comments that look like values."""
-    return _PRINTED.findall(code)
 
 
 def make_demo_files(folder: Path) -> Path:

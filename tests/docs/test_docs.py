@@ -12,23 +12,26 @@ import pytest
 
 import contrada.cli
 import contrada.limits
-from documents import DOCUMENTS, ROOT, SHELLS, blocks, make_demo_files, printed_by, python_of
+from documents import DOCUMENTS, ROOT, SHELLS, blocks, make_demo_files
 
 _PATH = re.compile(r"`((?:src|tests|docs|benchmarks|examples)/[\w./-]+)`")
 _LINK = re.compile(r"\]\((?!https?:)([\w./-]+)\)")
+_EXPECTED = re.compile(r"# ([\[{].*)$", re.MULTILINE)
 _OTHER_LANGUAGES = {"", "dockerfile"}  # of blocks that no test could run
 
 
-@pytest.mark.parametrize("document", [d for d in DOCUMENTS if python_of(d, on_spark=False)])
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("document", [d for d in DOCUMENTS if blocks(d, "python")])
 def test_the_python_of_a_document_runs_and_prints_what_it_says(
     document: str, tmp_path: Path
 ) -> None:
-    code = python_of(document, on_spark=False)
+    code = "\n".join(block.code for block in blocks(document, "python") if not block.reason)
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    for expected in printed_by(code):
+    for expected in _EXPECTED.findall(code):
         assert expected in done.stdout
 
 

@@ -1,4 +1,4 @@
-"""What documents do on a local Spark runs, in the session that tests share."""
+"""The commands of documents that go to a local Spark run, in the session that tests share."""
 
 import shlex
 from pathlib import Path
@@ -7,7 +7,7 @@ import geopandas
 import pytest
 
 from contrada.cli import main
-from documents import DOCUMENTS, SHELLS, blocks, make_demo_files, printed_by, python_of
+from documents import DOCUMENTS, SHELLS, blocks, make_demo_files
 
 pytestmark = [
     pytest.mark.spark,
@@ -34,22 +34,3 @@ def test_a_command_on_a_local_spark_runs(
     written = geopandas.read_parquet(tmp_path / words[words.index("-o") + 1])
     assert len(written) > 1_000
     assert {words[i + 1] for i, word in enumerate(words) if word == "--keep"} <= set(written)
-
-
-@pytest.mark.filterwarnings("default")  # as they would be shown
-@pytest.mark.parametrize("document", [d for d in DOCUMENTS if python_of(d, on_spark=True)])
-def test_the_python_of_a_document_runs_on_spark_and_prints_what_it_says(
-    document: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    from pyspark.sql import SparkSession
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(SparkSession, "stop", lambda _: None)  # others go on with it
-    code = python_of(document, on_spark=True)
-    exec(compile(code, document, "exec"), {"__name__": "__main__"})
-    said = capsys.readouterr().out
-    for expected in printed_by(code):
-        assert expected in said
