@@ -107,13 +107,13 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="KEY=VALUE",
         help="an option of Kafka's clients, e.g. security.protocol=SASL_SSL; may be given several "
-        "times; values are never shown, but who lists processes sees them (default: none)",
+        "times; values are never shown (default: none)",
     )
     parser.add_argument(
         "--kafka-file",
         metavar="FILE",
-        help="options of Kafka's clients as lines of KEY=VALUE: the place for secrets "
-        "(default: none)",
+        help="such options, one KEY=VALUE a line; for passwords, which others see in the words of "
+        "a command (default: none)",
     )
 
 

@@ -129,7 +129,7 @@ def _read_file(path: str) -> Iterator[tuple[str, str]]:
     try:
         lines = Path(path).read_text("utf-8").splitlines()
     except OSError as fault:
-        raise blame(fault, f"--kafka-file {path}: cannot be read: {fault.strerror}") from fault
+        raise blame(fault, f"--kafka-file {path}: {fault.strerror}") from fault
     except UnicodeDecodeError:
         raise InvalidInput(f"--kafka-file {path}: is not UTF-8") from None
     begun = ""
