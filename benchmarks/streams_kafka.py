@@ -29,7 +29,7 @@ import shapely
 import contrada.spark
 from contrada.reproduce.reporting import Column
 from contrada.reproduce.scenarios import scattered_regions
-from reporting import Report, count, ratio, seconds
+from reporting import MIB, Report, count, mebibytes, ratio, seconds
 from spark_jobs import (
     Task,
     own_workers,
@@ -98,15 +98,17 @@ def tell(report: Report, topics: "Topics", taken_s: dict[str, float]) -> None:
     """Write the figures of one run."""
     table = report.start_table(
         Column("job", width_min=10, is_text=True),
-        *map(count, ("points", "messages", "bytes")),
+        *map(count, ("points", "messages")),
+        mebibytes("written"),
         seconds(""),
         count("points/s"),
         ratio("share"),
     )
     for name, job_s in taken_s.items():
         share = taken_s["identity"] / job_s
-        written = topics.written[name]
-        table.add(name, topics.points, *written, job_s, round(topics.points / job_s), share)
+        messages, size = topics.written[name]
+        rate = round(topics.points / job_s)
+        table.add(name, topics.points, messages, size / MIB, job_s, rate, share)
     share = taken_s["identity"] / taken_s["ours"]
     work = f"{topics.points:,} points from Kafka to Kafka, of the speed of identity"
     report.ask(work, f"≥ {LEAST:.0%}", f"{share:.0%}", share >= LEAST)
@@ -131,7 +133,9 @@ class Topics:
         events = spark.read.parquet(str(write_events(folder / "events", scattered)))
         self._runs = 0
         # Spark's writer deals messages without a key out in runs; keys spread them evenly.
-        messages = events.selectExpr("cast(id AS binary) AS key", "geometry AS value")
+        messages = events.selectExpr(
+            "cast(cast(id AS string) AS binary) AS key", "geometry AS value"
+        )
         messages.write.format("kafka").options(**self._servers(), topic="points").save()
         self._sample = self._take_sample(self._run_ours())
 
