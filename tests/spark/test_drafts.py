@@ -11,9 +11,9 @@ from contrada.errors import InvalidInput, Unavailable
 from contrada.spark import drafts
 from contrada.spark.drafts import DraftFolder
 from contrada.spark.geoparquet_writer import WriteTask
+from contrada.spark.handshake import Handshake
 from contrada.spark.part_files import FileShape
 from contrada.spark.uris import as_uri, open_uri
-from contrada.spark.versions import Versions
 
 
 def put(draft: DraftFolder, name: str, text: str) -> None:
@@ -119,7 +119,7 @@ def test_a_task_without_room_for_its_file_blames_the_machine_and_leaves_nothing(
 
     draft = DraftFolder.begin(as_uri(tmp_path / "folder"), replace=False)
     schema = pa.schema([("geometry", pa.binary())])
-    task = WriteTask(Versions.here(), draft, FileShape(schema, "geometry"))
+    task = WriteTask(Handshake.here(), draft, FileShape(schema, "geometry"))
     monkeypatch.setattr("contrada.spark.part_files.GeoParquetWriter.write", is_full)
     with pytest.raises(Unavailable, match=r"folder: partition 3: cannot be written: .*No space"):
         task.write([pa.record_batch({"geometry": [b""]}, schema)], 3)

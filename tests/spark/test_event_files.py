@@ -11,7 +11,7 @@ import pytest
 from contrada.errors import InvalidInput, Unavailable
 from contrada.spark.event_files import find_first
 from contrada.spark.file_stream import FileColumns, ReadFilesTask, read_file_stream
-from contrada.spark.versions import Versions
+from contrada.spark.handshake import Handshake
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ ODD = ["a#1.csv", "a?.csv", "a%20b.csv", "a%.csv", "a b.csv", "a:b.csv", "A.CSV"
 
 def read(path: str, columns: FileColumns) -> list[object]:
     """The ids of the rows that a task reads from a file as Spark names it."""
-    task = ReadFilesTask(Versions.here(), columns)
+    task = ReadFilesTask(Handshake.here(), columns)
     batch = pa.RecordBatch.from_pydict({"path": [path]})
     return [row["id"] for found in task(iter([batch])) for row in found.to_pylist()]
 

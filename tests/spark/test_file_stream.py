@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from contrada.spark.file_stream import FileColumns, ReadFilesTask
-from contrada.spark.versions import Versions
+from contrada.spark.handshake import Handshake
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ def save(folder: Path, kind: str, lines: list[str | bytes] | list[str]) -> Path:
 
 def read(path: Path, columns: FileColumns) -> tuple[list[Any], list[dict[str, str]]]:
     """The ids of good rows, and what is said of bad ones."""
-    task = ReadFilesTask(Versions.here(), columns)
+    task = ReadFilesTask(Handshake.here(), columns)
     batch = pa.RecordBatch.from_pydict({"path": [path.as_uri()]})
     rows = [row for found in task(iter([batch])) for row in found.to_pylist()]
     good = [row["id"] for row in rows if row["__fault"] is None]
@@ -81,11 +81,3 @@ def test_a_file_in_another_system_is_one_bad_row(tmp_path: Path) -> None:
     good, (bad,) = read(save(tmp_path, "ndjson", [json.dumps(feature)] * 2), columns)
     assert good == []
     assert "is in OGC:CRS84, and the stream began in EPSG:3857" in bad["message"]
-
-
-def test_a_file_that_is_gone_is_one_bad_row(tmp_path: Path) -> None:
-    columns = FileColumns.survey(str(save(tmp_path, "csv", GOOD["csv"])), None)
-    for kind in GOOD:
-        good, (bad,) = read(tmp_path / f"gone.{kind}", columns)
-        assert good == []
-        assert "no such file" in bad["message"]

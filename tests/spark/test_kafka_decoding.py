@@ -9,9 +9,9 @@ import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contrada.spark.handshake import Handshake
 from contrada.spark.kafka_decoding import DecodeTask
 from contrada.spark.kafka_headers import unpack_headers
-from contrada.spark.versions import Versions
 from kafka_cases import (
     BAD,
     CLOUD_HEADERS,
@@ -41,7 +41,7 @@ def decode(
         "partition": [3] * len(messages),
         "offset": list(range(41, 41 + len(messages))),
     }
-    task = DecodeTask(Versions.here(), "positions", format, attributes, has_whole_ids, **more)
+    task = DecodeTask(Handshake.here(), "positions", format, attributes, has_whole_ids, **more)
     batch = pa.RecordBatch.from_pydict(columns, schema=MESSAGE_TYPE)
     (decoded,) = task(iter([batch, batch.slice(0, 0)]))
     assert decoded.num_rows == len(messages)
@@ -102,7 +102,7 @@ def test_of_two_headers_of_one_name_the_last_counts() -> None:
         "offset": [41],
     }
     batch = pa.RecordBatch.from_pydict(columns, schema=MESSAGE_TYPE)
-    task = DecodeTask(Versions.here(), "positions", "wkb", WIND, False)
+    task = DecodeTask(Handshake.here(), "positions", "wkb", WIND, False)
     assert task.decode(batch).column("wind").to_pylist() == [2.0]
 
 

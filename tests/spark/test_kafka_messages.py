@@ -10,10 +10,10 @@ import shapely
 from contrada.errors import InvalidInput
 from contrada.files.cloudevents import read_structured
 from contrada.spark.frames import FAULT_TYPE
+from contrada.spark.handshake import Handshake
 from contrada.spark.kafka_decoding import MESSAGE_TYPE
 from contrada.spark.kafka_headers import pack_headers, unpack_headers
 from contrada.spark.kafka_messages import EncodeTask, as_messages
-from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +23,7 @@ ERROR = {"code": "bad_cell", "message": "'x' is not a number", "place": "positio
 
 
 def encode(columns: dict[str, pa.Array], *shapes: str) -> list[dict[str, Any]]:
-    task = EncodeTask(Versions.here(), tuple(columns), shapes, "/test")
+    task = EncodeTask(Handshake.here(), tuple(columns), shapes, "/test")
     numbered = {f"column{i}": column for i, column in enumerate(columns.values())}
     batch = pa.RecordBatch.from_pydict(numbered)
     rows: list[dict[str, Any]] = pa.Table.from_batches([*task(iter([batch]))]).to_pylist()

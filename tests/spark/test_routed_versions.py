@@ -9,9 +9,9 @@ from contrada.errors import Unavailable
 from contrada.matching.lookup import LookupTable
 from contrada.spark.answering import TALLY, AnswerShape
 from contrada.spark.chosen_sets import ROUTED_VERSION, ChosenSet, FixedSet, SetPartitions
+from contrada.spark.handshake import Handshake
 from contrada.spark.routing import ROUTE, RouteTask
 from contrada.spark.staging import StagedSet
-from contrada.spark.versions import Versions
 from contrada.spark.visiting import PartitionTask, Visit
 from contrada.spark.worker import EventColumns
 
@@ -31,13 +31,13 @@ def route(number: int, ids: list[int]) -> pa.RecordBatch:
     """Events as a version brings them to their partition."""
     points = pa.array([shapely.to_wkb(shapely.Point(1, 1))] * len(ids), pa.binary())
     events = pa.record_batch({"column0": pa.array(ids), "column1": points})
-    (routed,) = RouteTask(Versions.here(), choose(number), COLUMNS)(iter([events]))
+    (routed,) = RouteTask(Handshake.here(), choose(number), COLUMNS)(iter([events]))
     return routed
 
 
 def visit(number: int, *batches: pa.RecordBatch) -> list[pa.RecordBatch]:
     shape = AnswerShape((), False, False, has_whole_ids=True, has_whole_subscribers=False)
-    task = PartitionTask(Versions.here(), choose(number), COLUMNS, shape, Visit)
+    task = PartitionTask(Handshake.here(), choose(number), COLUMNS, shape, Visit)
     return list(task(iter(batches)))
 
 

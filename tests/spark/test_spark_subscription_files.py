@@ -22,7 +22,7 @@ from contrada.files import reading, sections
 from contrada.matching.subscribing import PredicateReader, SubscriptionRows
 from contrada.spark import subscription_tasks
 from contrada.spark.evaluators import EXACT
-from contrada.spark.versions import Versions
+from contrada.spark.handshake import Handshake
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -203,7 +203,7 @@ def run_task(name: str, copy: str | None = None, **options: Any) -> FileSurvey:
         **{"subscriptions": name, "where": None, "relation": None, **stated, **options}
     )
     uri = (Path.cwd() / "staged").as_uri()
-    versions, events = Versions.here(), pa.schema([("n", pa.string())])
+    versions, events = Handshake.here(), pa.schema([("n", pa.string())])
     task = StageFileTask(versions, chosen, str(Path.cwd()), copy, uri, EXACT, events)
     (batch,) = task(iter([pa.RecordBatch.from_pydict({"id": [0]})]))
     told: FileSurvey | Exception

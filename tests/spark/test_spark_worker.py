@@ -23,9 +23,9 @@ from contrada.model.subscription import Subscription
 from contrada.spark import answering, worker
 from contrada.spark.answering import TALLY, AnswerShape
 from contrada.spark.chosen_sets import ChosenSet, FixedSet
+from contrada.spark.handshake import Handshake
 from contrada.spark.staging import StagedSet, fetch
 from contrada.spark.subscription_tasks import write_part
-from contrada.spark.versions import Versions
 from contrada.spark.worker import EventColumns, MatchTask
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def make_task(zones: int = 3, **changes: Any) -> MatchTask:
     shape = AnswerShape((), False, False, has_whole_ids=True, has_whole_subscribers=False)
     columns = EventColumns(("id", "geometry", "note"), "id", ("geometry",), repair=False)
     sets = FixedSet(ChosenSet(StagedSet(uri, (part,)), ("geometry",), ("geometry",)))
-    return MatchTask(Versions.here(), sets, columns, replace(shape, **changes))
+    return MatchTask(Handshake.here(), sets, columns, replace(shape, **changes))
 
 
 def answers_of(task: MatchTask, *batches: pa.RecordBatch) -> list[pa.RecordBatch]:
@@ -119,14 +119,14 @@ def test_a_task_says_what_it_has_done() -> None:
 
 def test_a_task_refuses_to_work_for_another_version() -> None:
     task = make_task()
-    here = task.versions
+    here = task.handshake
     for versions, words in (
         (replace(here, contrada="0.0.1"), "contrada 0.0.1 on the driver"),
         (replace(here, python="2.7"), rf"python 2.7 on the driver, {here.python} on "),
         (replace(here, snapshot=99), "snapshot 99 on the driver"),
     ):
         with pytest.raises(Unavailable, match=words):
-            list(replace(task, versions=versions)(iter([make_events(1)])))
+            list(replace(task, handshake=versions)(iter([make_events(1)])))
 
 
 def test_answers_have_at_most_so_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:

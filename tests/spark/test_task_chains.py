@@ -10,10 +10,10 @@ import pytest
 import contrada.spark
 from contrada.errors import InvalidInput
 from contrada.spark.answering import TALLY
+from contrada.spark.handshake import Handshake
 from contrada.spark.kafka_messages import EncodeAnswerTask, EncodeTask, as_messages
 from contrada.spark.task_chains import TaskChain
 from contrada.spark.task_errors import noting_errors
-from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +54,7 @@ def test_what_a_task_has_done_passes_through_the_next() -> None:
     last = pa.record_batch(
         {"event": pa.nulls(1, pa.int64()), TALLY: pa.array([{"evaluated": 5}], done)}
     )
-    task = EncodeAnswerTask(EncodeTask(Versions.here(), ("event",), (), "/test"))
+    task = EncodeAnswerTask(EncodeTask(Handshake.here(), ("event",), (), "/test"))
     first, second = task(iter([rows, last]))
     assert first.column("key").to_pylist() == [b"7"]
     assert first.column(TALLY).to_pylist() == [None]

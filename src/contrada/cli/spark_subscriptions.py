@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from contrada.spark.evaluators import Evaluator
+    from contrada.spark.handshake import Handshake
     from contrada.spark.match import StagedSubscriptions
     from contrada.spark.staging import StagedSet
-    from contrada.spark.versions import Versions
 
 _TOLD = "told binary"
 
@@ -74,7 +74,7 @@ class StageFileTask:
     that is another than the user has named. `events` is the schema of the events.
     """
 
-    versions: "Versions"
+    handshake: "Handshake"
     options: argparse.Namespace
     folder: str
     copy: str | None
@@ -96,7 +96,7 @@ class StageFileTask:
     def _survey_or_refuse(self) -> FileSurvey | ContradaError:
         """Return an error as it is: Spark would pass on its text only."""
         try:
-            self.versions.check()
+            self.handshake.check()
             return self._survey()
         except ContradaError as error:
             error.args = tuple(map(self._as_named, error.args))
@@ -135,7 +135,7 @@ class StageFileTask:
         """Write the subscriptions in parts; return a line for each, and one for all."""
         from contrada.spark.subscription_tasks import PART_ROWS_MAX, StageFaults, StageTask
 
-        task = StageTask(self.versions, self.uri, (), "", False, self.evaluator, self.events)
+        task = StageTask(self.handshake, self.uri, (), "", False, self.evaluator, self.events)
         faults, count = StageFaults(), len(columns)
         lines: list[dict[str, Any]] = []
         for first in range(0, count, PART_ROWS_MAX):
@@ -224,14 +224,14 @@ def stage_file(
     What is wrong with the file, or odd about it, is raised and warned of here.
     """
     from contrada.spark.evaluators import make_evaluator
+    from contrada.spark.handshake import Handshake
     from contrada.spark.match import StagedSubscriptions
     from contrada.spark.staging import StagedSet, staging_uri
     from contrada.spark.subscription_tasks import describe_staged, list_parts, refuse_faults
-    from contrada.spark.versions import Versions
 
     copy = None if is_one_machine(spark) else _copy_file(options.subscriptions, folder)
     task = StageFileTask(
-        Versions.here(),
+        Handshake.here(),
         _choose_options(options),
         str(Path.cwd() if copy is None else folder),  # another machine may not have ours
         copy,

@@ -22,10 +22,9 @@ from contrada.model.geometry import BAD_CELL, UNDECODABLE, Fault
 from contrada.showing import brief
 from contrada.spark.crs_metadata import state_crs, state_primary
 from contrada.spark.event_files import is_pattern, local_path, refuse_marks, suffix_pattern
-from contrada.spark.frames import DEFAULT_ID, SOURCE_FAULT
-from contrada.spark.frames import FAULT_TYPE as _FAULT
+from contrada.spark.frames import DEFAULT_ID, FAULT_TYPE, SOURCE_FAULT
+from contrada.spark.handshake import Handshake
 from contrada.spark.task_errors import noting_errors
-from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,7 +96,7 @@ def read_file_stream(
     if not is_pattern(path):
         source = source.option("pathGlobFilter", suffix_pattern())
     paths = source.load(path).select("path")  # Spark does not read what is not asked for
-    task = ReadFilesTask(Versions.here(), columns)
+    task = ReadFilesTask(Handshake.here(), columns)
     frame = paths.mapInArrow(task, from_arrow_schema(task.schema))
     frame = state_crs(frame, {columns.geometry: columns.crs} if columns.geometry else {})
     return frame if columns.geometry is None else state_primary(frame, columns.geometry)
@@ -107,7 +106,7 @@ def read_file_stream(
 class ReadFilesTask:
     """The function for `mapInArrow` that reads the files whose names come in."""
 
-    versions: Versions
+    handshake: Handshake
     columns: FileColumns
 
     @property
@@ -116,12 +115,12 @@ class ReadFilesTask:
         fields = list(self.columns.schema)
         if self.columns.id_column is None:
             fields.append(pa.field(DEFAULT_ID, pa.string()))
-        return pa.schema([*fields, pa.field(SOURCE_FAULT, _FAULT)])
+        return pa.schema([*fields, pa.field(SOURCE_FAULT, FAULT_TYPE)])
 
     @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of files; one that cannot be read is one bad row."""
-        self.versions.check()
+        self.handshake.check()
         for batch in batches:
             for uri in batch.column(0).to_pylist():
                 yield from self._read(local_path(uri))
@@ -207,7 +206,7 @@ class ReadFilesTask:
             where = f"row {first_row + row}" if line is None else f"line {line}"
             place = ", ".join(part for part in (path, where, fault.place) if part)
             stated[row] = {"code": fault.code, "message": fault.message, "place": place}
-        arrays = [*columns, *added, pa.array(stated, _FAULT)]
+        arrays = [*columns, *added, pa.array(stated, FAULT_TYPE)]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _as_bad(self, path: str, row: int, error: InvalidInput) -> pa.RecordBatch:

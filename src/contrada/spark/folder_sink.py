@@ -9,12 +9,12 @@ from contrada.model.event import GEOMETRY
 from contrada.showing import listed
 from contrada.spark.crs_metadata import stated_crs, stated_primary
 from contrada.spark.frames import SOURCE_MESSAGE, with_wkb
+from contrada.spark.handshake import Handshake
 from contrada.spark.part_files import FileShape
 from contrada.spark.stream_checkpoints import DecidedBatch, StreamCheckpoint
 from contrada.spark.stream_file_tasks import LINES, StreamFileTask
 from contrada.spark.stream_folders import StreamFolder
 from contrada.spark.stream_watch import StreamWatch
-from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,7 +64,7 @@ class FolderSink:
             rest = _without_matches(plain)
             bad = (self.bad, FileShape.of(rest, None, None, self.bad.uri))
         names = tuple(plain.columns)
-        task = StreamFileTask(Versions.here(), names, (self.matches, shape), bad, ERROR)
+        task = StreamFileTask(Handshake.here(), names, (self.matches, shape), bad, ERROR)
         # PySpark's mapInArrow takes no column with a dot or a backtick in its name.
         numbered = plain.toDF(*(f"column{i}" for i in range(len(names))))
         return numbered.mapInArrow(task, LINES)

@@ -15,10 +15,10 @@ from contrada.model.event import GEOMETRY
 from contrada.spark.crs_metadata import stated_crs
 from contrada.spark.drafts import DraftFolder
 from contrada.spark.frames import with_wkb
+from contrada.spark.handshake import Handshake
 from contrada.spark.part_files import FileShape, PartFile
 from contrada.spark.task_errors import noting_errors, raising_noted_errors
 from contrada.spark.uris import as_uri
-from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,7 +35,7 @@ class WriteTask:
     A row that cannot be written is reported and not raised, since it would fail again.
     """
 
-    versions: Versions
+    handshake: Handshake
     draft: DraftFolder
     shape: FileShape
 
@@ -44,7 +44,7 @@ class WriteTask:
         """Yield a line with the name of the file and its rows; none where there are no rows."""
         from pyspark import TaskContext
 
-        self.versions.check()
+        self.handshake.check()
         context = TaskContext.get()
         assert context is not None, "a task runs on a worker"
         filled = (batch for batch in batches if batch.num_rows)
@@ -102,7 +102,7 @@ def write_geoparquet(
     shape = FileShape.of(plain, geometry, system, name)
     draft = DraftFolder.begin(as_uri(name), replace=mode == "overwrite")
     try:
-        task = WriteTask(Versions.here(), draft, shape)
+        task = WriteTask(Handshake.here(), draft, shape)
         with raising_noted_errors():
             written = _run(plain, task) or [task.write([], 0)]
         draft.finish([name for name, _ in written])

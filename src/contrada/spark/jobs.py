@@ -9,6 +9,7 @@ from contrada.spark.area_tasks import AreaTask, AreaVisit, DetermineTask, partia
 from contrada.spark.chosen_sets import ChosenSet, FixedSet, SetChoice
 from contrada.spark.count_tasks import SumTask
 from contrada.spark.event_samples import EventSample, take_sample
+from contrada.spark.handshake import Handshake
 from contrada.spark.joined_parts import join_parts
 from contrada.spark.match_counts import observed
 from contrada.spark.meeting import ChosenPlan
@@ -24,7 +25,6 @@ from contrada.spark.task_chains import (
     TaskChain,
     note_answer,
 )
-from contrada.spark.versions import Versions
 from contrada.spark.visiting import PartitionTask, Visit
 from contrada.spark.worker import EventColumns, MatchTask
 
@@ -77,7 +77,7 @@ class Job:
         sets: SetChoice | None = self.published
         if sets is None:
             sets = self._choose(join_parts(self.events.sparkSession, self.subscribed.staged))
-        task = self._beginning(MatchTask(Versions.here(), sets, self.columns, self.shape))
+        task = self._beginning(MatchTask(Handshake.here(), sets, self.columns, self.shape))
         schema = self.shape.schema(self.event_type, self.kept)
         return self._observe(lambda events: events, task, schema)
 
@@ -118,9 +118,9 @@ class Job:
         if shape.wants_counts or is_area:
             shape = replace(shape, keep=(*shape.keep, TURN))
             kept.append(types.StructField(TURN, types.LongType()))
-        routing = self._beginning(RouteTask(Versions.here(), sets, self.columns))
+        routing = self._beginning(RouteTask(Handshake.here(), sets, self.columns))
         visit = AreaVisit if is_area else Visit
-        matching = PartitionTask(Versions.here(), sets, self.columns, shape, visit)
+        matching = PartitionTask(Handshake.here(), sets, self.columns, shape, visit)
         route = [
             types.StructField(name, kind) for name, kind in zip(ROUTE, _route_types(), strict=True)
         ]

@@ -13,6 +13,7 @@ from contrada.model.event import GEOMETRY
 from contrada.showing import brief
 from contrada.spark.crs_metadata import state_crs
 from contrada.spark.frames import SOURCE_PLACE
+from contrada.spark.handshake import Handshake
 from contrada.spark.kafka_decoding import (
     CLOUD_NAME,
     SOURCE_COLUMNS,
@@ -31,7 +32,6 @@ from contrada.spark.kafka_schema import (
 )
 from contrada.spark.kafka_uris import read_kafka_uri
 from contrada.spark.task_chains import EventOrigin, note_events
-from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -108,7 +108,7 @@ def read_kafka(
     reading = source_options(topic, starting, batch, options)
     messages = load_kafka(spark.read if batch else spark.readStream, reading)
     task = DecodeTask(
-        Versions.here(),
+        Handshake.here(),
         topic.topic,
         format,
         tuple(to_arrow(attributes)),

@@ -23,10 +23,10 @@ from contrada.model.geometry import BAD_CELL, Fault
 from contrada.model.unicode import is_unicode
 from contrada.showing import brief
 from contrada.spark.frames import FAULT_TYPE, SOURCE_FAULT, SOURCE_MESSAGE
+from contrada.spark.handshake import Handshake
 from contrada.spark.kafka_headers import pack_headers
 from contrada.spark.kafka_reading import ID, ReadMessages, read_messages
 from contrada.spark.task_errors import noting_errors
-from contrada.spark.versions import Versions
 
 CLOUD_NAME = "__name"  # source and id of a CloudEvent, by which doubles are told
 SOURCE_COLUMNS = ("key", "value", "headers", "partition", "offset")
@@ -51,7 +51,7 @@ class DecodeTask:
     last. With `names_events` a column says what names a row, so that doubles can be dropped.
     """
 
-    versions: Versions
+    handshake: Handshake
     topic: str
     format: str
     attributes: tuple[pa.Field, ...]
@@ -63,7 +63,7 @@ class DecodeTask:
     @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Decode batches; each has as many rows as came in."""
-        self.versions.check()
+        self.handshake.check()
         for batch in batches:
             if batch.num_rows:
                 yield self.decode(batch)

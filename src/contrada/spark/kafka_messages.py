@@ -20,11 +20,11 @@ from contrada.files.json_columns import JsonPieces, escape
 from contrada.model.event import GEOMETRY
 from contrada.spark.answering import TALLY
 from contrada.spark.frames import SOURCE_MESSAGE, SOURCE_PLACE, with_wkb
+from contrada.spark.handshake import Handshake
 from contrada.spark.kafka_headers import unpack_headers
 from contrada.spark.kafka_uris import read_topic
 from contrada.spark.task_chains import find_answer
 from contrada.spark.task_errors import noting_errors
-from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -77,7 +77,7 @@ def as_messages(
     chosen = with_wkb(answer, names, "the answer")
     # PySpark's mapInArrow takes no column with a dot or a backtick in its name.
     numbered = chosen.toDF(*(f"column{i}" for i in range(len(names))))
-    task = EncodeTask(Versions.here(), names, shapes, source or f"/contrada/{topic}")
+    task = EncodeTask(Handshake.here(), names, shapes, source or f"/contrada/{topic}")
     origin = find_answer(answer)
     if origin is None:
         messages = numbered.mapInArrow(task, _SCHEMA)
@@ -111,7 +111,7 @@ def _is_geometry(field: Any) -> bool:
 class EncodeTask:
     """The function for `mapInArrow`: rows of an answer to keys, values, and headers of bad ones."""
 
-    versions: Versions
+    handshake: Handshake
     names: tuple[str, ...]
     shapes: tuple[str, ...]
     source: str
@@ -119,7 +119,7 @@ class EncodeTask:
     @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Encode batches; as many messages go out as rows came in."""
-        self.versions.check()
+        self.handshake.check()
         for numbered in batches:
             yield from self.encode_all(numbered.rename_columns(list(self.names)))
 

@@ -21,6 +21,7 @@ from contrada.spark.frames import (
     subscription_columns,
     with_wkb,
 )
+from contrada.spark.handshake import Handshake
 from contrada.spark.publish_tasks import SETTLED, SettledVersion, SettleTask
 from contrada.spark.published_partitions import place, wants_partitions
 from contrada.spark.published_sets import (
@@ -34,7 +35,6 @@ from contrada.spark.staging import delete_parts
 from contrada.spark.subscription_tasks import StageTask, list_parts, refuse_ids, run_staging
 from contrada.spark.task_errors import raising_noted_errors
 from contrada.spark.version_files import add_version
-from contrada.spark.versions import Versions
 from contrada.spark_options import read_duration
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _stage(
     wanted = subscription_columns(subscriptions, options.subscription_id, options.strict)
     chosen = with_wkb(subscriptions, wanted, _NAME)
     task = StageTask(
-        Versions.here(),
+        Handshake.here(),
         parts_uri(uri),
         tuple(wanted),
         options.subscription_id,
@@ -160,7 +160,7 @@ def _stage(
     is_seen = _bring_together(lines)
     _refuse_doubles(chosen, lines, is_seen, options.subscription_id, rows)
     added = list_parts(lines)
-    settling = SettleTask(Versions.here(), task.uri, task.known or (), is_seen.tobytes(), added)
+    settling = SettleTask(Handshake.here(), task.uri, task.known or (), is_seen.tobytes(), added)
     (row,) = spark.range(0, 1, 1, 1).mapInArrow(settling, SETTLED).collect()
     settled = SettledVersion.of(row["settled"])
     if newest is None:  # later, an old version may have what this one has staged on the way

@@ -19,6 +19,7 @@ from contrada.matching.mismatches import list_expectations
 from contrada.model.expression import DistanceWithin, attributes, geometry_attributes
 from contrada.model.subscription import Id
 from contrada.spark.evaluators import EXACT
+from contrada.spark.handshake import Handshake
 from contrada.spark.known_parts import (
     HeldPart,
     KnownPart,
@@ -30,7 +31,6 @@ from contrada.spark.set_descriptions import SetDescription
 from contrada.spark.staging import StagedPart
 from contrada.spark.subscription_tasks import bounds_of, join_bounds
 from contrada.spark.task_errors import noting_errors
-from contrada.spark.versions import Versions
 
 SETTLED = "settled string"
 
@@ -62,7 +62,7 @@ class SettleTask:
     as bits; `added` are the parts that were staged.
     """
 
-    versions: Versions
+    handshake: Handshake
     uri: str
     kept: tuple[StagedPart, ...]
     is_seen: bytes
@@ -71,7 +71,7 @@ class SettleTask:
     @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what the version consists of, whatever comes in."""
-        self.versions.check()
+        self.handshake.check()
         for _ in batches:
             pass
         settled = self._settle()

@@ -16,6 +16,7 @@ import pyarrow as pa
 from contrada.errors import InvalidInput
 from contrada.spark.evaluators import EXACT
 from contrada.spark.event_samples import EventSample, read_sample
+from contrada.spark.handshake import Handshake
 from contrada.spark.known_parts import (
     HeldPart,
     KnownPart,
@@ -32,7 +33,6 @@ from contrada.spark.staged_partitions import PublishedPartitions, read_table, wr
 from contrada.spark.staging import BROADCAST_BYTES_MAX, StagedPart, StagedSet
 from contrada.spark.subscription_tasks import Subscribed
 from contrada.spark.task_errors import noting_errors
-from contrada.spark.versions import Versions
 from contrada.spark.worker import EventColumns
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _find_gone(
     spark: "SparkSession", at: str, before: tuple[StagedPart, ...], now: tuple[StagedPart, ...]
 ) -> RowDigests:
     """Find the digests of rows that a version no longer has."""
-    task = GoneTask(Versions.here(), at, before, now)
+    task = GoneTask(Handshake.here(), at, before, now)
     rows = spark.range(0, 1, 1, 1).mapInArrow(task, "digests binary").collect()
     found = b"".join(bytes(row["digests"]) for row in rows)
     return np.frombuffer(found, np.uint64).reshape(-1, 2)
@@ -139,13 +139,13 @@ def _place_new(
     table = read_table(at, before.table)
     unplaced = [part for part in manifest.parts if part.digest not in {k.digest for k in known}]
     assign = AssignTask(at, table, EXACT, is_older=True)
-    assigning = AssignNewTask(Versions.here(), assign, known)
+    assigning = AssignNewTask(Handshake.here(), assign, known)
     rows = parts_frame(spark, unplaced).mapInArrow(assigning, _ROW)
     every = spark.range(0, count + 1, 1, 1).selectExpr(
         "CAST(id AS int) AS partition", "'' AS place", "CAST(NULL AS binary) AS subscriptions"
     )
     segments = (*before.segments, before.residual)
-    task = PlaceTask(Versions.here(), at, segments, gone)
+    task = PlaceTask(Handshake.here(), at, segments, gone)
     written = (
         rows.union(every)
         .repartitionById(count + 1, "partition")
@@ -171,7 +171,7 @@ def _parse(text: str) -> tuple[StagedPart, ...]:
 class GoneTask:
     """The function for `mapInArrow` that finds rows which the parts of a version lack."""
 
-    versions: Versions
+    handshake: Handshake
     uri: str
     before: tuple[StagedPart, ...]
     now: tuple[StagedPart, ...]
@@ -179,7 +179,7 @@ class GoneTask:
     @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the digests of the rows that are gone, whatever comes in."""
-        self.versions.check()
+        self.handshake.check()
         for _ in batches:
             pass
         left = KnownRows(join_digests([open_known(self.uri, part) for part in self.now]))
@@ -192,14 +192,14 @@ class GoneTask:
 class AssignNewTask:
     """The function for `mapInArrow` that sends rows which are not known to their partitions."""
 
-    versions: Versions
+    handshake: Handshake
     assigning: AssignTask
     known: tuple[StagedPart, ...]
 
     @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the new subscriptions of some parts, once for each of their partitions."""
-        self.versions.check()
+        self.handshake.check()
         uri = self.assigning.uri
         opened = [open_known(uri, part) for part in self.known]
         known = KnownRows(join_digests(opened))
@@ -234,7 +234,7 @@ class PlaceTask:
     `segments[p]` are the parts that partition p has; the last is that of residual subscriptions.
     """
 
-    versions: Versions
+    handshake: Handshake
     uri: str
     segments: tuple[tuple[StagedPart, ...], ...]
     gone: RowDigests
@@ -242,7 +242,7 @@ class PlaceTask:
     @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the parts that the partition of a task has now."""
-        self.versions.check()
+        self.handshake.check()
         pieces = [row for batch in batches for row in batch.to_pylist()]
         if not pieces:
             return

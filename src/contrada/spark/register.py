@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from contrada.errors import InvalidInput
 from contrada.matcher.match_run import MatchedBatch, match_received
+from contrada.spark.handshake import Handshake
 from contrada.spark.joined_parts import join_parts
 from contrada.spark.match import stage_subscriptions
 from contrada.spark.open_sets import open_set
 from contrada.spark.staging import StagedSet
 from contrada.spark.task_errors import raising_noted_errors
-from contrada.spark.versions import Versions
 from contrada.spark.worker import EventColumns, cut
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def register(
         judged = stage_subscriptions(subscriptions, subscription_id, repair)
         staged, has_whole_ids = judged.subscribed, judged.has_whole_ids
         whole = join_parts(spark, staged.staged)
-    lookup = _Lookup(Versions.here(), whole, staged.geometries, has_whole_ids, repair)
+    lookup = _Lookup(Handshake.here(), whole, staged.geometries, has_whole_ids, repair)
     kind = "long" if has_whole_ids else "string"
 
     def find(*rows: pa.Array) -> pa.Array:
@@ -89,7 +89,7 @@ def register(
 class _Lookup:
     """Finds subscriptions for rows of events, in a worker."""
 
-    versions: Versions
+    handshake: Handshake
     staged: StagedSet
     geometries: tuple[str, ...]
     has_whole_ids: bool
@@ -123,7 +123,7 @@ class _Lookup:
         return pa.concat_tables([schema.empty_table(), *tables])
 
     def _match(self, batch: pa.RecordBatch, event_id: str | None) -> Iterator[MatchedBatch]:
-        self.versions.check()
+        self.handshake.check()
         subscriptions = open_set(self.staged)
         names = tuple(batch.schema.names)
         columns = EventColumns(names, event_id, self.geometries, self.repair)

@@ -19,10 +19,10 @@ from contrada.matching.lookup import LookupTable, PrefixLists, make_prefix_lists
 from contrada.matching.receiving import ReceivedEvents
 from contrada.spark.answering import ROWS_MAX
 from contrada.spark.chosen_sets import ROUTED_VERSION, ChosenSet, SetChoice
+from contrada.spark.handshake import Handshake
 from contrada.spark.null_lists import restore_lists
 from contrada.spark.partition_tasks import bound, boxes_of, meet
 from contrada.spark.task_errors import noting_errors
-from contrada.spark.versions import Versions
 from contrada.spark.worker import EventColumns, begin
 from contrada.threads import once
 
@@ -73,7 +73,7 @@ class Router:
 class RouteTask:
     """The function for `mapInArrow` that sends each event to its partitions."""
 
-    versions: Versions
+    handshake: Handshake
     sets: SetChoice
     events: EventColumns
 
@@ -82,7 +82,7 @@ class RouteTask:
         """Yield each event once for every partition, with the prefixes that it touches."""
         from pyspark import TaskContext
 
-        self.versions.check()
+        self.handshake.check()
         context = TaskContext.get()
         first_turn = (0 if context is None else context.partitionId()) << _TURN_BITS
         begun = begin(batches, self.events.names)

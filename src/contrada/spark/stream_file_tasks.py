@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from contrada.errors import InvalidInput
+from contrada.spark.handshake import Handshake
 from contrada.spark.part_files import FileShape, PartFile
 from contrada.spark.stream_folders import StreamFolder
 from contrada.spark.task_errors import noting_errors
-from contrada.spark.versions import Versions
 
 LINES = "name string, rows long, is_bad boolean, error string"
 _LINES = pa.schema(
@@ -27,7 +27,7 @@ class StreamFileTask:
     cannot be written is reported and not raised, since it would fail again.
     """
 
-    versions: Versions
+    handshake: Handshake
     names: tuple[str, ...]
     matches: tuple[StreamFolder, FileShape]
     bad: tuple[StreamFolder, FileShape] | None
@@ -38,7 +38,7 @@ class StreamFileTask:
         """Yield a line for each file with its name and rows; none where there are no rows."""
         from pyspark import TaskContext
 
-        self.versions.check()
+        self.handshake.check()
         context = TaskContext.get()
         assert context is not None, "a task runs on a worker"
         try:

@@ -27,12 +27,12 @@ from contrada.model.expression import DistanceWithin, attributes, geometry_attri
 from contrada.model.subscription import Id
 from contrada.spark.evaluators import Evaluator
 from contrada.spark.frames import has_whole_ids
+from contrada.spark.handshake import Handshake
 from contrada.spark.joined_parts import PART, as_row, write_joined
 from contrada.spark.known_parts import SeenRows
 from contrada.spark.row_digests import ROW_DIGESTS
 from contrada.spark.staging import StagedPart, StagedSet, fetch, put, staging_uri
 from contrada.spark.task_errors import noting_errors
-from contrada.spark.versions import Versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,7 +79,7 @@ class StageTask:
     the others are written with their digests.
     """
 
-    versions: Versions
+    handshake: Handshake
     uri: str
     columns: tuple[str, ...]
     id_column: str
@@ -91,7 +91,7 @@ class StageTask:
     @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a line for each part, and one for all rows with what is wrong with them."""
-        self.versions.check()
+        self.handshake.check()
         faults = StageFaults()
         rows = SubscriptionRows()
         reader = self.evaluator.reader()
@@ -196,7 +196,7 @@ def subscribe(
     """Stage a DataFrame of subscriptions that has just these columns; refuse bad rows."""
     spark = frame.sparkSession
     reading = tuple(columns), id_, repair, evaluator, event_schema
-    task = StageTask(Versions.here(), staging_uri(spark), *reading)
+    task = StageTask(Handshake.here(), staging_uri(spark), *reading)
     lines = run_staging(frame, task)
     parts = [line for line in lines if line["digest"] is not None]
     staged = StagedSet(task.uri, list_parts(lines), evaluator)

@@ -14,13 +14,13 @@ from contrada.matching.segments import SubscriptionSet
 from contrada.matching.writing import with_mended
 from contrada.spark.answering import ROWS_MAX, AnswerShape, TaskTally
 from contrada.spark.chosen_sets import ChosenSet, SetChoice, refuse_two_versions
+from contrada.spark.handshake import Handshake
 from contrada.spark.joined_parts import read_prefixes
 from contrada.spark.null_lists import restore_lists
 from contrada.spark.open_sets import derive, open_set
 from contrada.spark.routing import ROUTE, Router, draw_lots
 from contrada.spark.staging import StagedSet, fetch
 from contrada.spark.task_errors import noting_errors
-from contrada.spark.versions import Versions
 from contrada.spark.worker import EventColumns, begin, name_once
 
 MatchedSet = tuple[MatchedBatch, StagedSet, SubscriptionSet]
@@ -30,7 +30,7 @@ MatchedSet = tuple[MatchedBatch, StagedSet, SubscriptionSet]
 class PartitionTask:
     """The function for `mapInArrow` of the plan "partitioned": some subscriptions, their events."""
 
-    versions: Versions
+    handshake: Handshake
     sets: SetChoice
     events: EventColumns
     shape: AnswerShape
@@ -39,7 +39,7 @@ class PartitionTask:
     @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Match the events of one partition; the answers are of bounded size."""
-        self.versions.check()
+        self.handshake.check()
         begun = begin(batches, [*ROUTE, *self.events.names])
         if begun is None:
             return

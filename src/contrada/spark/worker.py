@@ -20,11 +20,11 @@ from contrada.spark.answering import ROWS_MAX, AnswerNames, AnswerShape, TaskTal
 from contrada.spark.chosen_sets import ChosenSet, SetChoice
 from contrada.spark.evaluators import EXACT, Evaluator
 from contrada.spark.frames import FILE, SOURCE_FAULT
+from contrada.spark.handshake import Handshake
 from contrada.spark.null_lists import restore_lists
 from contrada.spark.open_sets import derive, open_set
 from contrada.spark.staging import StagedSet
 from contrada.spark.task_errors import noting_errors
-from contrada.spark.versions import Versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class EventColumns:
 class MatchTask:
     """The function for `mapInArrow` of the plan "broadcast": all subscriptions, some events."""
 
-    versions: Versions
+    handshake: Handshake
     sets: SetChoice
     events: EventColumns
     shape: AnswerShape
@@ -96,7 +96,7 @@ class MatchTask:
     @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Match batches of events; the answers are of bounded size."""
-        self.versions.check()
+        self.handshake.check()
         begun = begin(batches, self.events.names)
         if begun is None:
             return

@@ -9,7 +9,7 @@ from contrada.files.sections import SECTIONS_FORMAT
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
+class Handshake:
     """What driver and workers must have in common."""
 
     contrada: str
@@ -17,14 +17,14 @@ class Versions:
     snapshot: int
 
     @classmethod
-    def here(cls) -> "Versions":
-        """Return the versions that this process runs."""
+    def here(cls) -> "Handshake":
+        """Return what this process runs."""
         python = ".".join(platform.python_version_tuple()[:2])
         return cls(contrada.__version__, python, SECTIONS_FORMAT)
 
     def check(self) -> None:
         """Refuse to work for a driver that runs something else."""
-        here = Versions.here()
+        here = Handshake.here()
         for name in ("contrada", "python", "snapshot"):
             theirs, ours = getattr(self, name), getattr(here, name)
             if theirs != ours:
