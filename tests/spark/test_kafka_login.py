@@ -36,7 +36,7 @@ def test_a_stream_logs_in_and_its_password_is_neither_shown_nor_written(
     words += ["--kafka-file", str(client), "--kafka", "request.timeout.ms=20000"]
     assert Desk(tmp_path).run(*words, "--schema", "wind double", "--json") == 0
     (found,) = topics.take("guarded-out")
-    assert b'"one|a"' in bytes(found["value"])
+    assert b'"event":"one","subscription":"a"' in bytes(found["value"])
     assert len(topics.take("guarded-out-quarantine")) == 1
     said = capfd.readouterr()
     assert PASSWORD not in said.out + said.err + caplog.text
