@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -109,7 +110,7 @@ def test_a_file_that_cannot_be_read_is_one_bad_row_and_no_end(desk: Desk) -> Non
         (
             lambda desk: None,
             ("--kafka-file", "gone", "--events", "kafka://nowhere:1/in"),
-            "--kafka-file gone: cannot be read: No such file",
+            "--kafka-file gone: No such file",
         ),
         (
             lambda desk: desk.send("1.csv", "id,lon,lat\n1,0.5,0.5\n"),
@@ -187,7 +188,8 @@ def test_messages_with_the_id_of_one_thing_are_not_taken_for_doubles(
     assert desk.run(*places, "--schema", "wind double", "--kafka", "fetch.min.bytes=1") == 0
     found = [json.loads(bytes(row["value"])) for row in topics.take("vans-found")]
     assert {event["data"]["event"] for event in found} == {"van"}
-    assert sorted(event["id"] for event in found) == ["vans/0/0|a", "vans/0/1|a"]
+    ids = {event["id"] for event in found}
+    assert len(ids) == 2 and all(re.fullmatch(r"vans/\d/\d\|a", id_) for id_ in ids), ids
     assert len(topics.take("vans-found-quarantine")) == 1
     assert desk.run(*places, "--event-id", "wind") == 2
     assert "--event-id wind: the stream began with id" in capsys.readouterr().err
