@@ -399,9 +399,9 @@ def versions(monkeypatch: pytest.MonkeyPatch) -> list[list[Id]]:
     found: list[list[Id]] = []
     publish = Holding._publish
 
-    def note(held: Holding, changed: SubscriptionSet, *rest: Any) -> None:
+    def note(held: Holding, changed: SubscriptionSet, *rest: Any, **options: Any) -> None:
         found.append(changed.living_ids())
-        publish(held, changed, *rest)
+        publish(held, changed, *rest, **options)
 
     monkeypatch.setattr(Holding, "_publish", note)
     return found
