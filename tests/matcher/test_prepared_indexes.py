@@ -38,6 +38,7 @@ ELSEWHERE = {
     "EventBatch",
     "GeometryColumn",
     "Codes",
+    "MatchRun",
     "RankedIds",
     "Segment",
     "SubscriptionSet",
