@@ -111,9 +111,9 @@ class EventKeeping:
 
 def check_kept(keep: Sequence[str], rows: Rows) -> list[str]:
     """Return the columns of events to keep, each once; refuse those that do not exist."""
-    names = read_kept(keep)
+    names, known = read_kept(keep), set(rows.schema.names)
     for name in names:
-        if resolve(name, rows) not in rows.schema.names:
+        if resolve(name, rows) not in known:
             raise InvalidInput(
                 f"{rows.name}: there is no column {brief(name)} to keep; "
                 f"it has {listed(rows.schema.names)}"
@@ -148,7 +148,7 @@ def is_geometry(column: str, rows: Rows, read: Collection[str]) -> bool:
     """Whether a column holds geometries: it is stated, or somebody reads it so."""
     if column in rows.geometry_columns:
         return True
-    if column not in rows.schema.names or not (column == GEOMETRY or column in read):
+    if not (column == GEOMETRY or column in read) or column not in rows.schema.names:
         return False
     return can_be_geometry(rows.schema.field(column).type)
 
