@@ -120,7 +120,7 @@ def read_table(
         if not hasattr(source, "__arrow_c_stream__"):
             source = pa.Table.from_batches([pa.record_batch(source)])
         stream = _open_stream(source)
-    except (ContradaError, MemoryError):
+    except ContradaError:
         raise
     except Exception as fault:  # whatever the maker of a stream raises
         what = f"cannot read {type(source).__name__} as an Arrow table"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from contrada.deferred import compute as pc
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, blaming_memory
 from contrada.files import Rows
 from contrada.limits import COLUMN_DEPTH_MAX
 from contrada.matcher.match_run import MatchedBatch, MatchRun
@@ -89,8 +89,9 @@ class EventKeeping:
 
     def batches(self, threads: int | None, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Match batch by batch: pairs, and beside them what is kept."""
-        for matched in self._run.matched(threads):
-            yield from put_beside(self._run.as_pairs(matched), [self.beside(matched)], schema)
+        with blaming_memory():
+            for matched in self._run.matched(threads):
+                yield from put_beside(self._run.as_pairs(matched), [self.beside(matched)], schema)
 
     def beside(self, matched: MatchedBatch) -> Beside:
         """Return what is kept of the events of a batch that match, for each of its pairs."""
