@@ -60,6 +60,10 @@ class ExpressionColumns:
 
     def moved(self, moves: Moves) -> "ExpressionColumns":
         """Return the same expressions after their operands have moved within the pools."""
+        kinds = {kind for skeleton in self.skeletons for kind in list_operand_types(skeleton)}
+        if len(kinds) == 1:  # where a type for each operand would take as much room again
+            operands = moves[kinds.pop()][self.operands]
+            return ExpressionColumns(self.skeletons, self.which, self.starts, operands)
         types, operands = self.types(), self.operands.copy()
         for type_ in OperandType:
             at = types == type_
@@ -74,6 +78,8 @@ class ExpressionColumns:
 
 def join_expressions(parts: Sequence[ExpressionColumns]) -> ExpressionColumns:
     """Put expressions one after another, their operands being in the same pools."""
+    if len(parts) == 1:
+        return parts[0]
     number_of: dict[Expression, int] = {}
     which = []
     for part in parts:
