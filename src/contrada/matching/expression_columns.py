@@ -60,10 +60,11 @@ class ExpressionColumns:
 
     def moved(self, moves: Moves) -> "ExpressionColumns":
         """Return the same expressions after their operands have moved within the pools."""
-        kinds = {kind for skeleton in self.skeletons for kind in list_operand_types(skeleton)}
-        if len(kinds) == 1:  # where a type for each operand would take as much room again
-            operands = moves[kinds.pop()][self.operands]
-            return ExpressionColumns(self.skeletons, self.which, self.starts, operands)
+        if len(self.skeletons) == 1:
+            only = set(list_operand_types(self.skeletons[0]))
+            if len(only) == 1:  # a type for each operand would take as much room again
+                operands = moves[only.pop()][self.operands]
+                return ExpressionColumns(self.skeletons, self.which, self.starts, operands)
         types, operands = self.types(), self.operands.copy()
         for type_ in OperandType:
             at = types == type_
