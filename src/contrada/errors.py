@@ -5,7 +5,8 @@ Only what a caller can act on is an error here; a broken invariant of our own is
 
 import errno
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import Enum, auto
 from typing import Any
 
@@ -223,6 +224,15 @@ def is_of_machine(fault: BaseException, is_remote: bool = False) -> bool:
     if isinstance(fault, OSError):
         return is_remote if fault.errno is None else fault.errno not in _WRONG_PATHS
     return isinstance(fault, MemoryError)
+
+
+@contextmanager
+def blaming_memory() -> Iterator[None]:
+    """Let a lack of memory be an error of ours, as whatever else the machine lacks."""
+    try:
+        yield
+    except MemoryError as fault:
+        raise Unavailable(f"there is not enough memory: {fault}".rstrip(": ")) from fault
 
 
 def _tame(message: str) -> str:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -315,3 +316,29 @@ runpy.run_module({module!r}, run_name="__main__")
     what = "interrupted" if number == signal.SIGINT else "terminated"
     assert ended.stderr == f"contrada: {what}\n"
     assert (ended.returncode, ended.stdout) == (128 + number, "")
+
+
+@pytest.mark.parametrize(
+    "module", ["contrada.cli", "contrada.cli.terminal", "contrada.cli.remedies", "contrada.errors"]
+)
+def test_an_interrupt_before_the_command_listens_is_one_line(module: str) -> None:
+    code = f"""
+import runpy, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupting())
+runpy.run_module("contrada", run_name="__main__")
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (130, "contrada: interrupted\n")
+
+
+def test_the_command_that_is_installed_is_the_one_that_hears_interrupts_early() -> None:
+    settings = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert settings["project"]["scripts"] == {"contrada": "contrada.__main__:main"}

@@ -17,6 +17,7 @@ import shapely
 from contrada import Matcher
 from contrada.errors import InvalidInput
 from contrada.files import Rows, read_rows
+from contrada.files.arrow import lay_out
 
 SHAPES = ["POINT (1 2)", None, "POINT (3 4.5)"]
 
@@ -522,3 +523,24 @@ def test_other_objects_are_refused(source: object) -> None:
 def test_batches_of_no_row_are_refused() -> None:
     with pytest.raises(InvalidInput, match="batch_rows"):
         read_rows(pa.table({"a": [1]}), batch_rows=0)
+
+
+class CountingTurns:
+    """A batch or a schema of Arrow's that counts how often somebody turns to it."""
+
+    def __init__(self, whole: Any) -> None:
+        self.whole, self.turns = whole, 0
+
+    def __getattr__(self, name: str) -> Any:
+        self.turns += 1
+        return getattr(self.whole, name)
+
+
+def test_a_batch_is_asked_for_its_names_once_however_many_columns_it_has() -> None:
+    asked = set()
+    for width in (2, 200):
+        batch = pa.record_batch({f"c{i}": [1] for i in range(width)})
+        counting = CountingTurns(batch)
+        assert list(lay_out(batch.schema, None, "table").arrange(counting)) == [batch]
+        asked.add(counting.turns)
+    assert len(asked) == 1

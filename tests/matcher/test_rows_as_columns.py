@@ -17,6 +17,7 @@ from contrada import Matcher
 from contrada.errors import InvalidInput
 from contrada.files import read_rows
 from contrada.language import to_json
+from contrada.matching.plain_rows import pack_plain
 from contrada.matching.row_forms import make_marks
 from contrada.model.expression_parts import OperandType
 from contrada.model.subscription import Id, Predicate
@@ -408,3 +409,16 @@ def test_an_id_beyond_64_bits_in_a_dictionary_is_a_bad_row_and_not_a_bad_table()
     assert matcher.add_many(table, quarantine=True, on_bad=lambda *bad: heard.append(bad)) == 2
     assert list(matcher) == [7, 8]
     assert [(row, id_) for row, id_, _ in heard] == [(1, 2**63)]
+
+
+def test_the_constraints_of_equal_texts_are_packed_once() -> None:
+    filters = ["x IN (1, 2, 3)", "x IN (4, 5, 6)", "y LIKE 'a%' OR y = z"]
+    columns = {"filter": pa.array(filters * 20).dictionary_encode()}
+    ids = pa.array(range(60))
+    is_plain, parts = pack_plain(columns, None, ids, (), Matcher()._reader)
+    assert is_plain.all()
+    assert sum(len(packed.table.constraints) for packed, _ in parts) == 4
+    matcher = Matcher()
+    matcher.add_many(pa.table({"id": ids, **columns}))
+    assert [matcher.get(i).text for i in range(3)] == [matcher.get(i).text for i in range(57, 60)]
+    assert matcher.match({"x": 5}) == list(range(1, 60, 3))

@@ -15,6 +15,7 @@ from contrada import Matcher
 from contrada.language import read_text, truth
 from contrada.matcher.inside import freeze
 from contrada.matching.arrow_values import as_values
+from contrada.matching.mismatches import find_unmet, list_expectations
 from contrada.model.event import Event
 
 COLUMNS: dict[str, Any] = {
@@ -126,3 +127,21 @@ def test_nothing_is_told_of_what_only_removed_subscriptions_read() -> None:
     assert subscriptions.geometry_attributes == ()
     assert not subscriptions.find_mismatches(pa.schema({"n": pa.int64()}))
     assert before.find_mismatches(pa.schema({"n": pa.int64()}))
+
+
+class SchemaThatCounts:
+    """A schema of Arrow's that counts how often its names are listed."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema, self.lists = schema, 0
+
+    def __getattr__(self, name: str) -> Any:
+        self.lists += name == "names"
+        return getattr(self._schema, name)
+
+
+def test_the_names_of_columns_are_listed_once_for_all_subscriptions() -> None:
+    schema = SchemaThatCounts(pa.schema([(f"c{i}", pa.string()) for i in range(50)]))
+    expectations = list_expectations(read_text(f"c{i} = 1") for i in range(50))
+    assert len(find_unmet(expectations, schema)) == 50
+    assert schema.lists == 1

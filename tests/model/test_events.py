@@ -111,7 +111,7 @@ def test_a_cloud_event_gives_the_feature_that_it_carries() -> None:
 
 
 @pytest.mark.parametrize("data", [None, "text", [1], 5])
-def test_a_cloud_event_that_carries_no_object_is_a_mapping(data: Any) -> None:
+def test_without_a_type_and_an_object_as_data_it_is_no_cloud_event(data: Any) -> None:
     event = read_event({"specversion": "1.0", "id": "c-1", "source": "/x", "data": data})
     assert event.value("source") == "/x"
 
@@ -121,11 +121,48 @@ def test_a_cloud_event_within_another_is_refused(depth: int) -> None:
     event: dict[str, Any] = {"a": 1}
     for _ in range(depth):
         event = {"specversion": "1.0", "id": "c", "source": "/x", "type": "t", "data": event}
-    with pytest.raises(InvalidInput, match=r"row 3 is a CloudEvent inside .*inner one"):
+    with pytest.raises(InvalidInput, match=r"row 3: the CloudEvent carries another one: .*inner"):
         read_event(event, place="row 3")
     event["data"] = event
-    with pytest.raises(InvalidInput, match="inside a CloudEvent"):
+    with pytest.raises(InvalidInput, match="carries another one"):
         read_event(event)
+
+
+CLOUD = {"specversion": "1.0", "id": "c-1", "source": "/x", "type": "t"}
+
+
+def test_a_cloud_event_may_carry_its_data_in_base64() -> None:
+    event = read_event({**CLOUD, "data": None, "data_base64": "eyJ4IjoxfQ=="})
+    assert (event.id, event.value("x"), event.value("source")) == ("c-1", 1, None)
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({}, "carries no data"),
+        ({"data": None}, "carries no data"),
+        ({"data": [1]}, r"data is not an object: \[1\]"),
+        ({"data": "text"}, "data is not an object: 'text'"),
+        ({"data": 5}, "data is not an object: 5"),
+        ({"data_base64": "***"}, r'"data_base64" is not base64: .*\*\*\*'),
+        ({"data_base64": "WzFd"}, r"data is not an object: \[1\]"),
+        ({"data_base64": "e30=", "datacontenttype": "image/png"}, "is not JSON but .*image/png"),
+        ({"data": {"x": 1}, "data_base64": "e30="}, "are both there"),
+        ({"data": {"x": 1}, "specversion": "0.3"}, '"specversion" is .*0.3.*: only "1.0" is read'),
+        ({"data_base64": "e30=", "specversion": 1.0}, '"specversion" is 1.0: only "1.0" is read'),
+    ],
+)
+def test_a_cloud_event_that_carries_no_event_is_refused(
+    members: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=f"^row 3(:| is a) .*{message}"):
+        read_event({**CLOUD, **members}, place="row 3")
+
+
+@pytest.mark.parametrize("others", [{"x": 1}, {"source": "/s"}, {"type": "t", "data": [1]}])
+def test_an_attribute_named_specversion_does_not_make_a_cloud_event(others: dict[str, Any]) -> None:
+    event = read_event({"specversion": "3.1", **others})
+    assert event.value("specversion") == "3.1"
 
 
 @pytest.mark.parametrize("event", [None, 5, "POINT(1 2)", [], [("a", 1)], shapely.Point(1, 2), {1}])

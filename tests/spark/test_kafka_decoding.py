@@ -81,6 +81,11 @@ def test_a_cloud_event_carries_a_feature(format: str) -> None:
     assert rows == [{**ROW, "id": "1"}, {**ROW, "id": "binary-1"}]
 
 
+def test_an_attribute_named_specversion_does_not_make_a_message_a_cloud_event() -> None:
+    plain = {"specversion": "3.1", "wind": 12.5, "geometry": POINT}
+    assert decode_good(send(plain), format="auto") == [{**ROW, "id": "positions/3/41"}]
+
+
 @pytest.mark.parametrize("format", ["auto", "wkb"])
 def test_wkb_has_its_attributes_in_headers(format: str) -> None:
     messages = [

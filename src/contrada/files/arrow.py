@@ -5,6 +5,7 @@ also inside lists, structs and maps; dictionaries stay. Geometries are WKB, or W
 as text.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,20 +48,21 @@ class Layout:
         They are of bounded size, however often the batch holds the same values.
         """
         batch.validate()  # whether its columns are of one length
-        for name in self.schema.names:
-            count = batch.schema.names.count(name)
+        wanted, known = self.schema.names, batch.schema.names  # which Arrow lists anew each time
+        counts = Counter(known)
+        for name in wanted:
+            count = counts[name]
             if count != 1:  # a stream need not keep to its schema
                 what = f'{count} columns "{name}"' if count else f'no column "{name}"'
-                known = listed(batch.schema.names)
-                raise pa.ArrowInvalid(f"a batch has {what}; its columns: {known}")
+                raise pa.ArrowInvalid(f"a batch has {what}; its columns: {listed(known)}")
         encodings = {geometry.name: geometry.encoding for geometry in self.geometries}
-        own = batch.select(self.schema.names)
-        for name in self.schema.names:
+        own = batch.select(wanted)
+        for name in wanted:
             with _naming(own, name):
                 validate(own.column(name))
         for piece, _ in cut_rows(own):
             columns = []
-            for name in self.schema.names:
+            for name in wanted:
                 with _naming(own, name):
                     encoding = encodings.get(name, "")
                     columns.append(_plain_column(piece.column(name), encoding, self.is_decoded))
@@ -118,7 +120,7 @@ def read_table(
         if not hasattr(source, "__arrow_c_stream__"):
             source = pa.Table.from_batches([pa.record_batch(source)])
         stream = _open_stream(source)
-    except (ContradaError, MemoryError):
+    except ContradaError:
         raise
     except Exception as fault:  # whatever the maker of a stream raises
         what = f"cannot read {type(source).__name__} as an Arrow table"

@@ -10,7 +10,6 @@ the message came from (`InvalidInput.within`).
 """
 
 import base64
-import binascii
 import json
 import re
 from collections.abc import Mapping
@@ -18,19 +17,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from contrada.errors import InvalidInput
-from contrada.files.json_message import decode_json
+from contrada.model.envelopes import (
+    CONTENT_TYPE,
+    DATA,
+    ENCODED,
+    SPEC_VERSION,
+    check_version,
+    read_body,
+    read_data,
+)
+from contrada.model.json_message import decode_json
 from contrada.model.unicode import is_unicode
 from contrada.showing import brief
 
-SPEC_VERSION = "1.0"
 STRUCTURED = "application/cloudevents+json"
 JSON_CONTENT = "application/json"
 
 _REQUIRED = ("id", "source", "type")
-_CONTENT, _DATA, _ENCODED = "datacontenttype", "data", "data_base64"
-_OWN = frozenset({"specversion", *_REQUIRED, _DATA, _ENCODED})
+_OWN = frozenset({"specversion", *_REQUIRED, DATA, ENCODED})
 _NAME = re.compile(r"[a-z0-9]+")
-_JSON_TYPE = re.compile(r"[^/;\s]+/(?:[^/;\s]+\+)?json\s*(?:;.*)?", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +59,6 @@ def is_structured(content_type: str | None) -> bool:
     return stated == STRUCTURED
 
 
-def is_envelope(value: Any) -> bool:
-    """Whether a JSON value is meant as a CloudEvent in structured mode, right or wrong."""
-    return isinstance(value, Mapping) and "specversion" in value
-
-
 def read_structured(text: bytes) -> CloudEvent:
     """Read a message that is a whole CloudEvent."""
     return read_envelope(decode_json(text))
@@ -68,14 +68,9 @@ def read_envelope(value: Any) -> CloudEvent:
     """Read the JSON object of a CloudEvent."""
     if not isinstance(value, Mapping):
         raise InvalidInput(f"a CloudEvent is a JSON object, not {brief(value)}")
-    if value.get(_DATA) is not None and value.get(_ENCODED) is not None:
-        raise InvalidInput(f'"{_DATA}" and "{_ENCODED}" are both there: only one can be the data')
     others = {name: member for name, member in value.items() if name not in _OWN}
     names = _read_names(value)
-    data = value.get(_DATA)
-    if value.get(_ENCODED) is not None:
-        data = _read_body(_decode_base64(value[_ENCODED]), others.get(_CONTENT))
-    return CloudEvent(*names, data, _read_others(others))
+    return CloudEvent(*names, read_data(value), _read_others(others))
 
 
 def read_binary(
@@ -85,8 +80,8 @@ def read_binary(
     names = _read_names(attributes)
     others = {name: text for name, text in attributes.items() if name not in _OWN}
     if content_type is not None:
-        others[_CONTENT] = content_type
-    data = None if body is None else _read_body(body, content_type)
+        others[CONTENT_TYPE] = content_type
+    data = None if body is None else read_body(body, content_type)
     return CloudEvent(*names, data, _read_others(others))
 
 
@@ -99,9 +94,9 @@ def write_structured(event: CloudEvent) -> bytes:
     members |= {name: getattr(event, name) for name in _REQUIRED} | dict(event.others)
     _read_names(members)
     if isinstance(event.data, bytes):
-        members[_ENCODED] = base64.b64encode(event.data).decode()
+        members[ENCODED] = base64.b64encode(event.data).decode()
     elif event.data is not None:
-        members[_DATA] = event.data
+        members[DATA] = event.data
     try:
         return _dump(members).encode()
     except (ValueError, TypeError, RecursionError) as fault:
@@ -115,8 +110,8 @@ def frame_texts(source: str, type: str) -> tuple[str, str, str]:
     for those who write very many.
     """
     head = _dump({"specversion": SPEC_VERSION})[:-1]
-    rest = _dump({"source": source, "type": type, _CONTENT: JSON_CONTENT})[1:-1]
-    return f'{head},"id":', f',{rest},"{_DATA}":', "}"
+    rest = _dump({"source": source, "type": type, CONTENT_TYPE: JSON_CONTENT})[1:-1]
+    return f'{head},"id":', f',{rest},"{DATA}":', "}"
 
 
 def _dump(value: Mapping[str, Any]) -> str:
@@ -125,9 +120,7 @@ def _dump(value: Mapping[str, Any]) -> str:
 
 def _read_names(members: Mapping[str, Any]) -> tuple[str, str, str]:
     """Read what every CloudEvent has."""
-    if members.get("specversion") != SPEC_VERSION:
-        shown = brief(members.get("specversion"))
-        raise InvalidInput(f'"specversion" is {shown}: only "{SPEC_VERSION}" is read')
+    check_version(members)
     texts = []
     for name in _REQUIRED:
         text = members.get(name)
@@ -148,16 +141,3 @@ def _read_others(members: Mapping[str, Any]) -> dict[str, str | int | bool]:
                 f"not {brief(value)}"
             )
     return {name: value for name, value in members.items() if value is not None}
-
-
-def _decode_base64(text: Any) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (TypeError, ValueError, binascii.Error):
-        raise InvalidInput(f'"{_ENCODED}" is not base64: {brief(text)}') from None
-
-
-def _read_body(body: bytes, content_type: Any) -> Any:
-    """Decode data that came as bytes, if it is JSON, which it is unless something else is said."""
-    is_json = content_type is None or _JSON_TYPE.fullmatch(str(content_type).strip()) is not None
-    return decode_json(body) if is_json else body

@@ -63,8 +63,9 @@ class _Table:
 
 def _read_columns(table: _Table, columns: Sequence[str] | None) -> Rows:
     layout = lay_out(table.schema, columns, table.name)
-    wanted = [column for column in layout.schema.names if column not in table.partition.names]
-    stated = [field for field in table.partition if field.name in layout.schema.names]
+    own, in_folders = set(layout.schema.names), set(table.partition.names)
+    wanted = [column for column in layout.schema.names if column not in in_folders]
+    stated = [field for field in table.partition if field.name in own]
 
     def read_parts() -> Iterator[pa.RecordBatch]:
         for part in table.parts:

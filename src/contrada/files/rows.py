@@ -79,8 +79,9 @@ class Rows:
 
     def warn_of_misfits(self, read: Collection[str]) -> None:
         """Warn of bad cells in columns that nobody reads, but that may be shown."""
+        known = set(self.schema.names)
         for column, what in self.misfits.items():
-            if column in self.schema.names and column not in read:
+            if column in known and column not in read:
                 warnings.warn(f"{self.name}: column {column!r} {what}", stacklevel=3)
 
     def explain_text(self, column: str) -> str | None:
@@ -130,7 +131,8 @@ class Rows:
             schema = schema.append(text) if place < 0 else schema.set(place, text)
 
         def narrow(columns: Sequence[str], attributes: Set[str]) -> "Rows":
-            own = self.narrowed([name for name in columns if name in self.schema.names], attributes)
+            known = set(self.schema.names)
+            own = self.narrowed([name for name in columns if name in known], attributes)
             return own.filled({name: text for name, text in defaults.items() if name in columns})
 
         def identify(column: str) -> "Rows":
@@ -197,14 +199,14 @@ def place_of(row: int, line: int | None) -> str:
 
 def keep_columns(schema: pa.Schema, columns: Sequence[str] | None, name: str) -> list[str]:
     """List the columns asked for, in that order; all but pandas' unnamed index by default."""
-    known = schema.names
-    for column, count in Counter(known).items():
+    known, counts = schema.names, Counter(schema.names)
+    for column, count in counts.items():
         if count > 1:
             raise InvalidInput(f'{name}: two columns are named "{column}"')
     if columns is None:
         return [column for column in known if not column.startswith("__index_level_")]
     for column in columns:
-        if column not in known:
+        if column not in counts:
             raise InvalidInput(f'{name}: no column "{column}"; the columns are: {listed(known)}')
     return list(dict.fromkeys(columns))
 
@@ -231,12 +233,13 @@ def _fill(
     batches: Iterator[pa.RecordBatch], schema: pa.Schema, defaults: Mapping[str, str]
 ) -> Iterator[pa.RecordBatch]:
     """Put texts where columns are null or absent; a column of faults stays the last one."""
+    own = set(schema.names)
     for batch in batches:
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name, text in defaults.items():
             given = columns.get(name, pa.nulls(batch.num_rows))
             columns[name] = pc.fill_null(given.cast(pa.string()), text)
-        faults = [field for field in batch.schema if field.name not in schema.names]
+        faults = [field for field in batch.schema if field.name not in own]
         whole = pa.schema([*schema, *faults])
         yield pa.RecordBatch.from_arrays([columns[name] for name in whole.names], schema=whole)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Geometries
-from contrada.errors import InvalidInput, MissingPackage
+from contrada.errors import InvalidInput, MissingPackage, blaming_memory
 from contrada.files import Rows
 from contrada.matcher.match_run import MatchRun
 from contrada.model.event import GEOMETRY, Event, read_event
@@ -64,6 +64,7 @@ def require_geopandas() -> None:
         ) from error
 
 
+@blaming_memory()
 def find_in_rows(
     run: MatchRun,
     rows: Rows,

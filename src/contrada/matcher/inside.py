@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from contrada.errors import Remedy
+from contrada.errors import Remedy, blaming_memory
 from contrada.files import Rows, read_rows
 from contrada.files.crs import is_longitude_latitude
 from contrada.language.expecting import ValueKind
@@ -58,21 +58,23 @@ def add_rows(
         warnings.warn(f"{rows.name}: {miscased}", stacklevel=3)
     incoming = IncomingRows(rows, id_column, id, quarantine, on_bad)
     columns = None if file is None else file.identified_by(id_column)
-    if file is None or columns is None:
-        incoming.read(matcher._reader, repair)
-    elif file.settings.makes_filters_for(matcher._settings(matcher.crs)):
-        incoming.take(columns)
-    else:
-        incoming.remake(file, columns, matcher._reader)
-    matcher._held.change(
-        incoming.columns, replace, rows.crs, rows.name, incoming.settle, is_lazy, discarded
-    )
+    with blaming_memory():
+        if file is None or columns is None:
+            incoming.read(matcher._reader, repair)
+        elif file.settings.makes_filters_for(matcher._settings(matcher.crs)):
+            incoming.take(columns)
+        else:
+            incoming.remake(file, columns, matcher._reader)
+        matcher._held.change(
+            incoming.columns, replace, rows.crs, rows.name, incoming.settle, is_lazy, discarded
+        )
     matcher._counts.add(
         subscriptions_mended=incoming.mended, subscriptions_left_out=incoming.tell_left_out()
     )
     return incoming.added
 
 
+@blaming_memory()
 def match_list(
     matcher: "Matcher",
     events: Sequence[Any],

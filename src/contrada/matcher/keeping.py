@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from contrada.deferred import compute as pc
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, blaming_memory
 from contrada.files import Rows
 from contrada.limits import COLUMN_DEPTH_MAX
 from contrada.matcher.match_run import MatchedBatch, MatchRun
@@ -89,8 +89,9 @@ class EventKeeping:
 
     def batches(self, threads: int | None, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Match batch by batch: pairs, and beside them what is kept."""
-        for matched in self._run.matched(threads):
-            yield from put_beside(self._run.as_pairs(matched), [self.beside(matched)], schema)
+        with blaming_memory():
+            for matched in self._run.matched(threads):
+                yield from put_beside(self._run.as_pairs(matched), [self.beside(matched)], schema)
 
     def beside(self, matched: MatchedBatch) -> Beside:
         """Return what is kept of the events of a batch that match, for each of its pairs."""
@@ -111,9 +112,9 @@ class EventKeeping:
 
 def check_kept(keep: Sequence[str], rows: Rows) -> list[str]:
     """Return the columns of events to keep, each once; refuse those that do not exist."""
-    names = read_kept(keep)
+    names, known = read_kept(keep), set(rows.schema.names)
     for name in names:
-        if resolve(name, rows) not in rows.schema.names:
+        if resolve(name, rows) not in known:
             raise InvalidInput(
                 f"{rows.name}: there is no column {brief(name)} to keep; "
                 f"it has {listed(rows.schema.names)}"
@@ -148,7 +149,7 @@ def is_geometry(column: str, rows: Rows, read: Collection[str]) -> bool:
     """Whether a column holds geometries: it is stated, or somebody reads it so."""
     if column in rows.geometry_columns:
         return True
-    if column not in rows.schema.names or not (column == GEOMETRY or column in read):
+    if not (column == GEOMETRY or column in read) or column not in rows.schema.names:
         return False
     return can_be_geometry(rows.schema.field(column).type)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.arrays import Positions
-from contrada.errors import InvalidInput, Remedy
+from contrada.errors import InvalidInput, Remedy, blaming_memory
 from contrada.files import Rows
 from contrada.matching.engine import find_no_faults
 from contrada.matching.ids import read_id_column
@@ -98,7 +98,8 @@ class MatchRun:
 
     def batches(self, threads: int | None) -> Iterator[pa.RecordBatch]:
         """Match batch by batch, in the order of the rows: pairs of event and subscription."""
-        return map(self.as_pairs, self.matched(threads))
+        with blaming_memory():
+            yield from map(self.as_pairs, self.matched(threads))
 
     def matched(self, threads: int | None) -> Iterator[MatchedBatch]:
         """Match batch by batch, in the order of the rows; `on_done` is called after the last."""

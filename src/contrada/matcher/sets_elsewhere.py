@@ -78,8 +78,8 @@ class OutlinedSubscriptions(SubscriptionSet):
 
     def find_mismatches(self, schema: pa.Schema) -> list[Mismatch]:
         """Return the columns of the events at hand that hold other values than are expected."""
-        known = self._outline.mismatches
-        return [mismatch for mismatch in known if mismatch.column in schema.names]
+        known, columns = self._outline.mismatches, set(schema.names)
+        return [mismatch for mismatch in known if mismatch.column in columns]
 
     def breadth(self) -> int:
         """Count the filters that any event may satisfy: none, since nothing is matched here."""

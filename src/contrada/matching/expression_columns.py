@@ -60,6 +60,11 @@ class ExpressionColumns:
 
     def moved(self, moves: Moves) -> "ExpressionColumns":
         """Return the same expressions after their operands have moved within the pools."""
+        if len(self.skeletons) == 1:
+            only = set(list_operand_types(self.skeletons[0]))
+            if len(only) == 1:  # a type for each operand would take as much room again
+                operands = moves[only.pop()][self.operands]
+                return ExpressionColumns(self.skeletons, self.which, self.starts, operands)
         types, operands = self.types(), self.operands.copy()
         for type_ in OperandType:
             at = types == type_
@@ -74,6 +79,8 @@ class ExpressionColumns:
 
 def join_expressions(parts: Sequence[ExpressionColumns]) -> ExpressionColumns:
     """Put expressions one after another, their operands being in the same pools."""
+    if len(parts) == 1:
+        return parts[0]
     number_of: dict[Expression, int] = {}
     which = []
     for part in parts:

@@ -1,7 +1,7 @@
 """Columns of a kind that subscriptions do not compare them with: such a test is always unknown."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -51,7 +51,8 @@ def find_unmet(
     expectations: Collection[tuple[str, Kinds]], schema: pa.Schema
 ) -> dict[str, ValueKind]:
     """Find the columns that hold another kind of values than some test expects, and which."""
-    held = {name: _kind_of_column(schema, name) for name, _ in expectations}
+    columns = frozenset(schema.names)
+    held = {name: _kind_of_column(schema, columns, name) for name, _ in expectations}
     return {
         name: kind
         for name, kinds in expectations
@@ -113,10 +114,10 @@ def _show(test: Expression) -> str:
     return cut(to_text(test), _EXAMPLE_LENGTH)
 
 
-def _kind_of_column(schema: pa.Schema, name: str) -> ValueKind | None:
+def _kind_of_column(schema: pa.Schema, columns: Set[str], name: str) -> ValueKind | None:
     """Return what a column holds; None for any other kind, or where a path might hold it, too."""
     index = schema.get_field_index(name)
-    if index < 0 or find_beginnings(schema.names, name):
+    if index < 0 or find_beginnings(columns, name):
         return None
     kind, types = schema.field(index).type, pa.types
     if types.is_dictionary(kind):

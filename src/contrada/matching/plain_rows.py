@@ -230,8 +230,10 @@ class _PlainRows:
             rows = np.flatnonzero(groups == number)
             marks = make_marks(group.types)
             operands = _Operands()
-            operands.add_group(group, grouped.place_of[filters.codes[rows]])
-            parts.append(self._pack(rows, group.make(marks), marks, operands))
+            places = grouped.place_of[filters.codes[rows]]
+            texts, text_of = find_used(places, int(places.max()) + 1)
+            operands.add_group(group, texts)
+            parts.append(self._pack(rows, group.make(marks), marks, operands, text_of))
         return parts
 
     def pack_geometries(
@@ -287,15 +289,21 @@ class _PlainRows:
         operands.add_geometries(self._geometries, rows)
         if group is not None:
             operands.add_group(group, places)
-        return self._pack(rows, predicate, marks, operands)
+        return self._pack(rows, predicate, marks, operands, np.arange(len(rows)))
 
     def _pack(
-        self, rows: Positions, predicate: Predicate, marks: list[Operand], operands: "_Operands"
+        self,
+        rows: Positions,
+        predicate: Predicate,
+        marks: list[Operand],
+        operands: "_Operands",
+        sets: Positions,
     ) -> PlainPart:
         form = study(predicate, marks)
         ids = self._ids.take(pa.array(rows))
         subscribers = self._subscribers.take(rows)
-        return pack_form(form, ids, subscribers, operands.columns, operands.pools()), rows
+        packed = pack_form(form, ids, subscribers, operands.columns, operands.pools(), sets)
+        return packed, rows
 
 
 class _Operands:

@@ -98,46 +98,50 @@ def pack_form(
     subscribers: SubscriberColumns,
     operands: Sequence[Positions],
     pools: OperandPools,
+    sets: Positions,
 ) -> SubscriptionColumns:
-    """Pack subscriptions of one form, given the numbers of their operands for each mark.
+    """Pack subscriptions of one form, given sets of operands: their numbers for each mark.
 
-    Operands may be in the pools several times, and equal constraints come several times, too.
+    Subscription i has the set `sets[i]`, and those of one set share their constraints. Operands may
+    be in the pools several times, and constraints of equal sets come several times, too.
     """
-    count = len(ids)
-    sources = _Sources(operands, pools, count)
-    expression = _stack([form.expression], sources, count)
-    tests = _stack(form.constraints, sources, count)
+    count, distinct = len(ids), int(sets.max(initial=-1)) + 1
+    sources = _Sources(operands, pools, distinct)
+    expression = _stack([form.expression], sources, distinct, sets)
+    tests = _stack(form.constraints, sources, distinct)
     pieces = [piece.is_negated for piece in form.constraints]
     constraints = ConstraintColumns(
-        tests, np.repeat(np.array(pieces, bool), count), sources.finish()
+        tests, np.repeat(np.array(pieces, bool), distinct), sources.finish()
     )
     sizes = np.array([len(members) for members in form.filters], np.int64)
     flat = np.array([number for members in form.filters for number in members], np.int64)
-    rows = np.arange(count)[:, None]
     table = FilterTable(
         constraints,
         np.repeat(np.arange(count), len(form.filters)),
         starts_of(np.tile(sizes, count)),
-        (flat[None, :] * count + rows).reshape(-1),
+        (flat[None, :] * distinct + sets[:, None]).reshape(-1),
     )
     return SubscriptionColumns(IdColumn(ids), subscribers, expression, table)
 
 
-def _stack(pieces: Sequence[_Piece], sources: "_Sources", count: int) -> ExpressionColumns:
-    """Write each piece for all subscriptions, one piece after another."""
+def _stack(
+    pieces: Sequence[_Piece], sources: "_Sources", count: int, sets: Positions | None = None
+) -> ExpressionColumns:
+    """Write each piece for all sets of operands, or for those of each subscription."""
     number_of: dict[Expression, int] = {}
     which = [number_of.setdefault(piece.skeleton, len(number_of)) for piece in pieces]
-    columns = [
-        np.stack([sources.column(s) for s in piece.sources], axis=1).reshape(-1)
-        for piece in pieces
-        if piece.sources
-    ]
+    columns = []
+    for piece in pieces:
+        if piece.sources:
+            operands = np.stack([sources.column(source) for source in piece.sources], axis=1)
+            columns.append((operands if sets is None else operands[sets]).reshape(-1))
+    count = count if sets is None else len(sets)
     widths = np.repeat(np.array([len(piece.sources) for piece in pieces], np.int64), count)
     return ExpressionColumns(
         tuple(number_of),
         np.repeat(np.array(which, np.int32), count),
         starts_of(widths),
-        np.concatenate([np.zeros(0, np.int64), *columns]),
+        columns[0] if len(columns) == 1 else np.concatenate([np.zeros(0, np.int64), *columns]),
     )
 
 

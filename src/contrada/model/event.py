@@ -11,6 +11,13 @@ from shapely import Point
 from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput, Remedy
+from contrada.model.envelopes import (
+    CONTENT_TYPE,
+    check_carried,
+    check_version,
+    is_envelope,
+    read_data,
+)
 from contrada.model.geometry import (
     UNDECODABLE,
     Fault,
@@ -173,10 +180,8 @@ def read_event(event: Any, *, repair: bool = False, place: str = "the event") ->
         return event
     if not isinstance(event, Mapping):
         raise InvalidInput(f"{place} must be a mapping, not {type(event).__name__}: {brief(event)}")
-    if _is_cloud_event(event):
-        if _is_cloud_event(event["data"]):
-            raise InvalidInput(f"{place} is a CloudEvent inside a CloudEvent; pass the inner one")
-        inner = read_event(event["data"], repair=repair, place=place)
+    if is_envelope(event):
+        inner = read_event(_open_envelope(event, place), repair=repair, place=place)
         if inner.id is None and inner.value("id") is None:
             inner.id = as_python(event.get("id"))
         return inner
@@ -188,8 +193,17 @@ def read_event(event: Any, *, repair: bool = False, place: str = "the event") ->
     return Event(event, repair=repair, place=place)
 
 
-def _is_cloud_event(value: Mapping[str, Any]) -> bool:
-    return "specversion" in value and isinstance(value.get("data"), Mapping)
+def _open_envelope(envelope: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+    """Return the attributes or the Feature that a CloudEvent carries."""
+    try:
+        check_version(envelope)
+        data = read_data(envelope)
+        check_carried(data, envelope.get(CONTENT_TYPE))
+    except InvalidInput as fault:
+        raise fault.within(place) from None
+    if not isinstance(data, Mapping):
+        raise InvalidInput(f"{place} is a CloudEvent whose data is not an object: {brief(data)}")
+    return data
 
 
 def is_feature(value: Mapping[str, Any]) -> bool:

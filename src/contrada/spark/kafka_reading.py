@@ -16,15 +16,15 @@ from contrada.arrays import Mask
 from contrada.errors import InvalidInput
 from contrada.files.cloudevents import (
     CloudEvent,
-    is_envelope,
     is_structured,
     read_binary,
     read_envelope,
 )
-from contrada.files.json_message import decode_json
 from contrada.files.json_rows import to_json_row
+from contrada.model.envelopes import CONTENT_TYPE, check_carried, is_envelope
 from contrada.model.event import GEOMETRY
 from contrada.model.geometry import UNDECODABLE, Fault
+from contrada.model.json_message import decode_json
 from contrada.showing import brief
 from contrada.spark.kafka_headers import HeaderTable
 
@@ -188,13 +188,7 @@ class _JsonMessages:
         event = self._find_event(row, value)
         if not isinstance(event, CloudEvent):
             return event, None
-        if event.data is None:
-            raise InvalidInput("the CloudEvent carries no data")
-        if is_envelope(event.data):
-            raise InvalidInput("the CloudEvent carries another one: send the inner one")
-        if isinstance(event.data, bytes):
-            kind = event.others.get("datacontenttype")
-            raise InvalidInput(f"the CloudEvent carries data that is not JSON but {brief(kind)}")
+        check_carried(event.data, event.others.get(CONTENT_TYPE))
         return event.data, event
 
     def _find_event(self, row: int, value: bytes) -> Any:
