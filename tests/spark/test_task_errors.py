@@ -13,6 +13,7 @@ from contrada.errors import ContradaError, InvalidInput, Remedy, Unavailable, re
 from contrada.spark.task_errors import noting_errors
 
 SPARK = Path(contrada.spark.__file__).parent
+COMMANDS = SPARK.parent / "cli"
 
 
 class Failing:
@@ -56,7 +57,7 @@ def test_any_other_error_is_left_alone() -> None:
 def test_every_task_does_so() -> None:
     tasks = [
         (path.name, method)
-        for path in SPARK.glob("*.py")
+        for path in (*SPARK.glob("*.py"), *COMMANDS.glob("*.py"))
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ClassDef)
         for method in node.body

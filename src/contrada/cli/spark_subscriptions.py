@@ -33,6 +33,7 @@ from contrada.matcher.inside import find_stating, freeze, list_totals, show_else
 from contrada.matcher.sets_elsewhere import OutlinedSubscriptions, SetOutline
 from contrada.matching.id_columns import SubscriberColumns, make_subscribers
 from contrada.matching.subscription_columns import SubscriptionColumns, join_subscriptions
+from contrada.spark.task_errors import noting_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,6 +83,7 @@ class StageFileTask:
     evaluator: "Evaluator"
     events: pa.Schema
 
+    @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one row: a survey of the file, or what is wrong with it, and what is odd."""
         for batch in batches:
@@ -207,6 +209,7 @@ class BoxTask:
     staged: "StagedSet"
     column: str
 
+    @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one row with the box, which is NaN where there is nothing."""
         for batch in batches:
