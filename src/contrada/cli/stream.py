@@ -71,11 +71,11 @@ def _open_subscriptions(
 ) -> tuple[str, SubscriptionPublisher | None]:
     """Publish the file of subscriptions, unless they are a set that somebody else publishes."""
     from contrada.spark.published_sets import split_uri
-    from contrada.spark.version_names import list_versions
+    from contrada.spark.version_names import walk_versions
 
     text = options.subscriptions
     is_published = "#" in text or "://" in text
-    if is_published or (Path(text).is_dir() and list_versions(split_uri(text)[0])):
+    if is_published or (Path(text).is_dir() and any(walk_versions(split_uri(text)[0]))):
         return text, None
     publisher = SubscriptionPublisher(spark, options, state.subscriptions)
     publisher.begin()

@@ -62,7 +62,7 @@ def with_moment(events: "DataFrame") -> "DataFrame":
 
     It is a text of microseconds since 1970. Spark would write a timestamp into the Java that it
     generates for a batch, and compile that anew for every batch, unless a function stands around it
-    for which Spark generates no Java; where that one is not to be had, the text is cast.
+    for which Spark generates no Java; where Spark does not have that one, the number is cast.
     """
     from pyspark.sql import functions
 
