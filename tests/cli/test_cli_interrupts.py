@@ -25,10 +25,15 @@ MODULES = {"match": ["a", "b"], "explain": ["a"], "demo": [], "simulate": [], "r
 
 @pytest.fixture(autouse=True)
 def python_hears_signals() -> Iterator[None]:
-    """Begin as a command does: a SparkContext of another test has left its own handler."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Begin as a command does: a SparkContext of another test has left its own handler.
+
+    A child inherits what is ignored here, as SIGHUP is where tests run under `nohup`.
+    """
+    interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
+    hangup = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
-    signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGHUP, hangup)
 
 
 def interrupt_and(fault: Exception | None) -> Callable[[argparse.Namespace], None]:
