@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from contrada.errors import InvalidInput
 from contrada.spark.file_stream import FileColumns, ReadFilesTask
 from contrada.spark.handshake import Handshake
 
@@ -81,3 +82,47 @@ def test_a_file_in_another_system_is_one_bad_row(tmp_path: Path) -> None:
     good, (bad,) = read(save(tmp_path, "ndjson", [json.dumps(feature)] * 2), columns)
     assert good == []
     assert "is in OGC:CRS84, and the stream began in EPSG:3857" in bad["message"]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b'{"id": 7, "speed": ',
+        b"[7]",
+        b'{"id": "seven", "speed": 7}',
+        b'{"id": 7, "speed": "\xff"}',
+        b'{"type": "FeatureCollection", "features": []}',
+    ],
+)
+def test_the_columns_come_from_the_lines_of_the_first_file_that_can_be_read(
+    broken: bytes, tmp_path: Path
+) -> None:
+    path = save(tmp_path, "ndjson", [broken, *GOOD["ndjson"]])
+    columns = FileColumns.survey(str(path), None)
+    assert columns.schema == pa.schema([("id", pa.int64()), ("speed", pa.int64())])
+    good, (bad,) = read(path, columns)
+    assert good == [0, 1, 2]
+    assert bad["place"].startswith(f"{path}, line 1")
+
+
+def test_a_line_with_half_a_character_in_a_name_adds_no_column(tmp_path: Path) -> None:
+    lines = [*GOOD["ndjson"], r'{"id": 3, "speed": 3, "within": [{"\ud800": 1}]}']
+    columns = FileColumns.survey(str(save(tmp_path, "ndjson", lines)), None)
+    assert columns.schema.names == ["id", "speed"]
+
+
+def test_a_first_file_without_a_line_that_can_be_read_is_refused(tmp_path: Path) -> None:
+    path = save(tmp_path, "ndjson", ["{", "["])
+    with pytest.raises(InvalidInput, match="no line can be read, from which the columns") as told:
+        FileColumns.survey(str(path), None)
+    assert "line 1, column 2: Expecting property name" in str(told.value)
+
+
+def test_columns_of_lines_are_those_of_the_file_alone(tmp_path: Path) -> None:
+    point = {"type": "Point", "coordinates": [1, 2]}
+    feature = {"type": "Feature", "id": "a", "properties": {"at": point, "n": 1.5}}
+    path = save(tmp_path, "ndjson", [json.dumps(feature | {"geometry": point})])
+    columns = FileColumns.survey(str(path), None)
+    kinds = [("id", pa.string()), ("at", pa.binary()), ("n", pa.float64())]
+    assert columns.schema == pa.schema([*kinds, ("geometry", pa.binary())])
+    assert (columns.id_column, columns.geometry, columns.crs) == ("id", "geometry", "OGC:CRS84")

@@ -12,6 +12,7 @@ import pytest
 
 import contrada.spark
 from contrada.errors import InvalidInput
+from contrada.spark.crs_metadata import state_crs
 from contrada.spark.match_counts import CAME_IN, WAS_DONE
 from published import EVENT, PointStream, pairs_of, points, zones
 
@@ -165,6 +166,30 @@ def test_a_version_that_reads_what_the_stream_lacks_is_taken_or_if_strict_passed
         warnings.simplefilter("ignore")  # of 'heat'
         stream.match(uri, strict=strict).processAllAvailable()
     assert {row["version"] for row in stream.answers[3]} == {between if strict else third}
+
+
+@pytest.mark.parametrize("partitions", [None, 2])
+def test_a_version_that_states_another_system_than_the_stream_is_passed_over(
+    spark: SparkSession, stream: PointStream, uri: str, partitions: int | None
+) -> None:
+    first = contrada.spark.publish(zones(spark, TWO), uri, partitions=partitions)
+    stream.frame = state_crs(stream.frame, {"geometry": "EPSG:3857"})
+    query = stream.match(uri)
+    stated = state_crs(zones(spark, {"c": 0.0}), {"geometry": "EPSG:4326"})
+    second = contrada.spark.publish(stated, uri, lead=0)
+    stream.send([0])
+    with hearing("contrada.spark.stream_listening") as heard:
+        query.processAllAvailable()
+        said = heard.get(timeout=PATIENCE_S)
+    other = f"version {second} is in EPSG:4326, and the events are in EPSG:3857"
+    assert said == f"{uri}: {other}: it is passed over"
+    query.stop()
+    stream.send([1])
+    with pytest.warns(UserWarning, match=f"{other}: it is passed over"):
+        stream.match(uri).processAllAvailable()
+    assert pairs_of(stream.answers[0]) == [(0, "a")]
+    assert pairs_of(stream.answers[1]) == [(1, "b")]
+    assert {row["version"] for rows in stream.answers.values() for row in rows} == {first}
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from contrada.spark.published_sets import (
     find_newest,
     find_version,
 )
-from contrada.spark.set_descriptions import SetDescription, StrictEvents
+from contrada.spark.set_descriptions import SetDescription, StreamEvents
 from contrada.spark.staging import StagedPart, put
 from contrada.spark.version_files import add_version
 from contrada.spark.version_names import VersionName, list_versions, walk_versions
@@ -333,7 +333,7 @@ def test_an_old_file_that_is_staged_again_is_as_good_as_new(
 
 EVENTS = StructType().add("speed", IntegerType()).add("name", StringType())
 COLUMNS = pa.schema([("speed", pa.float64()), ("name", pa.string())])
-STRICT = StrictEvents(EVENTS, COLUMNS, "EPSG:3857")
+STRICT = StreamEvents(EVENTS, COLUMNS, "EPSG:3857", is_strict=True)
 
 
 @pytest.mark.parametrize(

@@ -105,19 +105,16 @@ def read_json_rows(
     for value, _ in open_records():
         survey.see(_to_row(value, survey.count, source))
     kinds = survey.columns()
-    schema = _schema(kinds)
+    schema = schema_of(kinds)
     kinds = {column: kinds[column] for column in keep_columns(schema, columns, name)}
     for kind in kinds.values():
         kind.check()
     crs = find_crs(survey)
 
     def select(kinds: dict[str, ColumnKind]) -> Rows:
-        schema = _schema(kinds)
-        shapes = [column for column, kind in kinds.items() if kind.name == GEOMETRY]
+        schema = schema_of(kinds)
+        shapes = _find_shapes(kinds)
         impure = {column for column, kind in kinds.items() if any(kind.misfits())}
-        is_wkt = GEOMETRY in kinds and kinds[GEOMETRY].name == "string"
-        geometries = [GEOMETRY, *shapes] if is_wkt else shapes
-        geometries.sort(key=lambda column: column != GEOMETRY)
         width = sum(kind.width for kind in kinds.values())
         rows_max = min(batch_rows, BATCH_CELLS // width or 1)
 
@@ -138,7 +135,7 @@ def read_json_rows(
         return Rows(
             name,
             schema,
-            tuple(geometries),
+            find_geometries(kinds),
             crs,
             survey.count,
             rows_max,
@@ -152,8 +149,21 @@ def read_json_rows(
     return select(kinds)
 
 
-def _schema(kinds: dict[str, ColumnKind]) -> pa.Schema:
+def schema_of(kinds: dict[str, ColumnKind]) -> pa.Schema:
+    """Return the Arrow type of each column."""
     return pa.schema([pa.field(column, kind.arrow_type()) for column, kind in kinds.items()])
+
+
+def find_geometries(kinds: dict[str, ColumnKind]) -> tuple[str, ...]:
+    """Find the columns of geometries, the primary one first, which may be WKT."""
+    shapes = _find_shapes(kinds)
+    is_wkt = GEOMETRY in kinds and kinds[GEOMETRY].name == "string"
+    geometries = [GEOMETRY, *shapes] if is_wkt else shapes
+    return tuple(sorted(geometries, key=lambda column: column != GEOMETRY))
+
+
+def _find_shapes(kinds: dict[str, ColumnKind]) -> list[str]:
+    return [column for column, kind in kinds.items() if kind.name == GEOMETRY]
 
 
 def _refuse_sparse(survey: Survey, kinds: dict[str, ColumnKind], width: int) -> None:

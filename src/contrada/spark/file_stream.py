@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from contrada.errors import InvalidInput, Unavailable
-from contrada.files import json_lines, read_rows
+from contrada.files import Rows, json_lines, read_rows
 from contrada.files.arrow_types import storage_type
 from contrada.files.crs import CRS84, is_same_crs
-from contrada.files.declared_lines import read_declared_lines
+from contrada.files.declared_lines import SurveyedLines, read_declared_lines, survey_lines
 from contrada.matching.ids import read_id_column
 from contrada.model.geometry import BAD_CELL, UNDECODABLE, Fault
 from contrada.showing import brief
@@ -48,23 +48,28 @@ class FileColumns:
 
     @classmethod
     def survey(cls, path: str, id_column: str | None) -> "FileColumns":
-        """Take them from a file."""
-        rows = read_rows(path)
-        named = id_column or (DEFAULT_ID if DEFAULT_ID in rows.schema.names else None)
-        if named is not None and named not in rows.schema.names:
+        """Take them from a file; of lines of JSON, from those that can be read."""
+        found: Rows | SurveyedLines
+        if has_lines(path):
+            found = survey_lines(Path(path), id_column or DEFAULT_ID)
+        else:
+            found = read_rows(path)
+        names = found.schema.names
+        named = id_column or (DEFAULT_ID if DEFAULT_ID in names else None)
+        if named is not None and named not in names:
             raise InvalidInput(
-                f"{rows.name} has no column {named!r} for the id; it has "
-                f"{', '.join(rows.schema.names)}"
+                f"{path} has no column {named!r} for the id; it has {', '.join(names)}"
             )
-        rows = rows.identified(named)
+        if isinstance(found, Rows):
+            found = found.identified(named)
         fields = []
-        for field in rows.schema:
+        for field in found.schema:
             kind = storage_type(field.type)
             if field.name == named:
-                kind = read_id_column(pa.nulls(0, kind), f"{rows.name}, column {named!r}").type
+                kind = read_id_column(pa.nulls(0, kind), f"{path}, column {named!r}").type
             fields.append(pa.field(field.name, _plain_type(kind)))
-        geometry = next(iter(rows.geometry_columns), None)
-        return cls(pa.schema(fields), named, geometry, rows.crs)
+        geometry = next(iter(found.geometry_columns), None)
+        return cls(pa.schema(fields), named, geometry, found.crs)
 
     def as_json(self) -> dict[str, Any]:
         """Write them, so that a stream that goes on has the same."""
@@ -127,9 +132,8 @@ class ReadFilesTask:
 
     def _read(self, path: str) -> Iterator[pa.RecordBatch]:
         first_row = 0
-        has_lines = path.lower().endswith(json_lines.SUFFIXES)
         try:
-            for batch in self._read_lines(path) if has_lines else self._read_rows(path):
+            for batch in self._read_lines(path) if has_lines(path) else self._read_rows(path):
                 yield batch
                 first_row += batch.num_rows
         except Unavailable:
@@ -219,6 +223,11 @@ class ReadFilesTask:
 
     def _id_type(self) -> pa.DataType:
         return self.schema.field(self.columns.id_column or DEFAULT_ID).type
+
+
+def has_lines(path: str) -> bool:
+    """Whether a file is read line by line, by its name."""
+    return path.lower().endswith(json_lines.SUFFIXES)
 
 
 def fit(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Sequence[int]]:

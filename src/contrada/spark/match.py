@@ -137,7 +137,7 @@ def match(
         job = plan_match(events, subscriptions, options)
         answer = job.run()
         if answer.isStreaming:
-            listen_to(answer, job.published, events.schema, strict)
+            listen_to(answer, job.published, events.schema)
         return answer
 
 

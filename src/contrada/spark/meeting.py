@@ -4,6 +4,8 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from contrada.errors import InvalidInput
 from contrada.spark.crs_metadata import refuse_other_system
 from contrada.spark.evaluators import make_evaluator
@@ -21,7 +23,7 @@ from contrada.spark.published_sets import (
     parts_uri,
     split_uri,
 )
-from contrada.spark.set_descriptions import StrictEvents
+from contrada.spark.set_descriptions import StreamEvents
 from contrada.spark.staging import BROADCAST_BYTES_MAX, StagedSet
 from contrada.spark.subscription_tasks import Subscribed
 from contrada.spark.version_files import now_us
@@ -69,10 +71,11 @@ def meet_published(events: "DataFrame", text: str, options: SparkOptions) -> Met
     is_live = events.isStreaming and named is None
     evaluator = make_evaluator(options.evaluator, events.sparkSession)
     columns = arrow_schema(events)
-    strict = None
-    if is_live and options.strict:
-        strict = StrictEvents(events.schema, columns, refuse_other_system(events, None, uri))
-    manifest = find_manifest(uri, now_us(), strict) if named is None else find_version(uri, named)
+    of_stream = _describe_stream(events, columns, options, uri) if is_live else None
+    now = now_us()
+    manifest = find_manifest(uri, now, of_stream) if named is None else find_version(uri, named)
+    if of_stream is not None:
+        _warn_of_system(of_stream, find_manifest(uri, now), uri)
     plan = _choose_published_plan(options, manifest, uri)
     stated = manifest.description
     subscribed = Subscribed(
@@ -94,8 +97,23 @@ def meet_published(events: "DataFrame", text: str, options: SparkOptions) -> Met
         manifest.has_whole_ids,
         manifest.has_whole_subscribers,
         plan,
-        PublishedChoice(uri, evaluator, strict, None if is_live else manifest, count),
+        PublishedChoice(uri, evaluator, of_stream, None if is_live else manifest, count),
     )
+
+
+def _describe_stream(
+    events: "DataFrame", columns: pa.Schema, options: SparkOptions, uri: str
+) -> StreamEvents | None:
+    """Describe events by which versions may be passed over; None where all are taken."""
+    system = refuse_other_system(events, None, uri)
+    if system is None and not options.strict:
+        return None
+    return StreamEvents(events.schema, columns, system, options.strict)
+
+
+def _warn_of_system(events: StreamEvents, newest: Manifest, uri: str) -> None:
+    for fault in events.compare_system(newest.crs, newest.version):
+        warnings.warn(f"{uri}: {fault}: it is passed over", stacklevel=5)
 
 
 def _choose_published_plan(options: SparkOptions, manifest: Manifest, uri: str) -> ChosenPlan:

@@ -22,7 +22,7 @@ from contrada.errors import InvalidInput, blame
 from contrada.spark.chosen_sets import ROUTED_VERSION, ChosenSet
 from contrada.spark.evaluators import Evaluator
 from contrada.spark.frames import MOMENT
-from contrada.spark.set_descriptions import SetDescription, StrictEvents
+from contrada.spark.set_descriptions import SetDescription, StreamEvents
 from contrada.spark.staged_partitions import PublishedPartitions
 from contrada.spark.staging import StagedPart, StagedSet
 from contrada.spark.uris import as_uri, is_remote, open_uri
@@ -46,7 +46,7 @@ class Manifest:
 
     `before` names the version before it and says from when that one held. `fallbacks` are versions
     before it that ask less of events, the newest first: a strict stream that lacks what this one
-    reads takes the first of them that it can.
+    reads, and one in another coordinate system than it states, takes the first that it can.
     """
 
     number: int
@@ -72,10 +72,15 @@ class Manifest:
         del stated["version"]
         return json.dumps(stated, sort_keys=True).encode()
 
-    def fit(self, strict: StrictEvents | None) -> "Manifest | None":
-        """Return what strict events take where this version holds; others take the version."""
+    def asks_no_more_than(self, other: "Manifest") -> bool:
+        """Whether all events that can take the other version can take this one."""
+        is_anywhere = self.crs is None or self.crs == other.crs
+        return is_anywhere and self.description.asks_no_more_than(other.description)
+
+    def fit(self, events: StreamEvents | None) -> "Manifest | None":
+        """Return what the events of a stream take where this version holds."""
         for each in (self, *self.fallbacks):
-            if strict is None or not strict.find_faults(each.description, each.crs, each.version):
+            if events is None or not events.find_faults(each.description, each.crs, each.version):
                 return each
         return None
 
@@ -98,13 +103,13 @@ class Manifest:
 class PublishedChoice:
     """The versions of a published set, of which a task takes the newest that holds in its batch.
 
-    With `strict`, a version is passed over if it asks for what the events lack. `fixed` is the one
-    version for all tasks. The plan has `partition_count` partitions.
+    A version that is not for `events` is passed over. `fixed` is the one version for all tasks. The
+    plan has `partition_count` partitions.
     """
 
     uri: str
     evaluator: Evaluator
-    strict: StrictEvents | None = None
+    events: StreamEvents | None = None
     fixed: Manifest | None = None
     partition_count: int = 0
 
@@ -121,7 +126,7 @@ class PublishedChoice:
 @lru_cache(maxsize=16)
 def _choose(choice: PublishedChoice, moment: int, number: int | None) -> ChosenSet:
     """Choose the version of a batch, which a worker does once for all tasks of the batch."""
-    manifest = find_manifest(choice.uri, moment, choice.strict, number)
+    manifest = find_manifest(choice.uri, moment, choice.events, number)
     return manifest.choose(choice.uri, choice.evaluator)
 
 
@@ -148,9 +153,9 @@ def find_newest(uri: str) -> Manifest | None:
 
 
 def find_manifest(
-    uri: str, moment: int, strict: StrictEvents | None = None, number: int | None = None
+    uri: str, moment: int, events: StreamEvents | None = None, number: int | None = None
 ) -> Manifest:
-    """Find the version that holds at a moment; for strict events, the newest that they can take.
+    """Find the version that holds at a moment; for some events, the newest that they can take.
 
     With the number of a version, find that one: it was the newest when another task looked.
     """
@@ -158,7 +163,7 @@ def find_manifest(
     for version in walk_versions(uri, moment):
         manifest = read_manifest(uri, version)
         newest = newest or manifest
-        found = manifest.fit(strict)
+        found = manifest.fit(events)
         if found is not None and number in (None, found.number):
             return found
         if number is None or version.number < number:
@@ -167,8 +172,8 @@ def find_manifest(
         raise InvalidInput(f"{uri}: {_describe_gone(uri, moment)}")
     if number is not None:
         raise InvalidInput(f"{uri}: version {number}, which brought events here, is gone")
-    assert strict is not None, "every version fits events that are not strict"
-    faults = strict.find_faults(newest.description, newest.crs, newest.version)
+    assert events is not None, "where nothing is known of events, every version fits"
+    faults = events.find_faults(newest.description, newest.crs, newest.version)
     raise InvalidInput(f"{uri}: no version is for events such as these: {'; '.join(faults)}")
 
 

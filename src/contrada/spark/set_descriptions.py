@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from contrada.arrays import Box
+from contrada.files.crs import is_same_crs
 from contrada.language.expecting import Kinds, ValueKind
 from contrada.matcher.inside import describe_projected
 from contrada.matching.mismatches import find_unmet
@@ -68,21 +69,33 @@ class SetDescription:
 
 
 @dataclass(frozen=True, slots=True)
-class StrictEvents:
-    """What the events of a strict stream have, by which it passes over versions that ask for more.
+class StreamEvents:
+    """What the events of a stream have, by which it passes over versions that are not for it.
 
     `columns` tells what kind of values each column holds, and `system` the coordinate system that
-    one of them states.
+    one of them states. No stream takes a version in another system; a strict one takes none that
+    asks for more than its events have.
     """
 
     schema: "StructType"
     columns: pa.Schema
     system: str | None
+    is_strict: bool
 
     def find_faults(self, wanted: SetDescription, crs: str | None, version: str) -> list[str]:
-        """Describe what a version asks of events and these do not have."""
+        """Describe why a version cannot be taken."""
+        faults = self.compare_system(crs, version)
+        if not self.is_strict:
+            return faults
         lacking = [
             f"version {version} reads {name!r}, which no event has"
             for name in wanted.find_lacking(self.schema)
         ]
-        return lacking + wanted.describe_unmet(self.columns, crs or self.system, version)
+        unmet = wanted.describe_unmet(self.columns, crs or self.system, version)
+        return [*faults, *lacking, *unmet]
+
+    def compare_system(self, crs: str | None, version: str) -> list[str]:
+        """Describe another coordinate system of a version than that of the events."""
+        if crs is None or self.system is None or is_same_crs(crs, self.system):
+            return []
+        return [f"version {version} is in {crs:.60}, and the events are in {self.system:.60}"]

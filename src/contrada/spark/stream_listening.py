@@ -2,7 +2,8 @@
 
 One listener for each session looks at the progress of its queries. It logs a batch whose counts do
 not add up, or whose tasks met two versions, as an error; and once for each version that one reads
-a column which the stream lacks, as a warning: nobody could say so before it was published.
+a column which the stream lacks, or states another coordinate system, as a warning: nobody could say
+so before it was published.
 """
 
 import logging
@@ -20,6 +21,7 @@ from contrada.spark.published_sets import (
     find_lacking,
     read_manifest,
 )
+from contrada.spark.set_descriptions import StreamEvents
 from contrada.spark.version_files import now_us
 from contrada.spark.version_names import VersionName, walk_versions
 
@@ -35,34 +37,39 @@ _logger = logging.getLogger(__name__)
 class LiveSet:
     """A published set that a stream meets, and what is known of its versions.
 
-    Those up to `newest` have been compared with `schema`, the columns of the stream.
+    Those up to `newest` have been compared with `schema`, the columns of the stream. By `events`
+    it passes over some of them.
     """
 
     uri: str
     schema: "StructType"
-    is_strict: bool
+    events: StreamEvents | None = None
     newest: VersionName | None = None
 
     def look(self, met: str | None) -> list[str]:
-        """Describe versions that hold and read what the stream lacks, each once.
+        """Describe versions that hold and are not for the stream, each once.
 
-        Unless it is strict, a stream meets every version, so that those which it has met tell all.
+        A stream that passes over none meets every version, so that those which it has met tell all.
         """
-        if not self.is_strict and met == str(self.newest):
+        if self.events is None and met == str(self.newest):
             return []
         new = list(takewhile(lambda name: name != self.newest, walk_versions(self.uri, now_us())))
         self.newest = new[0] if new else self.newest
-        return [line for name in reversed(new) if (line := self._compare(name)) is not None]
+        return [line for name in reversed(new) for line in self._compare(name)]
 
-    def _compare(self, name: VersionName) -> str | None:
-        lacking = find_lacking(read_manifest(self.uri, name), self.schema)
-        if not lacking:
-            return None
-        outcome = "it is passed over" if self.is_strict else "tests of that are never true"
-        return (
-            f"{self.uri}: version {name} reads {', '.join(map(repr, lacking))}, which no event of "
-            f"the stream has: {outcome}; events have {listed(self.schema.names)}"
-        )
+    def _compare(self, name: VersionName) -> list[str]:
+        manifest = read_manifest(self.uri, name)
+        moved = [] if self.events is None else self.events.compare_system(manifest.crs, str(name))
+        found = [f"{self.uri}: {line}: it is passed over" for line in moved]
+        lacking = find_lacking(manifest, self.schema)
+        if lacking:
+            is_strict = self.events is not None and self.events.is_strict
+            outcome = "it is passed over" if is_strict else "tests of that are never true"
+            found.append(
+                f"{self.uri}: version {name} reads {', '.join(map(repr, lacking))}, which no event "
+                f"of the stream has: {outcome}; events have {listed(self.schema.names)}"
+            )
+        return found
 
 
 class SessionListening:
@@ -93,16 +100,16 @@ class SessionListening:
 _sessions: "WeakKeyDictionary[SparkSession, SessionListening]" = WeakKeyDictionary()
 
 
-def listen_to(
-    answer: "DataFrame", published: PublishedChoice | None, schema: "StructType", is_strict: bool
-) -> None:
+def listen_to(answer: "DataFrame", published: PublishedChoice | None, schema: "StructType") -> None:
     """Look at the batches of a match on a stream, of events with a schema, from now on."""
     if not hasattr(answer, "_jdf"):
         return  # over Spark Connect
     live = None
     if published is not None and published.fixed is None:
         newest = next(walk_versions(published.uri, now_us()), None)
-        live = LiveSet(published.uri, schema, is_strict, newest)  # `match` has compared these
+        live = LiveSet(
+            published.uri, schema, published.events, newest
+        )  # `match` has compared these
     session = answer.sparkSession
     if session not in _sessions:
         _sessions[session] = SessionListening()

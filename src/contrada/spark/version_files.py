@@ -114,7 +114,7 @@ def _list_fallbacks(manifest: Manifest, newest: Manifest) -> tuple[Manifest, ...
     """List versions before that some events have all for, and not for any version after them."""
     found = [manifest]
     for older in (replace(newest, before=None, fallbacks=()), *newest.fallbacks):
-        if not any(each.description.asks_no_more_than(older.description) for each in found):
+        if not any(each.asks_no_more_than(older) for each in found):
             found.append(older)
     return tuple(found[1 : 1 + _FALLBACKS_MAX])
 
