@@ -10,6 +10,7 @@ from shapely.geometry.base import BaseGeometry
 
 import contrada
 from contrada.kernels.compiling import Patience
+from contrada.matching import row_relations
 from contrada.matching.strtree import anchor_trees
 
 EGENHOFER = (
@@ -85,9 +86,11 @@ def test_many_areas_are_related_as_shapely_does_it() -> None:
 def test_many_points_are_found_without_an_object_each(
     relation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Batches after the first are asked of a packed tree; the answers stay the same."""
+    """Batches after the first are asked of a packed tree and placed by kernels."""
     monkeypatch.setattr(anchor_trees, "_patience", Patience(1))
     monkeypatch.setattr(anchor_trees, "_POINTS_AT_ONCE", 10)
+    monkeypatch.setattr(row_relations, "_PAIRS_AT_ONCE", 10)
+    monkeypatch.setattr(row_relations, "_POINTS_FEW", 1_000)
     pick = np.random.default_rng(5)
     places = pick.integers(0, 12, (60, 2))
     shapes = [

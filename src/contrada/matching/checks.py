@@ -18,7 +18,7 @@ from contrada.matching.columns import EventBatch, OneEvent
 from contrada.matching.constraint_columns import ConstraintColumns, Head
 from contrada.matching.number_ranges import join_ranges, ranges_of
 from contrada.matching.releasing import GeometryOwner
-from contrada.matching.row_relations import make_shapes, pairs_related
+from contrada.matching.row_relations import pairs_related, unpack_shapes
 from contrada.model.event import Event
 from contrada.model.expression import (
     Attribute,
@@ -243,7 +243,7 @@ class _SpatialCheck:
         assert isinstance(first.test, Spatial)
         self._relation, self._is_negated = first.test.relation, first.is_negated
         numbers = np.concatenate([head.operands[:, 0] for head in heads])
-        self._shapes = make_shapes(constraints.pools.geometries.shapes(numbers), are_fresh=True)
+        self._shapes = unpack_shapes(constraints.pools.geometries, numbers)
         self._owner = GeometryOwner(self._shapes.geometries)
 
     def holds(self, batch: AskedEvents, rows: Positions, ids: Positions) -> Mask:

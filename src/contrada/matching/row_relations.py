@@ -1,11 +1,12 @@
 """Spatial tests on pairs of an event's row and a subscription's geometry, by Shapely.
 
 Points against areas need three cases only (inside, on the boundary, outside), so that one or two
-calls on prepared areas decide every relation; all other pairs go to Shapely's predicates, and
-pairs whose boxes lie apart to nobody.
+calls on prepared areas decide every relation, or a kernel does where areas have few vertices and
+hardly any of them is asked twice; all other pairs go to Shapely's predicates, and pairs whose boxes
+lie apart to nobody.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -14,14 +15,20 @@ import shapely
 from numpy.typing import NDArray
 
 from contrada.arrays import Geometries, Mask, Positions
+from contrada.kernels.compiling import is_numba_loaded
+from contrada.kernels.locating import AreaRings, locate_points
 from contrada.kernels.rastering import AT_BOUNDARY, IN, OUT
 from contrada.language.spatial import related
 from contrada.matching.columns import GeometryColumn
 from contrada.matching.meeting_trees import copy_some, meet
 from contrada.matching.placing import holds_apart, holds_around, place_pairs
+from contrada.model.packed_geometries import PackedGeometries
 from contrada.model.relation import Family, SpatialRelation
 from contrada.threads import make_lock_held_at_forks
 
+_PAIRS_AT_ONCE = 2_048  # for fewer, a kernel does not pay
+_POINTS_FEW = 8  # of one area: for more, GEOS has what it prepared in the processor's cache
+_VERTICES_FEW = 256  # of one area: for more, GEOS with its index of edges is faster
 _POINT_INSIDE, _POINT_ON_BOUNDARY, _POINT_OUTSIDE = "0FFFFF212", "F0FFFF212", "FF0FFF212"
 
 
@@ -34,6 +41,7 @@ class Shapes:
     boxes: NDArray[np.float64]
     sizes: Positions
     is_ready: Mask  # whether points can be asked about; lines and the like never are
+    outlines: AreaRings | None = None  # what a kernel needs to place points
 
     def ready(self, ids: Positions) -> Geometries:
         """Return geometries that are prepared, if they are areas, for any thread to ask points."""
@@ -73,6 +81,21 @@ def make_shapes(geometries: Geometries, *, are_fresh: bool = False) -> Shapes:
     return Shapes(geometries, is_area, shapely.bounds(geometries), sizes, ~is_area)
 
 
+def unpack_shapes(packed: PackedGeometries, numbers: Positions) -> Shapes:
+    """Make some of the packed geometries; of areas, kernels may read the columns instead."""
+    shapes = make_shapes(packed.shapes(numbers), are_fresh=True)
+    first_rings, end_rings = (packed.rings[packed.parts[n]] for n in (numbers, numbers + 1))
+    columns = (first_rings, end_rings, packed.vertices, packed.coordinates)
+    return replace(shapes, outlines=AreaRings(*(_for_kernels(column) for column in columns)))
+
+
+def _for_kernels(column: NDArray[Any]) -> NDArray[Any]:
+    """View a column as those of files are: a kernel is compiled for each kind of array."""
+    view = column.view()
+    view.flags.writeable = False
+    return view
+
+
 def pairs_related(
     relation: SpatialRelation,
     column: GeometryColumn,
@@ -103,7 +126,22 @@ def _locate(
     ids: Positions,
 ) -> Mask:
     """Decide points against areas by where the point lies; pairs come best sorted by area."""
-    return locate(relation, shapes.ready(ids), column.x[rows], column.y[rows])
+    x, y = column.x[rows], column.y[rows]
+    if shapes.outlines is None or not _are_scattered(ids):
+        return locate(relation, shapes.ready(ids), x, y)
+    places = locate_points(shapes.outlines, ids, x, y, _VERTICES_FEW)
+    inside, _, outside = _admitted(relation)
+    holds = np.where(places == IN, inside, outside)
+    left = np.flatnonzero(places == AT_BOUNDARY)
+    holds[left] = locate(relation, shapes.ready(ids[left]), x[left], y[left])
+    return holds
+
+
+def _are_scattered(ids: Positions) -> bool:
+    """Whether there are many pairs, but few of each area."""
+    if len(ids) < _PAIRS_AT_ONCE or not is_numba_loaded():
+        return False
+    return bool(np.count_nonzero(np.diff(ids)) * _POINTS_FEW > len(ids))
 
 
 @lru_cache(maxsize=1024)

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import shapely
-from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 from shapely.strtree import BinaryPredicate
 
@@ -26,7 +25,13 @@ from contrada.matching.constraint_columns import ConstraintColumns, Head
 from contrada.matching.meeting_trees import EVENTS_MIN, BoxTree, MeetingTrees, meet
 from contrada.matching.placing import find_broad, holds_around, place_on, place_pairs
 from contrada.matching.releasing import GeometryOwner
-from contrada.matching.row_relations import locate, make_shapes, pairs_related
+from contrada.matching.row_relations import (
+    Shapes,
+    locate,
+    make_shapes,
+    pairs_related,
+    unpack_shapes,
+)
 from contrada.model.crossings import are_entangled
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
 from contrada.model.geometry import are_areas, as_array, is_area
@@ -87,15 +92,14 @@ class _RelationTree:
         attribute: str,
         relation: SpatialRelation,
         numbers: Positions,
-        geometries: NDArray[np.object_],
+        shapes: Shapes,
     ) -> None:
-        self.attribute, self._numbers = attribute, numbers
+        self.attribute, self._numbers, self._shapes = attribute, numbers, shapes
         self._relation, self._name = relation, f"{relation.name} {attribute}"
         self._is_dear = _is_dear(relation)
         self._is_nested = relation.keeps_inside() or relation.keeps_around()
-        self._shapes = make_shapes(geometries, are_fresh=True)
-        self._has_areas_only = bool(self._shapes.is_area.all())
-        self._size = int(shapely.get_num_coordinates(geometries).max(initial=0))
+        self._has_areas_only = bool(shapes.is_area.all())
+        self._size = int(shapes.sizes.max(initial=0))
         self._tree = BoxTree(self._shapes.geometries)
 
     @once
@@ -426,7 +430,7 @@ def _make_tree(
         codes = [_EGENHOFER[relation.name] for relation in relations]
         codes_of = np.repeat(np.array(codes), [len(head.numbers) for head in heads])
         return _RegionTree(attribute, codes_of, numbers, geometries, constraints.pools.geometries)
-    shapes = constraints.pools.geometries.shapes(geometries)
+    shapes = unpack_shapes(constraints.pools.geometries, geometries)
     return _RelationTree(attribute, relations[0], numbers, shapes)
 
 
