@@ -191,6 +191,8 @@ def write_line(error: ContradaError) -> str:
         fields["message"] = error.what
         fields |= {"place": error.place, "code": error.code, "row": error.row}
         fields["remedies"] = [remedy.name for remedy in error.remedies]
+    if isinstance(error, BadRows):
+        fields |= {"rows": error.args[1], "count": error.args[2]}
     return f"{_LINE}{json.dumps(fields)}"
 
 
@@ -205,6 +207,8 @@ def read_line(text: str) -> ContradaError | None:
         if kind == other.__name__:
             return other(message)
     remedies = [Remedy[name] for name in fields.pop("remedies")]
+    if kind == BadRows.__name__:
+        return BadRows(message, fields["rows"], fields["count"], remedies)
     return InvalidInput(message, remedies=remedies, **fields)
 
 

@@ -17,7 +17,7 @@ import shapely
 
 from contrada import InvalidInput, Matcher
 from contrada.cli import main
-from contrada.cli.spark_subscriptions import FileSurvey, StageFileTask, _copy_file
+from contrada.cli.spark_subscriptions import FileSurvey, StageFileTask, _copy_file, read_told
 from contrada.files import reading, sections
 from contrada.matching.subscribing import PredicateReader, SubscriptionRows
 from contrada.spark import subscription_tasks
@@ -206,13 +206,7 @@ def run_task(name: str, copy: str | None = None, **options: Any) -> FileSurvey:
     versions, events = Handshake.here(), pa.schema([("n", pa.string())])
     task = StageFileTask(versions, chosen, str(Path.cwd()), copy, uri, EXACT, events)
     (batch,) = task(iter([pa.RecordBatch.from_pydict({"id": [0]})]))
-    told: FileSurvey | Exception
-    told, warned = pickle.loads(batch.column(0)[0].as_py())
-    for message in warned:
-        warnings.warn(message, stacklevel=1)
-    if isinstance(told, Exception):
-        raise told
-    return told
+    return read_told(*batch.to_pylist()[0].values())
 
 
 def test_many_subscriptions_are_staged_in_parts(

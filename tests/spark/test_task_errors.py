@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import contrada.spark
-from contrada.errors import ContradaError, InvalidInput, Remedy, Unavailable, read_line
+from contrada.errors import BadRows, ContradaError, InvalidInput, Remedy, Unavailable, read_line
 from contrada.spark.task_errors import noting_errors
 
 SPARK = Path(contrada.spark.__file__).parent
@@ -42,12 +42,13 @@ def run(error: Exception) -> str:
         InvalidInput("odd: yes", place="column 'a: b'", code="invalid", row=3),
         InvalidInput("odd", remedies=[Remedy.REPAIR]),
         Unavailable("staging: full"),
+        BadRows("zones.csv: 30 bad rows", ["row 1: odd"] * 30, 30, [Remedy.REPAIR]),
     ],
 )
 def test_an_error_of_ours_is_read_back_from_the_traceback(error: ContradaError) -> None:
     again = read_line(run(error))
     assert again is not None
-    assert (type(again), str(again)) == (type(error), str(error))
+    assert (type(again), str(again), again.args) == (type(error), str(error), error.args)
 
 
 def test_any_other_error_is_left_alone() -> None:

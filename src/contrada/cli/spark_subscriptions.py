@@ -5,13 +5,13 @@ of the command without Spark.
 """
 
 import argparse
+import json
 import os
-import pickle
 import shutil
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, chdir
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from contrada.cli.outputs import BadRow, open_bad_rows
 from contrada.cli.spark_source import blaming_copy
 from contrada.cli.spark_start import is_one_machine
 from contrada.cli.subscription_file import SubscriptionFile, open_subscriptions
-from contrada.errors import ContradaError, InvalidInput
+from contrada.errors import ContradaError, InvalidInput, read_line, write_line
 from contrada.files import Rows
 from contrada.files.reading import find_path, list_files
 from contrada.matcher import Matcher
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from contrada.spark.match import StagedSubscriptions
     from contrada.spark.staging import StagedSet
 
-_TOLD = "told binary"
+_TOLD = "told string, lines binary"
+_ROW = pa.schema([("told", pa.string()), ("lines", pa.binary())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,25 @@ class FileSurvey:
     bad: list[BadRow]
     line_of: dict[int, int | None]
     lines: list[dict[str, Any]]
+
+    def as_json(self) -> dict[str, Any]:
+        """Write what JSON can hold, which is all but the lines."""
+        stated = {field.name: getattr(self, field.name) for field in fields(self)}
+        del stated["lines"]
+        stated["id_type"] = pa.schema([("id", self.id_type)]).serialize().to_pybytes().hex()
+        return stated | {"line_of": list(self.line_of.items())}
+
+    @classmethod
+    def of(cls, stated: dict[str, Any], lines: list[dict[str, Any]]) -> "FileSurvey":
+        """Take what was written."""
+        id_type = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(stated["id_type"]))).field(0).type
+        told = {
+            "id_type": id_type,
+            "stated": tuple(stated["stated"]),
+            "bad": [(row, id_, reason) for row, id_, reason in stated["bad"]],
+            "line_of": dict(stated["line_of"]),
+        }
+        return cls(**{**stated, **told}, lines=lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,21 +110,23 @@ class StageFileTask:
             for _ in range(batch.num_rows):
                 with warnings.catch_warnings(record=True) as caught:
                     warnings.simplefilter("always")
-                    told = self._survey_or_refuse()
+                    told, lines = self._survey_or_refuse()
                 messages = [w.message for w in caught if issubclass(w.category, UserWarning)]
-                warned = [self._as_named(str(message)) for message in messages]
-                yield pa.RecordBatch.from_pydict({"told": [pickle.dumps((told, warned))]})
+                told["warned"] = [self._as_named(str(message)) for message in messages]
+                row = {"told": [json.dumps(told)], "lines": [lines]}
+                yield pa.RecordBatch.from_pydict(row, schema=_ROW)
 
-    def _survey_or_refuse(self) -> FileSurvey | ContradaError:
-        """Return an error as it is: Spark would pass on its text only."""
+    def _survey_or_refuse(self) -> tuple[dict[str, Any], bytes]:
+        """Return a survey and its lines, or an error: a task that raises it would be run again."""
         try:
             self.handshake.check()
-            return self._survey()
+            survey = self._survey()
+            return {"survey": survey.as_json()}, _write_lines(survey.lines)
         except ContradaError as error:
             error.args = tuple(map(self._as_named, error.args))
             if isinstance(error, InvalidInput):
                 error.place = self._as_named(error.place)
-            return error
+            return {"error": write_line(error)}, b""
 
     def _survey(self) -> FileSurvey:
         options = argparse.Namespace(**vars(self.options))
@@ -243,17 +265,32 @@ def stage_file(
         pa.schema([(f.name, f.type) for f in events.schema if f.name not in events.blank]),
     )
     (row,) = spark.range(1).coalesce(1).mapInArrow(task, _TOLD).collect()
-    told: FileSurvey | ContradaError
-    told, warned = pickle.loads(row["told"])  # noqa: S301  our own task's
-    for message in warned:
-        warnings.warn(message, stacklevel=2)
-    if isinstance(told, ContradaError):
-        raise told
+    told = read_told(row["told"], row["lines"])
     refuse_faults(told.lines, told.lines[-1]["rows"])
     staged = StagedSet(task.uri, list_parts(told.lines), task.evaluator)
     subscribed = describe_staged(staged, told.lines)
     is_whole = pa.types.is_int64(told.id_type)
     return StagedFile(told, StagedSubscriptions(subscribed, is_whole, told.has_whole_subscribers))
+
+
+def read_told(text: str, lines: bytes) -> FileSurvey:
+    """Read what a task tells of a file; its error is raised, and its warnings are given."""
+    told = json.loads(text)
+    for message in told["warned"]:
+        warnings.warn(message, stacklevel=3)
+    if "error" in told:
+        error = read_line(told["error"])
+        assert error is not None, "an error of ours is written as a line"
+        raise error
+    with pa.ipc.open_stream(lines) as reader:
+        return FileSurvey.of(told["survey"], reader.read_all().to_pylist())
+
+
+def _write_lines(lines: list[dict[str, Any]]) -> bytes:
+    table, sink = pa.Table.from_pylist(lines), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
 
 
 def _choose_options(options: argparse.Namespace) -> argparse.Namespace:

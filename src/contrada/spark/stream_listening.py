@@ -7,6 +7,8 @@ so before it was published.
 """
 
 import logging
+import threading
+from collections import OrderedDict
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _logger = logging.getLogger(__name__)
+_KNOWN_MAX = 1_000
 
 
 @dataclass(slots=True)
@@ -73,11 +76,24 @@ class LiveSet:
 
 
 class SessionListening:
-    """Looks at the progress of all queries of a session, by the names of what they observe."""
+    """Looks at the progress of all queries of a session, by the names of what they observe.
 
-    def __init__(self) -> None:
+    An answer may be started again after its query has ended, so that none is forgotten for that;
+    but of more than `known_max` those are that have not been heard of for longest.
+    """
+
+    def __init__(self, known_max: int = _KNOWN_MAX) -> None:
         """Know no match yet."""
-        self.known: dict[str, LiveSet | None] = {}
+        self._known: OrderedDict[str, LiveSet] = OrderedDict()
+        self._known_max = known_max
+        self._lock = threading.Lock()  # batches end while others start
+
+    def know(self, name: str, live: LiveSet) -> None:
+        """Look at versions of a set from now on, when batches of a match end."""
+        with self._lock:
+            self._known[name] = live
+            if len(self._known) > self._known_max:
+                self._known.popitem(last=False)
 
     def hear(self, progress: "StreamingQueryProgress") -> None:
         """Log what must not be in a batch, and what should be known of its subscriptions."""
@@ -87,9 +103,11 @@ class SessionListening:
             self._look(observed)
 
     def _look(self, observed: ObservedMatch) -> None:
-        live = self.known.get(observed.name)
-        if live is None:
-            return
+        with self._lock:
+            live = self._known.get(observed.name)
+            if live is None:
+                return
+            self._known.move_to_end(observed.name)
         try:
             for line in live.look(observed.version):
                 _logger.warning("%s", line)
@@ -104,17 +122,14 @@ def listen_to(answer: "DataFrame", published: PublishedChoice | None, schema: "S
     """Look at the batches of a match on a stream, of events with a schema, from now on."""
     if not hasattr(answer, "_jdf"):
         return  # over Spark Connect
-    live = None
-    if published is not None and published.fixed is None:
-        newest = next(walk_versions(published.uri, now_us()), None)
-        live = LiveSet(
-            published.uri, schema, published.events, newest
-        )  # `match` has compared these
     session = answer.sparkSession
     if session not in _sessions:
         _sessions[session] = SessionListening()
         session.streams.addListener(_make_listener(_sessions[session]))
-    _sessions[session].known[find_observation(answer)] = live
+    if published is not None and published.fixed is None:
+        newest = next(walk_versions(published.uri, now_us()), None)  # `match` has compared these
+        live = LiveSet(published.uri, schema, published.events, newest)
+        _sessions[session].know(find_observation(answer), live)
 
 
 def _make_listener(listening: SessionListening) -> Any:
