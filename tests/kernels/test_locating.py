@@ -43,8 +43,8 @@ def by_oracle(area: BaseGeometry, xy: NDArray[np.float64]) -> list[int]:
 def test_on_a_small_grid_points_are_placed_exactly(seed: int) -> None:
     area = build(seeded_pick(seed), "area")
     rng = np.random.default_rng(seed)
-    west, south, east, north = area.bounds
-    xy = rng.integers([west - 1, south - 1], [east + 2, north + 2], (12, 2)).astype(float)
+    low, high = np.array(area.bounds, int).reshape(2, 2)
+    xy = rng.integers(low - 1, high + 2, (12, 2)).astype(float)
     xy[::4] = shapely.get_coordinates(area)[: len(xy[::4])]
     assert place(area, xy) == by_oracle(area, xy)
 

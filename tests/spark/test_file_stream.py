@@ -97,7 +97,8 @@ def test_a_file_in_another_system_is_one_bad_row(tmp_path: Path) -> None:
 def test_the_columns_come_from_the_lines_of_the_first_file_that_can_be_read(
     broken: bytes, tmp_path: Path
 ) -> None:
-    path = save(tmp_path, "ndjson", [broken, *GOOD["ndjson"]])
+    lines: list[str | bytes] = [broken, *GOOD["ndjson"]]
+    path = save(tmp_path, "ndjson", lines)
     columns = FileColumns.survey(str(path), None)
     assert columns.schema == pa.schema([("id", pa.int64()), ("speed", pa.int64())])
     good, (bad,) = read(path, columns)
