@@ -66,6 +66,7 @@ FORMS = [
     *("{a} BETWEEN {s} AND {s}", "{a} > {s} AND {a} < {s}", "{a} > {n} AND {a} < {s}"),
     *("{a} {c} DATE({d})", "TIMESTAMP({d}) {c} {a}", "{a} >= DATE({d}) AND {a} < DATE({d})"),
     *("{a} IN ({n}, {n}, {s})", "{a} NOT IN ({s})", "{a} IN ({s}, DATE({d}), DATE({d}))"),
+    *("{r}({a}, BBOX({n}, -{n}, {n}, {n}))", "{r}(bbox( {n},0,{n} ,{n}), {a})"),
     *("{a} BETWEEN DATE({d}) AND TIMESTAMP({d})", "{t}({a}, DATE({d}))", "{t}(DATE({d}), {a})"),
 ]
 OTHER_FORMS = [
@@ -121,14 +122,18 @@ def check_forms(group: templates.TemplateRows, place: int, predicate: Predicate)
     """The constraints of a template describe those of a predicate."""
     forms, values = group.template.constraints, group.values(place)
     found = dict.fromkeys(c.test for filter_ in predicate.filters for c in filter_.constraints)
-    by_parts = {tuple(children(test)): test for test in found}
-    assert len(by_parts) == len(found) == len(forms)
+    assert len(found) == len(forms)
+    by_parts: dict[tuple[Expression, ...], list[Expression]] = {}
+    for test in found:
+        by_parts.setdefault(tuple(children(test)), []).append(test)
     for number, form in enumerate(forms):
         literals = (Literal(values[slot]) for slot in form.slots)
-        test = by_parts[Attribute(form.attribute), *literals]
+        tests = by_parts[Attribute(form.attribute), *literals]
         if "NOT" not in to_text(predicate.expression):
-            operator = getattr(test, "relation", getattr(test, "operator", form.operator))
-            assert form.operator == operator
+            assert form.operator in [
+                getattr(test, "relation", getattr(test, "operator", form.operator))
+                for test in tests
+            ]
         assert all(group.template.slots[slot].constraint == number for slot in form.slots)
     assert [slot for form in forms for slot in form.slots] == list(range(len(values)))
 
@@ -188,6 +193,18 @@ def test_a_text_of_and_or_and_not_is_alone_or_has_the_same_predicate(seed: int) 
     random = Random(seed)
     forms = [*FORMS, "{a} IS NULL", "{a} IS NOT NULL"]
     names = random.sample(NAMES, random.randint(2, 5))
+    text = join([fill(random.choice(forms), random, name) for name in names], random)
+    check([respell(text, random) for _ in range(12)])
+
+
+@given(st.integers(0, 2**32))
+def test_a_text_with_several_tests_of_an_attribute_is_alone_or_has_the_same_predicate(
+    seed: int,
+) -> None:
+    random = Random(seed)
+    compared = ("{a} {c} {n}", "{a} {c} -{n}", "{a} {c} {s}", "{a} {c} DATE({d})", "{a} LIKE {s}")
+    forms = [*compared, *compared, "{a} BETWEEN {n} AND {n}", "{a} IS NULL", "{a} IN ({n}, {n})"]
+    names = random.choices(NAMES[:2], k=random.randint(2, 5))
     text = join([fill(random.choice(forms), random, name) for name in names], random)
     check([respell(text, random) for _ in range(12)])
 
@@ -263,6 +280,20 @@ def two(form: str, first: str = "1", second: str = "2") -> list[str]:
         (two("(a BETWEEN # AND 9 AND b = 1) OR (c >= 2 AND c < 3)"), (2, 9, 1, 2, 3)),
         (two("NOT (a = # OR b IS NOT NULL) AND c IS NULL"), (2,)),
         (two("(a = # OR b = 2) AND (c = 3 OR d = 4)"), (2, 2, 3, 4)),
+        (two("S_WITHIN(g, BBOX(0, 0, #, 5))"), (shapely.box(0, 0, 2, 5),)),
+        (two("s_within(bbox\t( -1.5,-0,\n# , 5e0), g)"), (shapely.box(-1.5, 0, 2, 5),)),
+        (two("dwithin(g, (BBOX(-0.0, 0, #, 5)), 7)"), (shapely.box(-0.0, 0, 2, 5), 7)),
+        (two("a > # OR a < 5"), (2, 5)),
+        (two("a < # OR a > 5"), (2, 5)),
+        (two("NOT (a > # AND a < 5)"), (2, 5)),
+        (two("NOT (a <= # OR a > 5)"), (2, 5)),
+        (two("a NOT BETWEEN # AND 9"), (2, 9)),
+        (two("(a > # OR b = 2) AND a < 5"), (2, 2, 5)),
+        (two("a = '#' OR a = 'x' OR a = 7"), ("2", "x", 7)),
+        (two("a = # OR a > 7 OR a < -1"), (2, 7, -1)),
+        (two("a IS NULL OR a < #"), (2,)),
+        (two("a LIKE '#%' AND a LIKE '%x' AND a <> 'y' AND NOT a LIKE '%z'"), None),
+        (two("NOT (a <> '#' AND a <> 'x')"), ("2", "x")),
     ],
 )
 def test_a_form_has_a_template_and_its_values_are_exact(
@@ -278,9 +309,17 @@ def test_a_form_has_a_template_and_its_values_are_exact(
 @pytest.mark.parametrize(
     "form",
     [
-        *("a > # OR a > 5", "NOT (a > # AND a < 5)", "a IN (#, b)", "a NOT BETWEEN # AND 9"),
-        *("a > # OR a < 5", "(a > # OR b = 2) AND a < 5", "a > # AND a IS NOT NULL", "b OR a = #"),
-        *("S_WITHIN(g, BBOX(0, 0, #, 5))", "a = casei('X#')", "# < 5", "a = DATE(1, '2020-01-0#')"),
+        *("a > # OR a > 5", "NOT (a > # OR a > 5)", "a IN (#, b)", "NOT (a = # OR a = 7)"),
+        *("(a BETWEEN # AND 5 AND b = 1) OR (a BETWEEN 3 AND 8 AND c = 1)", "a = # OR a > 'x'"),
+        *("a > # AND a IS NOT NULL", "a > # AND a IS NULL", "a <> # OR a = 7", "b OR a = #"),
+        *("S_WITHIN(g, BBOX(0, 0, 1 + #, 5))", "S_WITHIN(g, BBOX(0, 0, 0, #, 5, 5))"),
+        *(
+            "S_WITHIN(g, BBOX(0, 0, # 5))",
+            "S_WITHIN(g, BBOX(0, 0, x, #))",
+            "a = casei('X#')",
+            "# < 5",
+            "a = DATE(1, '2020-01-0#')",
+        ),
         *(
             "a = DATE('2020-01-0#') AND a < 5",
             "a = date(casei('2020-01-0#'))",
@@ -317,6 +356,14 @@ def test_what_is_more_than_literals_beside_attributes_is_read_alone(form: str) -
         ("a = '#'", "2", ["\ud800"]),
         ("a LIKE '#'", "2", ["x" * (LIKE_PATTERN_LENGTH_MAX + 1)]),
         ("a BETWEEN # AND 4", "2", ["5", "4", "4.0"]),
+        ("a = # OR a = 4", "2", ["4", "4.0", "1e400"]),
+        ("a = '#' OR a = 'it''s'", "2", ["it''s"]),
+        ("a LIKE '#' OR a LIKE 'x%'", "2", ["x%"]),
+        ("a = # OR a > 4", "2", ["4", "5", "4.5"]),
+        ("a <= # OR a = 4", "2", ["4", "5", "4.0"]),
+        ("a = DATE('#') OR a > DATE('2020-01-05')", "2020-01-02", ["2020-01-05", "2021-01-01"]),
+        ("S_WITHIN(g, BBOX(2, 0, #, 5))", "3", ["2", "1", "1e400", "9" * 400]),
+        ("S_WITHIN(g, BBOX(0, #, 1, 2))", "1", ["2", "3"]),
         ("a BETWEEN -4 AND -#", "2", ["5", "4"]),
         (f"a BETWEEN # AND {2**53}", "2", [f"{2**53}.0", str(2**53 + 1)]),
         ("a > # AND 4 > a", "2", ["5", "4"]),
@@ -450,16 +497,17 @@ def test_a_template_describes_its_constraints_and_slots() -> None:
     text = "S_WITHIN(POINT(1 2), g) AND a BETWEEN 1 AND 2 AND dwithin(h, POINT(1 2), 5) AND s = 'x'"
     template = check([text, text]).groups[0].template
     assert template.constraints == (
-        ConstraintForm("g", RELATIONS["contains"], (0,), 0),
-        ConstraintForm("a", ">=", (1,), 0),
-        ConstraintForm("a", "<=", (2,), 0),
-        ConstraintForm("h", "dwithin", (3, 4), 0),
-        ConstraintForm("s", "=", (5,), 0),
+        ConstraintForm("g", RELATIONS["contains"], (0,)),
+        ConstraintForm("a", ">=", (1,)),
+        ConstraintForm("a", "<=", (2,)),
+        ConstraintForm("h", "dwithin", (3, 4)),
+        ConstraintForm("s", "=", (5,)),
     )
     number, text_kind, geometry = LiteralKind.NUMBER, LiteralKind.TEXT, LiteralKind.GEOMETRY
     kinds = (geometry, number, number, geometry, number, text_kind)
     assert template.slots == tuple(map(Slot, kinds, (0, 1, 2, 3, 3, 4)))
-    assert template.ranges == ((1, 2),)
+    assert template.ascending == ((1, 2),)
+    assert template.different == ()
 
 
 def test_operands_are_columns_by_slot() -> None:

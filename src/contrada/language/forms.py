@@ -2,15 +2,15 @@
 
 A form is a tree of AND, OR and NOT over tests, each of an attribute and literals. Other literals
 change nothing else in the predicate as long as each is of the same kind and sound for its test, and
-no two constraints bear on each other: an attribute has one test only in the whole tree, or a lower
-and an upper bound that are numbers or moments, the lower less than the upper, under the same AND
-and no NOT.
+no two constraints bear on each other. Those on two attributes never do; of two on one attribute
+none may imply the other, nor exclude it where both must hold. For bounds, equal values and patterns
+this is seen from the operators or by comparing the literals; other pairs have no template.
 """
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, count, repeat
+from itertools import combinations, repeat
 
 import numpy as np
 import shapely
@@ -44,7 +44,8 @@ from contrada.model.relation import Family, SpatialRelation
 from contrada.model.subscription import Predicate
 
 _BOUNDS = {">": "low", ">=": "low", "<": "high", "<=": "high"}
-_CHOICES_MAX = 16  # of a list: each is compared with all others
+_NEGATED_BOUNDS = {">": "high", ">=": "high", "<": "low", "<=": "low", "<>": "="}
+_CHOICES_MAX = 16  # of a list, and tests of one attribute: each is compared with all others
 _RANGED = ({LiteralKind.NUMBER}, {LiteralKind.MOMENT})
 
 
@@ -62,28 +63,28 @@ class ConstraintForm:
 
     The operator is one of comparison or time, `like`, `in`, `dwithin`, `isnull`, or a spatial
     relation. `in` takes any number of operands, no two of them equal, `dwithin` a geometry and a
-    radius, `isnull` nothing, every other one operand. `within` numbers the AND that it belongs to;
-    it is -1 where it stands alone, or under an OR or a NOT.
+    radius, `isnull` nothing, every other one operand.
     """
 
     attribute: str
     operator: str | SpatialRelation
     slots: tuple[int, ...]
-    within: int
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
     """The tree of a predicate with NULL for every literal, its constraints, and the slots.
 
-    Slots are in the order in which both the tree and the text have the literals. `ranges` are the
-    pairs of slots whose literals are the bounds of one attribute.
+    Slots are in the order in which both the tree and the text have the literals. `ascending` are
+    pairs of slots of which the first must have the lesser literal, in those of `different` the two
+    must differ.
     """
 
     tree: Expression
     slots: tuple[Slot, ...]
     constraints: tuple[ConstraintForm, ...]
-    ranges: tuple[tuple[int, int], ...]
+    ascending: tuple[tuple[int, int], ...]
+    different: tuple[tuple[int, int], ...]
 
     def kinds(self) -> tuple[LiteralKind, ...]:
         """List the kinds of its literals."""
@@ -101,50 +102,130 @@ class Template:
         is_served = np.ones(len(operands[0]), bool)
         for form in self.constraints:
             is_served &= _is_served(form, [operands[slot] for slot in form.slots])
-        for low, high in self.ranges:
+        for low, high in self.ascending:
             is_served &= _is_less(operands[low], operands[high])
+        for one, other in self.different:
+            is_served &= _are_distinct(operands[one], operands[other])
         return is_served
 
 
 def make_template(expression: Expression) -> Template | None:
     """Make a template of the tree of a predicate; None where it is of another form."""
     slots: list[Slot] = []
-    forms: list[ConstraintForm] = []
-    for test, within in _list_tests(expression, count()):
+    tests: list[_PlacedForm] = []
+    for test, branches, is_negated in _list_tests(expression, (), is_negated=False):
         found = _take_apart(test)
         if found is None:
             return None
         attribute, operator, kinds = found
         numbers = tuple(range(len(slots), len(slots) + len(kinds)))
-        slots += (Slot(kind, len(forms)) for kind in kinds)
-        forms.append(ConstraintForm(attribute, operator, numbers, within))
-    ranges = _find_ranges(forms, slots)
-    if ranges is None:
+        slots += (Slot(kind, len(tests)) for kind in kinds)
+        form = ConstraintForm(attribute, operator, numbers)
+        tests.append(_PlacedForm(form, kinds, branches, is_negated))
+    pairs = _Pairs()
+    if not pairs.add_all(tests):
         return None
-    blank = _fill(expression, repeat(Literal(None)))
-    return Template(blank, tuple(slots), tuple(forms), ranges)
+    return Template(
+        _fill(expression, repeat(Literal(None))),
+        tuple(slots),
+        tuple(test.form for test in tests),
+        tuple(pairs.ascending),
+        tuple(pairs.different),
+    )
+
+
+_Branch = tuple[bool, int]  # of a node: whether all of its branches must hold, and which one it is
+
+
+@dataclass(frozen=True, slots=True)
+class _PlacedForm:
+    """A constraint, the branches that lead to it from the root, and whether it is negated."""
+
+    form: ConstraintForm
+    kinds: tuple[LiteralKind, ...]
+    branches: tuple[_Branch, ...]
+    is_negated: bool
+
+    def bound(self) -> str:
+        """What it leaves of the values: those above its operand (`low`), below it, or it alone.
+
+        Of other tests it is the operator.
+        """
+        operator = str(self.form.operator)
+        if self.is_negated:
+            return _NEGATED_BOUNDS.get(operator, f"not {operator}")
+        return _BOUNDS.get(operator, operator)
+
+    def is_joined(self, other: "_PlacedForm") -> bool:
+        """Whether both must hold in some filter: the last node above both is a conjunction."""
+        for (must_all, own), (_, others) in zip(self.branches, other.branches, strict=False):
+            if own != others:
+                return must_all
+        raise AssertionError("tests are leaves")
+
+
+class _Pairs:
+    """What must hold of the literals of two constraints that neither bears on the other."""
+
+    def __init__(self) -> None:
+        self.ascending: list[tuple[int, int]] = []
+        self.different: list[tuple[int, int]] = []
+
+    def add_all(self, tests: Iterable[_PlacedForm]) -> bool:
+        """Add all pairs; False where two constraints may bear on each other nevertheless."""
+        by_attribute: dict[str, list[_PlacedForm]] = {}
+        for test in tests:
+            by_attribute.setdefault(test.form.attribute, []).append(test)
+        return all(
+            len(several) <= _CHOICES_MAX
+            and all(self._add(one, other) for one, other in combinations(several, 2))
+            for several in by_attribute.values()
+        )
+
+    def _add(self, one: _PlacedForm, other: _PlacedForm) -> bool:
+        """Add what a pair needs; False where nothing would be enough."""
+        slot_of = {test.bound(): test.form.slots[0] for test in (one, other) if test.form.slots}
+        are_ordered = {*one.kinds, *other.kinds} in _RANGED
+        is_joined = one.is_joined(other)
+        match sorted((one.bound(), other.bound())):
+            case ["=", "="] if not is_joined:
+                self.different.append((one.form.slots[0], other.form.slots[0]))
+            case ["like" | "not like", "like" | "not like"]:
+                self.different.append((one.form.slots[0], other.form.slots[0]))
+            case ["high", "low"] if are_ordered and is_joined:
+                self.ascending.append((slot_of["low"], slot_of["high"]))
+            case ["high", "low"]:
+                return are_ordered
+            case ["=", "low"] if are_ordered and not is_joined:
+                self.ascending.append((slot_of["="], slot_of["low"]))
+            case ["=", "high"] if are_ordered and not is_joined:
+                self.ascending.append((slot_of["high"], slot_of["="]))
+            case ["=" | "high", "isnull"] | ["isnull", "low"]:
+                return not is_joined
+            case ["=" | "<>" | "high", "like" | "not like"] | ["like", "low"] | ["low", "not like"]:
+                return True
+            case _:
+                return False
+        return True
 
 
 def _list_tests(
-    node: Expression, numbers: Iterator[int], within: int = -1, *, is_negated: bool = False
-) -> Iterator[tuple[Expression, int]]:
-    """List the tests of constraints, each with the number of the AND that it belongs to, or -1.
-
-    `numbers` are those that no AND has yet. Under a NOT, an AND does not make its tests hold.
-    """
+    node: Expression, branches: tuple[_Branch, ...], *, is_negated: bool
+) -> Iterator[tuple[Expression, tuple[_Branch, ...], bool]]:
+    """List the tests of constraints, each with the branches to it and whether it is negated."""
     match node:
         case Not(argument):
-            yield from _list_tests(argument, numbers, is_negated=True)
+            yield from _list_tests(argument, branches, is_negated=not is_negated)
         case And(arguments) | Or(arguments):
-            own = next(numbers) if isinstance(node, And) and not is_negated else -1
-            for argument in arguments:
-                yield from _list_tests(argument, numbers, own, is_negated=is_negated)
+            must_all = isinstance(node, And) != is_negated
+            for place, argument in enumerate(arguments):
+                below = (*branches, (must_all, place))
+                yield from _list_tests(argument, below, is_negated=is_negated)
         case Between(value, low, high):
-            own = -1 if is_negated else next(numbers) if within < 0 else within
-            yield Comparison(">=", value, low), own
-            yield Comparison("<=", value, high), own
+            both = And((Comparison(">=", value, low), Comparison("<=", value, high)))
+            yield from _list_tests(both, branches, is_negated=is_negated)
         case _:
-            yield node, within
+            yield node, branches, is_negated
 
 
 def _take_apart(
@@ -190,27 +271,6 @@ def _find_kind(choice: Expression) -> LiteralKind | None:
 
 def _is_number(value: Value) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _find_ranges(
-    forms: Iterable[ConstraintForm], slots: Sequence[Slot]
-) -> tuple[tuple[int, int], ...] | None:
-    """List the slots of lower and upper bounds; None where constraints may bear on each other."""
-    by_attribute: dict[str, list[ConstraintForm]] = {}
-    for form in forms:
-        by_attribute.setdefault(form.attribute, []).append(form)
-    ranges = []
-    for several in by_attribute.values():
-        if len(several) == 1:
-            continue
-        bounds = {_BOUNDS.get(str(form.operator)): form.slots[:1] for form in several}
-        is_range = len(several) == 2 and bounds.keys() == {"low", "high"}
-        is_range &= several[0].within == several[1].within >= 0
-        if not is_range or {slots[n].kind for (n,) in bounds.values()} not in _RANGED:
-            return None
-        (low,), (high,) = bounds["low"], bounds["high"]
-        ranges.append((low, high))
-    return tuple(ranges)
 
 
 def _fill(test: Expression, literals: Iterator[Literal]) -> Expression:

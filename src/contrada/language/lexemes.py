@@ -16,5 +16,7 @@ WKT_OPENING = (
     rf"(?:{PLAIN_SHAPE}|(?i:(?:multi)?(?:curve|surface)|geometrycollection|circularstring|"
     rf"compoundcurve|curvepolygon)){WKT_DIMENSIONS}(?=\(|(?i:empty)\b)"
 )  # of a literal, up to its coordinates
+_EDGE = rf"[ \t\r\n]*+-?{NUMBER}[ \t\r\n]*+"
+PLAIN_BOX = rf"(?i:bbox)\s*+\({_EDGE}(?:,{_EDGE}){{3}}\)"  # whose edges are no expressions
 
 RESERVED = frozenset("and or not like between in is null true false div".split())

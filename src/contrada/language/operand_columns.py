@@ -66,15 +66,39 @@ def read_texts(spellings: Sequence[str]) -> tuple[NDArray[np.object_], Mask]:
 
 
 def read_shapes(spellings: Sequence[str]) -> tuple[Geometries, Mask]:
-    """Read and tidy geometries in WKT; empty ones and those with a fault are not sound."""
+    """Read geometries in WKT, tidied, and boxes; empty ones and those with a fault are not sound.
+
+    Nor is a box without an area, or one that crosses the 180° meridian.
+    """
     texts = np.empty(len(spellings), object)
     texts[:] = spellings
+    is_box = np.fromiter((spelt[0] in "bB" for spelt in spellings), bool, len(spellings))
+    shapes = np.empty(len(spellings), object)
     with np.errstate(all="ignore"):
-        shapes = tidy(read_wkts(texts, on_invalid="ignore"))
+        shapes[~is_box] = tidy(read_wkts(texts[~is_box], on_invalid="ignore"))
+    shapes[is_box] = _read_boxes(texts[is_box])
     is_sound = ~(shapely.is_missing(shapes) | shapely.is_empty(shapes))
     shapes[~is_sound] = None
     is_sound[list(find_faults(shapes))] = False
     return shapes, is_sound
+
+
+def _read_boxes(texts: NDArray[np.object_]) -> Geometries:
+    """Read `BBOX(west, south, east, north)`; None where it is not a plain rectangle."""
+    inside = (text[text.index("(") + 1 : -1] for text in texts)
+    edges = [_read_edge(spelt) for numbers in inside for spelt in numbers.split(",")]
+    numbers = np.array(edges, np.float64).reshape(-1, 4)
+    west, south, east, north = numbers.T
+    is_plain = np.isfinite(numbers).all(axis=1) & (west < east) & (south < north)
+    boxes = np.empty(len(texts), object)
+    boxes[is_plain] = shapely.box(*numbers[is_plain].T)
+    return boxes
+
+
+def _read_edge(spelt: str) -> float:
+    """Read a number; a whole one has no zero below 0."""
+    number = float(spelt)
+    return 0.0 if number == 0 and spelt.strip(" \t\r\n-").isdigit() else number
 
 
 def read_moments(spellings: Sequence[str]) -> tuple[NDArray[np.object_], Mask]:

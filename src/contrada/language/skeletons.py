@@ -1,8 +1,8 @@
 """Texts of CQL2 that differ in their literals only, found without parsing any of them.
 
-The skeleton of a text is what is left without its numbers, strings and geometries: names, operators
-and white space, and the kind of each literal. `tokens.py` puts a stand-in in place of every
-literal, so that texts of one skeleton are one and the same text to the parser.
+The skeleton of a text is what is left without its numbers, strings and geometries, boxes among
+them: names, operators and white space, and the kind of each literal. `tokens.py` puts a stand-in in
+place of every literal, so that texts of one skeleton are one and the same text to the parser.
 """
 
 import re
@@ -14,6 +14,7 @@ from contrada.language.lexemes import (
     CALL,
     NAME,
     NUMBER,
+    PLAIN_BOX,
     PLAIN_SHAPE,
     QUOTED_NAME,
     RESERVED,
@@ -124,8 +125,8 @@ def _nested(levels: int) -> str:
 
 _RUN_AND_LITERAL = re.compile(
     rf"""
-    ((?: [^\w'".]++ | (?!{WKT_OPENING}){NAME} | {QUOTED_NAME} | \.(?!\d) )*+)
-    (?: ( {NUMBER} | {STRING} | {PLAIN_SHAPE}{WKT_DIMENSIONS}{_nested(4)} )
+    ((?: [^\w'".]++ | (?!{WKT_OPENING}|{PLAIN_BOX}){NAME} | {QUOTED_NAME} | \.(?!\d) )*+)
+    (?: ( {NUMBER} | {STRING} | {PLAIN_SHAPE}{WKT_DIMENSIONS}{_nested(4)} | {PLAIN_BOX} )
       | \Z
       | (.+) )  # what is not of these forms, and all behind it
     """,
@@ -133,7 +134,7 @@ _RUN_AND_LITERAL = re.compile(
 )
 
 _KINDS = {kind.value[0]: kind for kind in LiteralKind}
-_INITIALS = {"": "", "'": "t", **dict.fromkeys("lmpLMP", "g")}  # of a kind, by that of a literal
+_INITIALS = {"": "", "'": "t", **dict.fromkeys("blmpBLMP", "g")}  # of a kind, by that of a literal
 _MOMENT = re.compile(r"(?<![\w.:\"])(?i:date|timestamp)\s*+\(\s*+\Z")
 _MARKS = dict.fromkeys(LiteralKind, "'") | {LiteralKind.NUMBER: "0", LiteralKind.MOMENT: "@"}
 _PAIRS = ("geometry", "geometry"), ("time", "time")  # what tests of two values take
