@@ -53,12 +53,16 @@ OUTLINE_CELLS_MAX = 2**22  # of the grid, along one outline
 BOUNDARY_POINTS_MAX = 1_000_000  # of one boundary, for the discrete evaluator
 DENSITY_MAX = 1_000_000_000  # points on a unit of a boundary, for the discrete evaluator
 
+# Transitions
+DURATION_DAYS_MAX = 3_652_500  # of lateness, silence, cooldown and dwell: ten thousand years
+
 # Simulations
 SIMULATED_MAX = 1_000_000  # peers, events or rounds of one
 
 # Files
 ROW_BYTES_MAX = 64 * 2**20  # of one row in text: it must be in memory as a whole
 COLUMNS_MAX = 10_000  # of one text file, those inside others too
+OVERLAP_BYTES_MAX = 2**30  # of views of texts that overlap, if they take far fewer
 PARQUET_PAGE_BYTES_MAX = 64 * 2**20  # of a page, if it takes far fewer in the file
 LIST_VALUES_MAX = 2**25  # in the lists of a row group of Parquet, if it takes far fewer bytes
 LIST_CELLS_MAX = 1_000_000  # of a list of objects as a table, if they are far more than its values

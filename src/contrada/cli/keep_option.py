@@ -222,7 +222,7 @@ class _SubscriptionKeeping:
 
     def _column(self, name: str, array: pa.Array, repair: bool) -> pa.Array:
         if name in self.geometries:
-            return as_wkb(array, repair=repair)
+            array = as_wkb(array, repair=repair)
         return array.cast(decoded_type(array.type))
 
 

@@ -15,12 +15,19 @@ from typing import Any
 import pyarrow as pa
 
 from contrada.errors import ContradaError, InvalidInput, blame
-from contrada.files.arrow_types import check_names, plain_type, validate
+from contrada.files.arrow_types import check_names, plain_type
 from contrada.files.expanding import cut_rows
 from contrada.files.geoarrow import NATIVE_TYPES, encode_wkb
 from contrada.files.geometry_columns import GeometryField, find_geometry_columns, warn_of_edges
-from contrada.files.plain_arrays import as_plain
 from contrada.files.rows import Rows, keep_columns
+from contrada.files.shared_values import (
+    as_compact,
+    as_compact_plain,
+    is_shared,
+    refuse_overlaps,
+    validate_once,
+    write_out,
+)
 from contrada.showing import brief_text, cut, listed
 
 
@@ -45,7 +52,8 @@ class Layout:
     def arrange(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield a batch of the source with the columns and types of this layout, in pieces.
 
-        They are of bounded size, however often the batch holds the same values.
+        They are of bounded size once they are written out, however often the batch holds the same
+        values; texts and bytes that many rows share are dictionaries all the same.
         """
         batch.validate()  # whether its columns are of one length
         wanted, known = self.schema.names, batch.schema.names  # which Arrow lists anew each time
@@ -57,16 +65,21 @@ class Layout:
                 raise pa.ArrowInvalid(f"a batch has {what}; its columns: {listed(known)}")
         encodings = {geometry.name: geometry.encoding for geometry in self.geometries}
         own = batch.select(wanted)
+        compact = []
         for name in wanted:
             with _naming(own, name):
-                validate(own.column(name))
-        for piece, _ in cut_rows(own):
+                validate_once(own.column(name))
+                refuse_overlaps(own.column(name))
+                compact.append(as_compact(own.column(name)))
+        own = pa.RecordBatch.from_arrays(compact, names=wanted)
+        for piece, _ in cut_rows(own, is_compact=True):
             columns = []
             for name in wanted:
                 with _naming(own, name):
+                    kind = self.schema.field(name).type
                     encoding = encodings.get(name, "")
-                    columns.append(_plain_column(piece.column(name), encoding, self.is_decoded))
-            yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+                    columns.append(_compact_column(piece.column(name), encoding, kind))
+            yield pa.RecordBatch.from_arrays(columns, names=wanted)
 
 
 @contextmanager
@@ -184,10 +197,11 @@ def _target_type(kind: pa.DataType, encoding: str, is_decoded: bool) -> pa.DataT
     return kind.value_type if is_replaced else kind
 
 
-def _plain_column(array: pa.Array, encoding: str, is_decoded: bool) -> pa.Array:
+def _compact_column(array: pa.Array, encoding: str, kind: pa.DataType) -> pa.Array:
     if encoding in NATIVE_TYPES:
         native = array.storage if isinstance(array, pa.ExtensionArray) else array
         return encode_wkb(native, encoding)
-    array = as_plain(array)
-    is_replaced = encoding and is_decoded and pa.types.is_dictionary(array.type)
-    return array.dictionary_decode() if is_replaced else array
+    array = as_compact_plain(array)
+    if not pa.types.is_dictionary(array.type) or pa.types.is_dictionary(kind):
+        return array
+    return array if is_shared(array) else write_out(array, kind)

@@ -6,7 +6,7 @@ into pieces of bounded size before anybody writes them out.
 """
 
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from contrada.deferred import compute as pc
 from contrada.files.arrow_types import storage_type
+from contrada.files.shared_values import is_shared
 from contrada.limits import ROW_BYTES_MAX
 
 PIECE_BYTES = 64 * 2**20
@@ -25,15 +26,21 @@ _Places: TypeAlias = NDArray[np.int64]
 _Sizes: TypeAlias = NDArray[np.float64]  # integers would overflow
 
 
-def cut_rows(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, int | None]]:
+def cut_rows(
+    batch: pa.RecordBatch, *, is_compact: bool = False
+) -> Iterator[tuple[pa.RecordBatch, int | None]]:
     """Yield the rows of a batch in pieces, each with its bytes once it is written out.
 
     A piece has at most `PIECE_BYTES`, unless it is one row. A row that is larger than
     `ROW_BYTES_MAX` only because its values are held once for many places is refused. The batch
     must be valid. Where its types hold every value where it stands, it is returned as it is, and
-    nothing is counted.
+    nothing is counted. If it is to stay compact, neither are dictionaries of values that many rows
+    share, which nobody writes out.
     """
     sharing = [column for column in batch.columns if _may_share(column.type)]
+    if is_compact:
+        leaves = chain.from_iterable(map(_leaves, sharing))
+        sharing = [leaf for leaf in leaves if _may_share(leaf.type) and not is_shared(leaf)]
     if not sharing:
         yield batch, None
         return
@@ -53,6 +60,15 @@ def cut_rows(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, int | None
         for start, end in pairwise(starts):
             piece = batch.slice(first + start, end - start)
             yield piece, int(before[end] - before[start])
+
+
+def _leaves(column: pa.Array) -> Iterator[pa.Array]:
+    """Yield a column, or what a struct is made of."""
+    if not isinstance(column, pa.StructArray):
+        yield column
+        return
+    for member in column.flatten():
+        yield from _leaves(member)
 
 
 def _refuse_large_rows(sizes: _Sizes, first: int, held: int) -> None:

@@ -255,12 +255,13 @@ def _read_part(
 
 def _unpack(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a batch with the types of the file, where some are in dictionaries."""
-    for piece, _ in cut_rows(batch):
+    for piece, _ in cut_rows(batch, is_compact=True):
         rows = pa.array(np.arange(piece.num_rows))
         columns = []
         for name, column in zip(piece.schema.names, piece.columns, strict=True):
             kind = schema.field(name).type
-            is_same = column.type == kind  # else only what lies in lists of this piece is cast
+            is_same = column.type == kind or pa.types.is_dictionary(column.type)
+            # Else only what lies in lists of this piece is cast.
             columns.append(column if is_same else column.take(rows).cast(kind))
         yield pa.RecordBatch.from_arrays(columns, piece.schema.names)
 

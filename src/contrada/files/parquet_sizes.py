@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput
+from contrada.files.arrow_types import is_binary, is_text, storage_type
 from contrada.files.expanding import PIECE_BYTES
 from contrada.files.parquet_pages import (
     DELTA_BYTE_ARRAY,
@@ -34,12 +35,15 @@ _EXPANSION_MAX = 200  # so many times its size in the file a page, or a list, ma
 _CODE_BYTES = 8  # of a value of which only a number is read, with its levels
 _MEASURED_MAX = 1_000_000  # values of a row group whose numbers in a dictionary are read beforehand
 _BLOCK_ROWS = 1_024  # of which the bytes are added up together
+_SHARED_MIN = 10  # so many times its dictionary a column must take to be read as codes
+_LONG_MEAN = 64  # bytes of a text: to step over one is quicker than to look at all of them
 _LENGTH = struct.Struct("<I")
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingPlan:
-    """How many rows to read at once, and which columns in lists to read as dictionaries."""
+    """How many rows to read at once, and which columns to read as dictionaries: those in lists, and
+    those of texts and bytes, of which few stand for many rows."""
 
     rows: int
     packed: list[str]
@@ -51,7 +55,8 @@ class _Leaf:
 
     `longest` is the longest value that may stand in any row, `starts` and `sizes` are the first
     rows and the bytes of pages whose values are all written out; `is_list` says that a row may
-    have many values, `is_text` that they are texts or bytes, `width` how long if all are alike.
+    have many values, `is_text` that they are texts or bytes, `width` how long if all are alike,
+    `is_shared` that they are far fewer than the rows that have them.
     """
 
     path: str
@@ -61,6 +66,7 @@ class _Leaf:
     longest: int = 0
     values: int = 0
     is_coded: bool = False
+    is_shared: bool = False
     starts: list[int] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
 
@@ -178,28 +184,42 @@ def _take_dictionary(
     that would be much, as much as they do."""
     page = found.dictionary
     assert page is not None
-    values = leaf.values if leaf.is_list else file.rows_max
+    values = leaf.values if leaf.is_list else min(file.rows_max, file.facts.num_rows)
     longest = page.plain_bytes - 4 * max(page.values - 1, 0)
-    if longest * values > PIECE_BYTES:
+    is_measured = not leaf.is_list and found.coded is not None and found.coded <= _MEASURED_MAX
+    mean = longest // max(page.values, 1)  # where that is too long, so is the longest
+    if longest * values > PIECE_BYTES and not (is_measured and mean * values > PIECE_BYTES):
         longest = _find_longest(file.opened, chunk, page, longest)
-    if longest * values > PIECE_BYTES and not leaf.is_list and found.coded is not None:
-        sizes = _measure(file, number, leaf.path, found.coded)
-        if sizes is not None:
-            found.starts[:0] = range(row, row + found.coded, _BLOCK_ROWS)
-            found.sizes[:0] = sizes
-            return
-    leaf.longest = max(leaf.longest, longest)
+    sizes = None
+    if is_measured and longest * values > PIECE_BYTES:
+        sizes = _measure(file, number, leaf.path, found.coded or 0)
+    if sizes is None:
+        leaf.longest = max(leaf.longest, longest)
+    elif sum(sizes) > _SHARED_MIN * page.plain_bytes and _can_be_coded(file, leaf.path):
+        leaf.is_shared = True  # whoever reads codes writes nothing out
+    else:
+        found.starts[:0] = range(row, row + (found.coded or 0), _BLOCK_ROWS)
+        found.sizes[:0] = sizes
+
+
+def _can_be_coded(file: _File, name: str) -> bool:
+    """Whether a column, not one inside another, is of texts or bytes for Arrow, too."""
+    schema = file.facts.schema.to_arrow_schema()
+    if schema.names.count(name) != 1:
+        return False
+    kind = storage_type(schema.field(name).type)
+    return is_text(kind) or is_binary(kind)
 
 
 def _measure(file: _File, number: int, name: str, rows: int) -> list[int] | None:
     """Add up the bytes of the first rows of a group, block by block; None where Arrow cannot."""
-    if rows > _MEASURED_MAX:
-        return None
     import pyarrow.parquet as pq
 
     try:
-        reader = pq.ParquetFile(file.path, metadata=file.facts, read_dictionary=[name])
-        batches = reader.iter_batches(rows, row_groups=[number], columns=[name])
+        reader = pq.ParquetFile(
+            file.path, metadata=file.facts, read_dictionary=[name], pre_buffer=False
+        )
+        batches = reader.iter_batches(rows, row_groups=[number], columns=[name], use_threads=False)
         column = next(iter(batches)).column(0)
         if len(column) != rows or not pa.types.is_dictionary(column.type):
             return None
@@ -231,7 +251,9 @@ def _check_list(leaf: _Leaf, values: int, stored: int, where: str) -> None:
 
 def _is_packed(leaf: _Leaf) -> bool:
     """Whether to read codes: in a list, not even one row has a bounded number of values."""
-    return leaf.is_list and leaf.is_coded and leaf.longest * leaf.values > PIECE_BYTES
+    return leaf.is_shared or (
+        leaf.is_list and leaf.is_coded and leaf.longest * leaf.values > PIECE_BYTES
+    )
 
 
 def _worst(leaf: _Leaf, rows: int, rows_in_file: int) -> float:
@@ -240,7 +262,7 @@ def _worst(leaf: _Leaf, rows: int, rows_in_file: int) -> float:
         size = _CODE_BYTES if _is_packed(leaf) else max(leaf.longest, _CODE_BYTES)
         all_ = leaf.values * size + sum(leaf.sizes)
         return all_ * min(1, rows / max(rows_in_file, 1))
-    coded = rows * leaf.longest
+    coded = rows * (max(leaf.longest, _CODE_BYTES) if leaf.is_shared else leaf.longest)
     if not leaf.starts:
         return coded
     starts = np.asarray(leaf.starts)
@@ -261,15 +283,20 @@ def _find_longest(
         if codec != "uncompressed":
             codec = "lz4_raw" if codec == "lz4" else codec
             raw = pa.decompress(raw, page.plain_bytes, codec=codec)
-        return longest_text(np.frombuffer(raw, np.uint8))
+        return longest_text(np.frombuffer(raw, np.uint8), page.values)
     except (pa.ArrowException, ValueError, OSError, struct.error):
         return longest
 
 
-def longest_text(page: NDArray[np.uint8]) -> int:
-    """Return the length of the longest of texts that follow each other, each after its length."""
+def longest_text(page: NDArray[np.uint8], count: int) -> int:
+    """Return the length of the longest of some texts that follow each other, each after its length.
+
+    How many there are is only a hint.
+    """
     if len(page) < 4:
         return 0
+    if len(page) > _LONG_MEAN * count:
+        return _longest_by_steps(page)
     first = _LENGTH.unpack_from(page[:4].tobytes())[0]
     if len(page) % (4 + first) == 0:  # perhaps all are of one length, as points are
         heads = page.reshape(-1, 4 + first)[:, :4]
@@ -284,8 +311,12 @@ def longest_text(page: NDArray[np.uint8]) -> int:
         lengths = np.diff(starts, append=len(page)) - 4
         if (page[starts] == lengths).all():
             return int(lengths.max())
+    return _longest_by_steps(page)
+
+
+def _longest_by_steps(page: NDArray[np.uint8]) -> int:
     at = longest = 0
-    data = page.tobytes()
+    data = page.data
     while at < len(data):
         (length,) = _LENGTH.unpack_from(data, at)
         longest = max(longest, length)

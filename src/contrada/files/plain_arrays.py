@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from contrada.deferred import compute as pc
 from contrada.files.arrow_types import is_bool8, is_uuid, plain_type
@@ -35,13 +36,18 @@ def _plain_storage(array: pa.ExtensionArray) -> pa.Array:
     return pa.array(texts, pa.string())
 
 
-def _without_runs(array: pa.RunEndEncodedArray, _: pa.DataType) -> pa.Array:
+def number_runs(array: pa.RunEndEncodedArray) -> tuple[NDArray[np.int64], pa.Array]:
+    """Return the number of each row's run, and the values of the runs."""
     rows = np.arange(array.offset, array.offset + len(array))
     runs = np.searchsorted(np.asarray(array.run_ends), rows, side="right")
     if not len(runs):
-        return pa.nulls(0, plain_type(array.type))
-    used = array.values.slice(runs[0], runs[-1] - runs[0] + 1)
-    return as_plain(used).take(pa.array(runs - runs[0]))
+        return runs, array.values.slice(0, 0)
+    return runs - runs[0], array.values.slice(runs[0], runs[-1] - runs[0] + 1)
+
+
+def _without_runs(array: pa.RunEndEncodedArray, _: pa.DataType) -> pa.Array:
+    runs, used = number_runs(array)
+    return as_plain(used).take(pa.array(runs))
 
 
 def _plain_dictionary(array: pa.DictionaryArray, target: pa.DataType) -> pa.Array:

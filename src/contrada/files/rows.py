@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from itertools import chain, islice
 
 import numpy as np
@@ -17,6 +18,7 @@ from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput, blame
 from contrada.files.arrow_types import decoded_type, is_text
 from contrada.files.expanding import PIECE_BYTES, cut_rows
+from contrada.files.shared_values import write_out
 from contrada.model.geometry import Fault
 from contrada.showing import listed
 
@@ -64,15 +66,29 @@ class Rows:
         return self._refuse_faults(self.judged(self.schema.names))
 
     def judged(
-        self, read: Collection[str] = ()
+        self, read: Collection[str] = (), *, is_compact: bool = False
     ) -> Iterator[tuple[pa.RecordBatch, dict[int, Fault]]]:
         """Iterate over the rows as `batches` does, with the faults of some by place in the batch.
 
         A row that is not whole is all null. A bad cell is null, and a fault of its row where its
-        column is among those `read`.
+        column is among those `read`. In a compact batch, texts and bytes that many rows share are
+        dictionaries, whatever the schema says.
         """
-        batches = self._refuse_damage(_rechunk(self._opened(read), self.batch_rows))
-        return (_split_faults(batch, len(self.schema)) for batch in batches)
+        batches = _rechunk(self._opened(read), self.batch_rows)
+        if not is_compact:
+            batches = (piece for batch in batches for piece, _ in cut_rows(batch))
+        sound = self._refuse_damage(batches)
+        pairs = (_split_faults(batch, len(self.schema)) for batch in sound)
+        if is_compact:
+            return pairs
+        return ((self._written_out(batch), faults) for batch, faults in pairs)
+
+    def _written_out(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if batch.schema.equals(self.schema):
+            return batch
+        pairs = zip(batch.columns, self.schema, strict=True)
+        columns = [write_out(column, field.type) for column, field in pairs]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _opened(self, read: Collection[str]) -> Iterator[pa.RecordBatch]:
         return self._open() if self._judge is None else self._judge(read)
@@ -248,7 +264,8 @@ def _rechunk(batches: Iterator[pa.RecordBatch], rows_max: int) -> Iterator[pa.Re
     """Yield the same rows in batches of `rows_max`; the last is shorter, and so are large ones."""
     held: list[pa.RecordBatch] = []
     rows_held = bytes_held = 0
-    for batch, size in chain.from_iterable(map(cut_rows, batches)):
+    cut = partial(cut_rows, is_compact=True)
+    for batch, size in chain.from_iterable(map(cut, batches)):
         start = 0
         while start < batch.num_rows:
             piece = batch.slice(start, rows_max - rows_held)

@@ -16,6 +16,7 @@ from shapely.geometry.base import BaseGeometry
 from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput, blaming_memory
 from contrada.files import Rows
+from contrada.files.shared_values import write_out
 from contrada.limits import COLUMN_DEPTH_MAX
 from contrada.matcher.match_run import MatchedBatch, MatchRun
 from contrada.matching.writing import as_wkb, can_be_geometry, written_geometries
@@ -56,12 +57,8 @@ def put_beside(
         for side, at in sides:
             rows = pa.array(at[start:end])
             columns |= {name: column.take(rows) for name, column in side.columns.items()}
-        arrays = [_cast(columns[field.name], field.type) for field in schema]
+        arrays = [write_out(columns[field.name], field.type) for field in schema]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    return array if array.type == kind else array.cast(kind)
 
 
 class EventKeeping:

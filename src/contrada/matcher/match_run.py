@@ -11,8 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.arrays import Positions
+from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput, Remedy, blaming_memory
 from contrada.files import Rows
+from contrada.files.shared_values import is_shared
 from contrada.matching.engine import find_no_faults
 from contrada.matching.ids import read_id_column
 from contrada.matching.receiving import ReceivedEvents, find_remedies, receive
@@ -52,6 +54,7 @@ class Counts:
 
 
 _PAIRS_MAX, _ROWS_MIN = 4_000_000, 64
+_ID_BYTES_MAX = 64 * 2**20  # of ids that many rows share, once written out
 _PIECE_BYTES_MIN = 128 * 1024  # what is less is matched before another thread has begun
 
 
@@ -133,14 +136,23 @@ class MatchRun:
         """
         rows_max = count_rows_at_once(self.subscriptions)
         first_row = 0
-        for batch, told in self.rows.judged(self._read):
+        for batch, told in self.rows.judged(self._read, is_compact=True):
             is_last = batch.num_rows < self.rows.batch_rows
             pieces = min(workers, batch.nbytes // _PIECE_BYTES_MIN) if is_last else 1
             rows = min(rows_max, math.ceil(batch.num_rows / max(pieces, 1)))
+            rows = min(rows, self._count_by_ids(batch))
             for start in range(0, batch.num_rows, rows):
                 own = {row - start: told[row] for row in told if start <= row < start + rows}
                 yield batch.slice(start, rows), first_row + start, own
             first_row += batch.num_rows
+
+    def _count_by_ids(self, batch: pa.RecordBatch) -> int:
+        """Return how many rows to take at once so that their ids, written out, are bounded."""
+        ids = None if self._id_column is None else batch.column(self._id_column)
+        if ids is None or not is_shared(ids):
+            return int(batch.num_rows)
+        longest = int(pc.max(pc.binary_length(ids.dictionary)).as_py() or 1)
+        return max(1, _ID_BYTES_MAX // max(1, longest))
 
     def _event_type(self) -> pa.DataType:
         if self._id_column is None:

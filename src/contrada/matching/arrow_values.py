@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping
 from itertools import islice, pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput
@@ -83,9 +85,16 @@ def _children(array: pa.StructArray) -> list[pa.Array]:
 def _with_plain_nulls(array: pa.Array) -> pa.Array | None:
     """Return a column whose nulls Arrow knows of; None where they are hidden in the values."""
     if pa.types.is_dictionary(array.type):
+        if _is_shared_text(array.type.value_type) and not array.dictionary.null_count:
+            return array  # a long value stays one, however many rows have it
         array = array.dictionary_decode()
     is_hiding = pa.types.is_union(array.type) or pa.types.is_run_end_encoded(array.type)
     return None if is_hiding else array
+
+
+def _is_shared_text(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary)
+    return any(is_kind(kind) for is_kind in (*tests, pa.types.is_large_binary))
 
 
 def _is_plain_map(kind: pa.DataType) -> bool:
@@ -110,6 +119,7 @@ def _may_hold_mappings(kind: pa.DataType) -> bool:
 
 def _merge(arrays: list[pa.Array]) -> pa.Array | None:
     """Take the first value of each row that is not null; None where the types differ."""
+    arrays = [a.dictionary_decode() if pa.types.is_dictionary(a.type) else a for a in arrays]
     if any(array.type != arrays[0].type for array in arrays):
         return None
     try:
@@ -126,6 +136,19 @@ _LIST_TYPES = (
     pa.types.is_large_list_view,
 )
 _TICKS_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+
+def used_values(array: pa.DictionaryArray) -> tuple[NDArray[np.int64], pa.Array]:
+    """Return the values of a dictionary that rows have, and the number of each row's; -1 for null.
+
+    A dictionary may be far longer than the rows that are looked at.
+    """
+    codes = np.asarray(array.indices.cast(pa.int64()).fill_null(-1), np.int64)
+    used = np.unique(codes[codes >= 0])
+    if len(used) == len(array.dictionary):
+        return codes, array.dictionary
+    places = np.where(codes >= 0, np.searchsorted(used, codes), -1)
+    return places, array.dictionary.take(pa.array(used))
 
 
 def as_values(array: pa.Array, place: str = "a column") -> list[Any]:
@@ -151,9 +174,14 @@ def _is_deeper(kind: pa.DataType, depth: int) -> bool:
 
 
 def _as_values(array: pa.Array) -> list[Any]:
-    """Return an Arrow array as Python values; moments become instants, however deep they lie."""
+    """Return an Arrow array as Python values; moments become instants, however deep they lie.
+
+    Rows that share a value of a dictionary share the object.
+    """
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        codes, known = used_values(array)
+        objects = [*_as_values(known), None]
+        return [objects[code] for code in codes.tolist()]
     if pa.types.is_date(array.type):
         array = array.cast(pa.timestamp("ms"))
     if pa.types.is_timestamp(array.type):

@@ -14,7 +14,7 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Mask, Positions
 from contrada.language import is_satisfied
-from contrada.matching.columns import EventBatch, OneEvent
+from contrada.matching.columns import EventBatch, GeometryColumn, OneEvent
 from contrada.matching.constraint_columns import ConstraintColumns, Head
 from contrada.matching.number_ranges import join_ranges, ranges_of
 from contrada.matching.releasing import GeometryOwner
@@ -248,6 +248,13 @@ class _SpatialCheck:
 
     def holds(self, batch: AskedEvents, rows: Positions, ids: Positions) -> Mask:
         column = batch.geometry(self._name)
+        if column.leads is not None:
+            pairs = np.stack([ids, column.leads[rows]], axis=1)
+            distinct, back = np.unique(pairs, axis=0, return_inverse=True)
+            return self._are_related(column, distinct[:, 1], distinct[:, 0])[back.reshape(-1)]
+        return self._are_related(column, rows, ids)
+
+    def _are_related(self, column: GeometryColumn, rows: Positions, ids: Positions) -> Mask:
         order = np.argsort(ids, kind="stable")
         holds, known = pairs_related(self._relation, column, rows[order], self._shapes, ids[order])
         result = np.zeros(len(rows), bool)

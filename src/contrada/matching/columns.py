@@ -1,6 +1,6 @@
 """Events by columns: a batch of rows whose geometries are decoded without an object per point."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,8 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Geometries, Mask, Positions
 from contrada.deferred import compute as pc
-from contrada.matching.arrow_values import as_values, find_column
+from contrada.matching.arrow_values import as_values, find_column, used_values
+from contrada.matching.grouping import expand
 from contrada.model.encodings import read_wkbs
 from contrada.model.event import Event
 from contrada.model.geometry import (
@@ -37,7 +38,8 @@ class GeometryColumn:
     """Geometries of a batch: points as coordinates, all others as Shapely's.
 
     `shapes` holds None where there is a point or nothing usable: a null, an empty geometry, a
-    value that is no geometry, or one with a fault.
+    value that is no geometry, or one with a fault. Where many rows share a value, `leads` has for
+    each row the first one with the same.
     """
 
     x: NDArray[np.float64]
@@ -46,6 +48,7 @@ class GeometryColumn:
     shapes: Geometries
     faults: dict[int, Fault] = field(default_factory=dict)
     mended: dict[int, Fault] = field(default_factory=dict)
+    leads: Positions | None = None
     _boxes: NDArray[np.float64] | None = None
 
     @property
@@ -92,10 +95,45 @@ class GeometryColumn:
         shape: BaseGeometry | None = self.shapes[row]
         return shape
 
-    def set_aside(self, faults: Mapping[int, Fault]) -> None:
-        """Count some rows as faulty: they have no geometry that can be used."""
+    def set_aside(self, find: Callable[[Geometries], Mapping[int, Fault]]) -> None:
+        """Count as faulty the rows in whose geometries something is found, each looked at once."""
+        if self.leads is None:
+            faults = dict(find(self.shapes))
+        else:
+            firsts, codes = np.unique(self.leads, return_inverse=True)
+            faults = _spread_faults(find(self.shapes[firsts]), codes)
         self.faults.update(faults)
         self.shapes[list(faults)] = None
+
+    def find_pairs(
+        self, find: Callable[["GeometryColumn"], tuple[Positions, Positions]]
+    ) -> tuple[Positions, Positions]:
+        """Find pairs of row and something else, asking of each distinct geometry once."""
+        if self.leads is None:
+            return find(self)
+        firsts, codes = np.unique(self.leads, return_inverse=True)
+        order = np.argsort(codes, kind="stable")
+        starts = np.searchsorted(codes[order], np.arange(len(firsts) + 1))
+        distinct = (self.x[firsts], self.y[firsts], self.is_point[firsts], self.shapes[firsts])
+        rows, found = find(GeometryColumn(*distinct))
+        which, places = expand(starts, rows)
+        return order[places], found[which]
+
+    def spread(self, codes: Positions) -> "GeometryColumn":
+        """Return the rows that have each the geometry of a number; -1 stands for none."""
+        leads = None
+        if len(self.shapes) < len(codes):
+            _, firsts, back = np.unique(codes, return_index=True, return_inverse=True)
+            leads = firsts[back]
+        return GeometryColumn(
+            np.append(self.x, np.nan)[codes],
+            np.append(self.y, np.nan)[codes],
+            np.append(self.is_point, False)[codes],
+            np.append(self.shapes, [None])[codes],
+            _spread_faults(self.faults, codes),
+            _spread_faults(self.mended, codes),
+            leads,
+        )
 
     @classmethod
     def of(cls, geometries: Geometries) -> "GeometryColumn":
@@ -120,13 +158,23 @@ def read_geometries(
     Where geometries are meant to be, text that is none is wrong; else it is just no geometry.
     """
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        codes, known = used_values(array)
+        distinct = read_geometries(known, place, repair=repair, is_meant=is_meant)
+        return distinct.spread(codes)
     if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
         return _read_wkb(array, repair)
     is_text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
     if is_text or pa.types.is_struct(array.type) or pa.types.is_union(array.type):
         return read_geometry_values(as_values(array, place), repair=repair, is_meant=is_meant)
     return GeometryColumn.of(np.full(len(array), None, object))
+
+
+def _spread_faults(faults: Mapping[int, Fault], codes: Positions) -> dict[int, Fault]:
+    """Return the faults of the rows whose numbers have one."""
+    if not faults:
+        return {}
+    rows = np.flatnonzero(np.isin(codes, list(faults))).tolist()
+    return {row: faults[int(codes[row])] for row in rows}
 
 
 def _read_wkb(array: pa.Array, repair: bool) -> GeometryColumn:
@@ -417,5 +465,5 @@ def _as_codes(array: pa.Array | None) -> Codes | None:
         encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     except pa.ArrowNotImplementedError:
         return None
-    codes = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    return Codes(codes, as_values(encoded.dictionary))
+    codes, known = used_values(encoded)
+    return Codes(codes, as_values(known))

@@ -7,7 +7,7 @@ after all that is known without, and only as long as they can still find somebod
 indexed, and who decides it, is chosen.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from copy import copy
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Positions
+from contrada.collecting import untrack
 from contrada.kernels.counting import keep_held
 from contrada.matching.columns import EventBatch
 from contrada.matching.engine import Index
@@ -36,12 +37,20 @@ from contrada.model.expression import (
     Like,
     Literal,
     Spatial,
+    children,
 )
 from contrada.model.subscription import Constraint, Filter
 
 _FEW = 16  # so few open constraints are all evaluated, whether that is useful or not
 _PRUNED_SHARE = 16  # trees are pruned when a sixteenth of the positions is gone
 _ASKED_FIRST = 4  # open constraints of a group that are evaluated together; then twice as many
+
+
+def _uncollected(constraints: Iterable[Constraint]) -> Iterator[Constraint]:
+    """Hide constraints, as they are made, from Python's collector: nobody would run meanwhile."""
+    for constraint in constraints:
+        untrack((constraint, constraint.test, *children(constraint.test)))
+        yield constraint
 
 
 class ForwardingIndex:
@@ -57,7 +66,7 @@ class ForwardingIndex:
         `space` comes empty; without one it is the CR-tree with exact relations.
         """
         self._table = subscriptions.table
-        self._constraints = list(self._table.constraints)
+        self._constraints = list(_uncollected(self._table.constraints))
         self._is_alive = np.ones(len(subscriptions), bool)
         self._space = space or SpaceIndex(ExactEvaluator())
         self._indexes: list[ConstraintIndex] = [make() for make in INDEXES]

@@ -1,6 +1,8 @@
 """Geometries as paths: arrays of vertices, in pieces of one dimension, as kernels take them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import shapely
@@ -8,10 +10,12 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Geometries, Integers, Positions
+from contrada.collecting import untrack
 from contrada.model.geometry import as_array
 
 _COLLECTION = 7
 _NO_ENDS = np.zeros((0, 2))
+_AT_ONCE = 5_000  # geometries that are opened while nobody else can run
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ def lay_out(geometries: Geometries) -> Paths:
     part_of = np.repeat(np.arange(len(parts)), counts)
     paths = parts[part_of]
     if is_polygon.any():
-        paths[is_polygon[part_of]] = shapely.get_rings(parts[is_polygon])
+        paths[is_polygon[part_of]] = _open(parts[is_polygon], shapely.get_rings)
     xy, path_of = shapely.get_coordinates(paths, return_index=True)
     is_first = np.ones(len(parts), bool)
     is_first[1:] = (np.diff(owners) != 0) | (np.diff(dimensions) != 0)
@@ -99,7 +103,8 @@ def _take_apart(geometries: Geometries) -> tuple[Geometries, NDArray[np.int64], 
     """
     is_collection = shapely.get_type_id(geometries) == _COLLECTION
     if not is_collection.any():
-        parts, owners = shapely.get_parts(geometries, return_index=True)
+        parts = _open(geometries, shapely.get_parts)
+        owners = np.repeat(np.arange(len(geometries)), shapely.get_num_geometries(geometries))
         return parts, owners, shapely.get_dimensions(parts).astype(np.int64)
     united = geometries.copy()
     united[is_collection] = [shapely.union_all([g]) for g in geometries[is_collection]]
@@ -107,6 +112,15 @@ def _take_apart(geometries: Geometries) -> tuple[Geometries, NDArray[np.int64], 
     dimensions = shapely.get_dimensions(parts).astype(np.int64)
     order = np.lexsort((-dimensions, owners))
     return parts[order], owners[order], dimensions[order]
+
+
+def _open(geometries: Geometries, members_of: Callable[..., Any]) -> Geometries:
+    """List the members of all geometries, some at a time."""
+    pieces = [geometries[:0]]
+    for first in range(0, len(geometries), _AT_ONCE):
+        pieces.append(members_of(geometries[first : first + _AT_ONCE]))
+        untrack(pieces[-1])
+    return np.concatenate(pieces)
 
 
 def _ends(

@@ -1,6 +1,6 @@
 """Events from the rows of a table: decoded, judged, and bad rows set aside."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,9 +73,9 @@ def receive(
         values, column = found
         geometries[attribute] = column
         mended |= column.mended
-        column.set_aside(find_more_faults(column.shapes))
-        for row, fault in column.faults.items():
-            bad.setdefault(row, place_fault(fault, attribute, _one(values, row)))
+        column.set_aside(find_more_faults)
+        for row, fault in _place_faults(column, attribute, values):
+            bad.setdefault(row, fault)
     ids, too_large = _read_ids(batch, columns, first_row, id_column, name)
     bad = too_large | bad
     for row in np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False)).tolist():
@@ -96,6 +96,18 @@ def _read_geometries(
     if values is None:
         return None
     return values, read_geometry_values(values, repair=repair, is_meant=is_meant)
+
+
+def _place_faults(
+    column: GeometryColumn, attribute: str, values: pa.Array | list[Any]
+) -> Iterator[tuple[int, Fault]]:
+    """Yield the faults of rows with their values; one that rows share is placed once."""
+    placed: dict[int, Fault] = {}
+    for row, fault in column.faults.items():
+        lead = row if column.leads is None else int(column.leads[row])
+        if lead not in placed:
+            placed[lead] = place_fault(fault, attribute, _one(values, row))
+        yield row, placed[lead]
 
 
 def _one(values: pa.Array | list[Any], row: int) -> Any:

@@ -10,8 +10,8 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Geometries, Positions
 from contrada.deferred import compute as pc
-from contrada.matching.arrow_values import as_values
-from contrada.matching.columns import EventBatch, keep_readable, read_geometries
+from contrada.matching.arrow_values import as_values, used_values
+from contrada.matching.columns import EventBatch, GeometryColumn, keep_readable, read_geometries
 from contrada.model.encodings import WKT_DECIMALS, read_wkts
 from contrada.model.geometry import as_array, read_geometry
 
@@ -26,10 +26,12 @@ def can_be_geometry(kind: pa.DataType) -> bool:
 def as_wkb(array: pa.Array, *, repair: bool = False) -> pa.Array:
     """Return a column as WKB; what is not a geometry, which nobody judged, becomes null.
 
-    With `repair`, invalid geometries are mended, and null where they cannot be.
+    With `repair`, invalid geometries are mended, and null where they cannot be. A dictionary stays
+    one.
     """
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        codes, known = used_values(array)
+        return _coded(codes, as_wkb(known, repair=repair))
     if _is_bytes(array.type):
         wkb = keep_readable(array)
     elif _is_text(array.type):
@@ -47,11 +49,24 @@ def written_geometries(
     """Return the geometries of some events as WKB, those that were mended as they are now."""
     array, judged = events.own_column(name), events.judged(name)
     assert array is not None, "refused before anything runs"
-    taken = array.take(pa.array(rows))
     if judged is None:
-        return as_wkb(taken, repair=repair)
+        return as_wkb(array.take(pa.array(rows)), repair=repair)
+    if judged.leads is None:
+        return _written(array, judged, rows)
+    firsts, codes = np.unique(judged.leads[rows], return_inverse=True)
+    return _coded(codes, _written(array, judged, firsts))
+
+
+def _written(array: pa.Array, judged: GeometryColumn, rows: Positions) -> pa.Array:
+    taken = as_wkb(array.take(pa.array(rows)))
+    if pa.types.is_dictionary(taken.type):
+        taken = taken.dictionary_decode()
     is_mended = np.isin(rows, list(judged.mended))
-    return _replaced(as_wkb(taken), is_mended, judged.take(rows[is_mended]))
+    return _replaced(taken, is_mended, judged.take(rows[is_mended]))
+
+
+def _coded(codes: Positions, known: pa.Array) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32(), mask=codes < 0), known)
 
 
 def with_mended(
@@ -73,6 +88,8 @@ def _replaced(array: pa.Array, is_new: NDArray[np.bool_], shapes: Geometries) ->
     """Put geometries in the place of some, in the encoding of the column."""
     if not is_new.any():
         return array
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
     if _is_bytes(array.type):
         new = _encode(shapes).cast(array.type)
     elif _is_text(array.type):

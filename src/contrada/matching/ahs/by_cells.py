@@ -4,7 +4,7 @@ All named relations are decided by one matching of the event's cells, nothing st
 model does not have (DE-9IM patterns, `dwithin`) is left to the CR-tree, and is exact.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import TypeGuard
@@ -71,7 +71,7 @@ class AreaIndex:
         """Start empty."""
         self._reader = reader
         self._exact = SpaceIndex(ExactEvaluator())
-        self._rows: dict[str, list[tuple[int, Constraint]]] = {}
+        self._rows: dict[str, dict[int, Constraint]] = {}
         self._sheets: dict[str, _AttributeCells] = {}
         self._lone: dict[int, CellShape] = {}
 
@@ -79,7 +79,7 @@ class AreaIndex:
         """Take relations of an attribute to a literal, and distances that are literals too."""
         if not is_by_area(constraint.test):
             return self._exact.take(number, constraint)
-        self._rows.setdefault(_name(constraint), []).append((number, constraint))
+        self._rows.setdefault(_name(constraint), {})[number] = constraint
         return True
 
     def describe(self, constraint: Constraint) -> str | None:
@@ -152,11 +152,11 @@ class AreaIndex:
 class _AttributeCells:
     """The cells of one attribute's constraints, which are items by position."""
 
-    def __init__(self, rows: list[tuple[int, Constraint]], grid: Grid) -> None:
-        constraints = [constraint for _, constraint in rows]
+    def __init__(self, rows: Mapping[int, Constraint], grid: Grid) -> None:
+        constraints = list(rows.values())
         tests = [c.test for c in constraints if isinstance(c.test, Spatial)]
         relations = [test.relation for test in tests]
-        self._numbers = np.array([number for number, _ in rows], np.int64)
+        self._numbers = np.fromiter(rows, np.int64, len(rows))
         self._relations = list(dict.fromkeys(relations))
         code_of = {relation: code for code, relation in enumerate(self._relations)}
         self._codes = np.array([code_of[relation] for relation in relations], np.int64)

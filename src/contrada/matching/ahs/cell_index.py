@@ -6,6 +6,7 @@ matched with all of them in a single process (section 3.2), at a cost that follo
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import shapely
@@ -16,6 +17,8 @@ from contrada.kernels.area_matrices import find_parents, match_cells
 from contrada.kernels.quadtree import INTERIOR
 from contrada.matching.grid import WHOLE, CellLists, Grid, Prefix
 from contrada.matching.grouping import expand, group_by
+
+_AT_ONCE = 5_000  # geometries that are written while nobody else can run
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,9 @@ def _number_shapes(geometries: Geometries, deduplicate: bool) -> tuple[Positions
     number_of: dict[bytes, int] = {}
     firsts: list[int] = []
     shape_of = np.empty(len(geometries), np.int64)
-    for item, wkb in enumerate(shapely.to_wkb(geometries)):
+    steps = range(0, len(geometries), _AT_ONCE)
+    written = (shapely.to_wkb(geometries[first : first + _AT_ONCE]) for first in steps)
+    for item, wkb in enumerate(chain.from_iterable(written)):
         if wkb not in number_of:
             number_of[wkb] = len(firsts)
             firsts.append(item)

@@ -5,7 +5,7 @@ that lie apart hold without being looked at, if the event is of the right kind a
 on areas that lie clear of an area's boundary. What is left is open, and an evaluator decides it.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from typing import Protocol
 
@@ -134,7 +134,7 @@ class SpaceIndex:
         """Start empty."""
         self._evaluator = evaluator
         self._split = split
-        self._rows: dict[str, list[tuple[int, Constraint]]] = {}
+        self._rows: dict[str, dict[int, Constraint]] = {}
         self._forests: dict[str, _Forest] = {}
         self._lone: dict[int, ShapeSet] = {}
 
@@ -145,7 +145,7 @@ class SpaceIndex:
             return False
         if isinstance(constraint.test, Spatial):
             self._evaluator.check(constraint.test.relation, _geometry(constraint.test))
-        self._rows.setdefault(name, []).append((number, constraint))
+        self._rows.setdefault(name, {})[number] = constraint
         return True
 
     def describe(self, constraint: Constraint) -> str | None:
@@ -229,15 +229,15 @@ class _Forest:
     """The tree of one attribute; its items are rows of the arrays."""
 
     def __init__(
-        self, rows: list[tuple[int, Constraint]], evaluator: RelationEvaluator, split: str
+        self, rows: Mapping[int, Constraint], evaluator: RelationEvaluator, split: str
     ) -> None:
         self._evaluator = evaluator
-        self._numbers = np.array([number for number, _ in rows], np.int64)
-        self._tests = [constraint.test for _, constraint in rows]
-        kinds = [_kind(constraint) for _, constraint in rows]
-        self._kinds = list(dict.fromkeys(kinds))
-        code_of = {kind: code for code, kind in enumerate(self._kinds)}
-        self._codes = np.array([code_of[kind] for kind in kinds], np.int64)
+        self._numbers = np.fromiter(rows, np.int64, len(rows))
+        self._tests = [constraint.test for constraint in rows.values()]
+        code_of: dict[TestKind, int] = {}
+        codes = (code_of.setdefault(_kind(c), len(code_of)) for c in rows.values())
+        self._codes = np.fromiter(codes, np.int64, len(rows))
+        self._kinds = list(code_of)
         self._is_distance = np.array([relation is None for relation, _ in self._kinds], bool)
         self._is_regional = np.array([_is_regional(kind) for kind in self._kinds], bool)
         self._holds_of_base = np.array([_base_row(kind) for kind in self._kinds], bool)

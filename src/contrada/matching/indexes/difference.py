@@ -9,6 +9,7 @@ from contrada.matching.indexes.equality import equal_values
 from contrada.matching.indexes.operands import (
     OperandKind,
     Operands,
+    add_number,
     as_ids,
     literal_keys,
     table_key,
@@ -73,7 +74,7 @@ class _Differences:
 
     def add(self, number: int, keys: set[Any]) -> None:
         for key in keys:
-            self._named.setdefault(key, []).append(len(self._numbers))
+            add_number(self._named, key, len(self._numbers))
         self._numbers.append(number)
 
     def freeze(self) -> None:

@@ -6,6 +6,7 @@ from contrada.arrays import Positions
 from contrada.matching.indexes.operands import (
     OperandKey,
     Operands,
+    add_number,
     as_ids,
     is_operand,
     kind_of_literal,
@@ -59,7 +60,7 @@ class EqualityIndex:
         return True
 
     def _add(self, operand: Expression, key: OperandKey, number: int) -> None:
-        self._numbers.setdefault(operand, {}).setdefault(key, []).append(number)
+        add_number(self._numbers.setdefault(operand, {}), key, number)
 
     def freeze(self) -> None:
         """Write the numbers as arrays."""

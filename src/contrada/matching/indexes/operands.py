@@ -6,12 +6,13 @@ is no text, beside a literal text that reads as one). No constraint is found und
 value.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from contrada.arrays import Positions
+from contrada.collecting import untrack
 from contrada.language import evaluate
 from contrada.language.values import is_number
 from contrada.model.event import Event, Names
@@ -22,6 +23,7 @@ from contrada.model.number_keys import number_key
 OperandKind = str
 OperandKey = tuple[OperandKind, Any]
 Indexed = TypeVar("Indexed")
+Key = TypeVar("Key", bound=Hashable)
 
 
 def is_operand(expression: Expression) -> bool:
@@ -85,6 +87,15 @@ class Operands(Generic[Indexed]):
                 value = evaluate(operand, event)
                 if value is not None:
                     yield value, row
+
+
+def add_number(numbers_of: dict[Key, list[int]], key: Key, number: int) -> None:
+    """Add a number under a key; many keys are no work for Python's collector."""
+    numbers = numbers_of.get(key)
+    if numbers is None:
+        numbers = numbers_of[key] = []
+        untrack((numbers,))
+    numbers.append(number)
 
 
 def as_ids(numbers: list[int]) -> Positions:

@@ -10,7 +10,7 @@ import numpy as np
 
 from contrada.arrays import Positions
 from contrada.matching.indexes.automaton import Automaton
-from contrada.matching.indexes.operands import Operands, as_ids, is_operand
+from contrada.matching.indexes.operands import Operands, add_number, as_ids, is_operand
 from contrada.model.event import Event
 from contrada.model.expression import Expression, Like, Literal
 from contrada.model.subscription import Constraint
@@ -86,7 +86,7 @@ class PatternTable:
 
     def add(self, shape: str, text: str, number: int, is_negated: bool) -> None:
         """Take a pattern in, by its shape and its text."""
-        self._numbers[shape].setdefault(text, []).append(number)
+        add_number(self._numbers[shape], text, number)
         self._is_negated[number] = is_negated
         if is_negated:
             self._negated.append(number)

@@ -195,7 +195,7 @@ class StrtreeIndex:
         return is_satisfied(constraint, event)
 
     def _match_tree(self, tree: AnchorTree, batch: EventBatch) -> tuple[Positions, Positions]:
-        rows, anchors = tree.find(batch.geometry(tree.attribute))
+        rows, anchors = batch.geometry(tree.attribute).find_pairs(tree.find)
         return self._check_found(batch, rows, anchors)
 
     def _match_values(
