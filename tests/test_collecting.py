@@ -1,4 +1,4 @@
-"""Geometries of an index are no business of the garbage collector."""
+"""Geometries and constraints of an index are no business of the garbage collector."""
 
 import gc
 import weakref
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 import shapely
 
 from contrada import Matcher
@@ -37,3 +38,22 @@ def test_the_collector_does_not_walk_over_an_index() -> None:
     gc.collect()
     after = sum(isinstance(each, shapely.Polygon) for each in gc.get_objects())
     assert after - before < 100
+
+
+@pytest.mark.parametrize("engine", ["crtree", "ahs"])
+def test_the_collector_does_not_walk_over_constraints(engine: str) -> None:
+    west: Any = np.arange(600)
+    filters = [
+        *(f"S_WITHIN(geometry, BBOX({x}, 0, {x + 1}, 1))" for x in west.tolist()),
+        *(f"name = 'n{x}'" for x in west.tolist()),
+        *(f"name LIKE 'n{x}%'" for x in west.tolist()),
+        *(f"name <> 'n{x}'" for x in west.tolist()),
+        *(f"speed > {x}" for x in west.tolist()),
+    ]
+    matcher = Matcher(engine)
+    matcher.add_many(pa.table({"filter": filters}))
+    gc.collect()
+    before = len(gc.get_objects())
+    assert matcher.match({"name": "n7", "speed": 1.5}) != []
+    gc.collect()
+    assert len(gc.get_objects()) - before < 1_000

@@ -66,6 +66,36 @@ def test_no_null_travels(events: DataFrame, subscriptions: DataFrame) -> None:
     assert None not in lists
 
 
+CREW = "struct<size: int, names: array<string>>"
+DEEP = f"id string, geometry string, ship struct<name: string, crew: {CREW}, at: map<string, int>>"
+SHIPS: list[Any] = [
+    ("whole", "POINT(1 1)", ("Ann", (1, ["a"]), {"k": 1})),
+    ("empty", "POINT(1 1)", ("Ben", (2, []), {})),
+    ("no names", "POINT(1 1)", ("Cid", (3, None), None)),
+    ("no crew", "POINT(1 1)", ("Dot", None, {"k": 2})),
+    ("no ship", "POINT(1 1)", None),
+]
+
+
+@pytest.mark.parametrize("plan", ["broadcast", "partitioned"])
+def test_lists_in_structs_arrive_as_they_were(
+    plan: str, spark: SparkSession, subscriptions: DataFrame
+) -> None:
+    ships = spark.createDataFrame(SHIPS, DEEP)
+    large = subscriptions.select("id", "geometry").where("id = 'large'")
+    answer = contrada.spark.match(ships, large, plan=plan, keep=["ship"])
+    wanted = {row.id: row.ship for row in ships.collect()}
+    assert {row.event: row.ship for row in answer.collect()} == wanted
+
+
+def test_no_null_travels_in_a_struct(spark: SparkSession, subscriptions: DataFrame) -> None:
+    ships = spark.createDataFrame(SHIPS, DEEP)
+    job = plan_match(ships, subscriptions.select("id", "geometry"), SparkOptions(keep=["ship"]))
+    sent = job.events.toDF(*job.columns.names)
+    lists = sent.where("ship.crew.names IS NULL OR ship.at IS NULL OR ship.crew IS NULL")
+    assert lists.count() == 0
+
+
 def test_events_without_lists_travel_as_they_are(
     events: DataFrame, subscriptions: DataFrame
 ) -> None:

@@ -55,7 +55,7 @@ def _sort_tiles(boxes: NDArray[np.float64]) -> Positions:
 @kernel
 def find_points(tree: PackedTree, x: Floats, y: Floats) -> tuple[Positions, Positions]:
     """Find all pairs of a finite point and a box around it, rims included, ordered by box."""
-    order = _in_order(x, y)
+    order = order_points(x, y)
     places = np.empty(2 * len(x) + NODE, np.int64)
     found = np.empty(2 * len(x) + NODE, np.int64)
     asked, written = 0, 0
@@ -113,7 +113,7 @@ def _walk(
 
 
 @kernel
-def _in_order(x: Floats, y: Floats) -> Positions:
+def order_points(x: Floats, y: Floats) -> Positions:
     """Order points by columns, up and down in turn, so that neighbours walk the same nodes."""
     order = np.empty(len(x), np.int64)
     if len(x) == 0:

@@ -1,7 +1,7 @@
 """What other rooms see of a matcher and its users do not: its subscriptions, and runs over rows."""
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -14,7 +14,13 @@ from contrada.matcher.adding import IncomingRows
 from contrada.matcher.column_sources import open_column_source
 from contrada.matcher.event_lists import EventList
 from contrada.matcher.holding import Holding
-from contrada.matcher.match_run import MatchRun, choose_id_column, list_read, narrow_to_read
+from contrada.matcher.match_run import (
+    MatchRun,
+    choose_id_column,
+    count_threads,
+    list_read,
+    narrow_to_read,
+)
 from contrada.matcher.saving import MatcherSettings
 from contrada.matcher.sets_elsewhere import OutlinedSubscriptions
 from contrada.matching.segments import SubscriptionSet
@@ -23,6 +29,7 @@ from contrada.matching.subscription_columns import SubscriptionColumns
 
 if TYPE_CHECKING:
     from contrada.matcher.facade import Matcher
+    from contrada.matcher.tracker import Tracker
 
 _Kind = TypeVar("_Kind", bound="Matcher")
 
@@ -96,6 +103,24 @@ def match_list(
     return run.match(events, matcher._counts), run.rows
 
 
+def follow_rows(
+    tracker: "Tracker",
+    rows: Rows,
+    repair: bool,
+    is_lenient: bool,
+    hear: HearBad,
+    threads: int | None,
+    on_read: Callable[[int], object],
+) -> tuple[pa.Table, int]:
+    """Follow objects through the rows of a file, as `Tracker.follow` does, with all that is heard.
+
+    `on_read` hears how many rows have been read, a batch at a time. Returns the rows, and of how
+    many objects there were positions.
+    """
+    found, intake = tracker._follow(rows, repair, is_lenient, hear, count_threads(threads), on_read)
+    return found, intake.count_objects()
+
+
 def make_matcher(kind: type[_Kind], settings: MatcherSettings) -> _Kind:
     """Make an empty matcher of a kind, as another one was made."""
     return kind(
@@ -158,11 +183,11 @@ def describe_mismatches(
     return found
 
 
-def describe_projected(name: str, system: str | None) -> list[str]:
+def describe_projected(name: str, system: str | None, asking: str = "dwithin") -> list[str]:
     """Describe events for which distances are asked in a system of lengths; not in any other."""
     if system is None or is_longitude_latitude(system):
         return []
-    what = f"{name}: dwithin reads coordinates as longitude and latitude, but they are in"
+    what = f"{name}: {asking} reads coordinates as longitude and latitude, but they are in"
     return [f"{what} {system:.60}; reproject them, for instance to EPSG:4326"]
 
 

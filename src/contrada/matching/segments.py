@@ -16,6 +16,7 @@ import pyarrow as pa
 from contrada.arrays import Mask, Positions
 from contrada.matching.columns import EventBatch
 from contrada.matching.engine import FindFaults, Index, MakeIndex, find_no_faults
+from contrada.matching.fence_sets import FenceSets
 from contrada.matching.id_columns import make_id_array
 from contrada.matching.merges import QUIETLY, Merge, MergeChoice, find_place
 from contrada.matching.mismatches import Mismatch, describe_unmet, find_unmet
@@ -277,6 +278,28 @@ class SubscriptionSet:
             places[self._ranked.ranks(number, alive)] = first + alive
             first += len(segment.is_alive)
         return places
+
+    @once
+    def fences(self) -> FenceSets:
+        """The fences among living rows, by the rank of their ids among those of living rows."""
+        return FenceSets(self.living())
+
+    def living_ranks(self) -> Positions:
+        """Return for each of `ids` its rank among those of living rows; -1 where it is gone."""
+        is_alive = np.zeros(len(self._ranked.ids), bool)
+        for number, segment in enumerate(self._segments):
+            is_alive[self._ranked.ranks(number, np.flatnonzero(segment.is_alive))] = True
+        if len(self._recent):
+            recent = np.arange(len(self._recent))
+            is_alive[self._ranked.ranks(len(self._segments), recent)] = True
+        return np.where(is_alive, np.cumsum(is_alive) - 1, -1)
+
+    @once
+    def has_whole_subscribers(self) -> bool:
+        """Whether all subscribers are integers, and there are some."""
+        columns = [part.subscribers for part in self._parts()]
+        texts = sum(len(part.texts) for part in columns)
+        return not texts and any(len(part.wholes) for part in columns)
 
     def subscriber_column(self, kind: pa.DataType) -> pa.Array:
         """Return the subscribers in the order of `ids`, as a column of strings or integers.
