@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from contrada.spark.version_names import name_version
+
 WARM_UPS = 3  # batches at the beginning of a run that are not counted
 FILES = 2  # of a batch: one for each core
 SETTINGS = {"spark.sql.streaming.numRecentProgressUpdates": "1000"}
@@ -65,7 +67,9 @@ def read_time(progress: Any) -> BatchTime:
         for name, row in stated.get("observedMetrics", {}).items()
         if name.startswith(_DONE)
     ]
-    return BatchTime(stated["durationMs"]["addBatch"], versions[0] if versions else None)
+    version = versions[0] if versions else None
+    name = None if version is None else name_version(version)
+    return BatchTime(stated["durationMs"]["addBatch"], name)
 
 
 def median_ms(batches: list[BatchTime]) -> float:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from contrada.errors import ContradaError, InvalidInput, Unavailable
     from contrada.matcher import Matcher, explain, relate
+    from contrada.matcher.tracker import Tracker
     from contrada.model.relation import Relation
     from contrada.model.subscription import Subscription
 
@@ -20,6 +21,7 @@ __all__ = [
     "Matcher",
     "Relation",
     "Subscription",
+    "Tracker",
     "Unavailable",
     "explain",
     "relate",
@@ -31,6 +33,7 @@ _HOMES = {
     "InvalidInput": "contrada.errors",
     "Unavailable": "contrada.errors",
     "Matcher": "contrada.matcher",
+    "Tracker": "contrada.matcher.tracker",
     "explain": "contrada.matcher",
     "relate": "contrada.matcher",
     "Relation": "contrada.model.relation",

@@ -57,6 +57,8 @@ class Remedy(Enum):
     SPARK_EVENT_ID = auto()
     SPARK_SUBSCRIPTION_ID = auto()
     LAYER = auto()
+    OBJECT = auto()
+    TIME = auto()
 
 
 IN_PYTHON: Mapping[Remedy, str] = {
@@ -71,6 +73,8 @@ IN_PYTHON: Mapping[Remedy, str] = {
     Remedy.SPARK_EVENT_ID: "event_id=… names the column of ids",
     Remedy.SPARK_SUBSCRIPTION_ID: "subscription_id=… names the column of ids",
     Remedy.LAYER: "FILE|layername=NAME names a layer",
+    Remedy.OBJECT: "object=… names the column of objects",
+    Remedy.TIME: "time=… names the column of times",
 }
 
 

@@ -24,7 +24,7 @@ class Named:
 def hear(listening: SessionListening, name: str) -> None:
     """Let a batch of a match end."""
     done = dict.fromkeys(("evaluated", "set_aside", "mended", "without_geometry"), 0)
-    versions = {"version_low": "1-a", "version_high": "1-a"}
+    versions = {"version_low": 1, "version_high": 1}
     metrics = {
         f"contrada_in_{name}": Row(events=0),
         f"contrada_out_{name}": Row(**done, **versions),

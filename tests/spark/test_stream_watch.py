@@ -13,6 +13,7 @@ from contrada.spark import stream_watch
 from contrada.spark.match_counts import EventCounts
 from contrada.spark.stream_listening import SessionListening
 from contrada.spark.stream_watch import BatchReport, StreamWatch, count_behind
+from contrada.spark.version_names import number_version
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
@@ -35,7 +36,7 @@ STATE: dict[str, Any] = {
     ),
     "customMetrics": {},
 }
-DONE = {"set_aside": 1, "mended": 2, "without_geometry": 0, "version_low": "1-a"}
+DONE = {"set_aside": 1, "mended": 2, "without_geometry": 0, "version_low": number_version("1-a")}
 
 
 def progress(
@@ -49,7 +50,11 @@ def progress(
 
     observed = {
         "contrada_in_f00d": {"events": 5},
-        "contrada_out_f00d": {**DONE, "evaluated": evaluated, "version_high": version},
+        "contrada_out_f00d": {
+            **DONE,
+            "evaluated": evaluated,
+            "version_high": number_version(version),
+        },
         "contrada_written_beef": {"rows": 9},
         "of somebody else": {"events": 7},
     }
@@ -94,7 +99,7 @@ def test_a_report_has_what_became_of_the_events_of_a_batch() -> None:
         batch=8,
         counts=EventCounts(5, 4, 1, 2, 0),
         rows=9,
-        version="1-a",
+        version="1-0000000a",
         seconds=1.5,
         durations_ms={"addBatch": 900},
     )
@@ -121,7 +126,10 @@ def test_who_does_not_number_what_it_has_is_not_said_to_be_behind(latest: str | 
     [
         ({"evaluated": 3}, "batch 8: 5 events came in, and 3 were evaluated and 1 set aside"),
         ({"evaluated": None}, "batch 8: 5 events came in, and 0 were evaluated"),
-        ({"version": "2-b"}, "batch 8: its tasks met two versions of the subscriptions, 1-a and"),
+        (
+            {"version": "2-b"},
+            "batch 8: its tasks met two versions of the subscriptions, 1-0000000a",
+        ),
     ],
 )
 def test_what_must_not_be_is_logged_as_an_error_whatever_the_sink(

@@ -153,7 +153,7 @@ def test_one_query_at_a_time_writes_and_another_may_follow_at_once(
     ("name", "value", "message"),
     [
         ("evaluated", 2, "RowsLost: batch 0: 4 events came in, and 2 were evaluated and 1 set"),
-        ("version_low", "0-0", "RowsLost: batch 0: its tasks met two versions of the subscripti"),
+        ("version_low", 0, "RowsLost: batch 0: its tasks met two versions of the subscripti"),
     ],
 )
 def test_a_batch_that_does_not_add_up_is_not_written(

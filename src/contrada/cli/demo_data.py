@@ -70,6 +70,7 @@ def _events(rng: Generator, towns: Points) -> pa.Table:
     events = pa.table(
         {
             "id": names,
+            "object_id": [name.rpartition("-")[0] for name in names],
             "time": pa.array(
                 midnight + (hours * 3.6e9).astype("timedelta64[us]"), pa.timestamp("us", "UTC")
             ),

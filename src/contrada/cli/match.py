@@ -32,9 +32,10 @@ from contrada.cli.outputs import (
 )
 from contrada.cli.pair_counts import PairCounts
 from contrada.cli.progress import bar, require_tqdm, saying
-from contrada.cli.report import RARE, MatchReport
-from contrada.cli.subscription_file import open_subscriptions
+from contrada.cli.report import RARE, MatchReport, RunReport
+from contrada.cli.subscription_file import SubscriptionFile, open_subscriptions
 from contrada.cli.terminal import STDOUT, show
+from contrada.cli.track_options import check_track_options
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows
 from contrada.matcher import Matcher
@@ -57,10 +58,11 @@ def run(options: argparse.Namespace) -> None:
     name_layers(options)
     check_outputs(options)
     _check_together(options)
+    check_track_options(options)
     if options.spark is not None:
         from contrada.cli.spark_match import match_on_spark
 
-        report = match_on_spark(options)
+        report: RunReport = match_on_spark(options)
     else:
         report = match_here(options)
     report.seconds = time.monotonic() - started
@@ -90,8 +92,8 @@ def _check_together(options: argparse.Namespace) -> None:
         raise InvalidInput("--map cannot be combined with --counts, which finds no pairs to draw")
 
 
-def match_here(options: argparse.Namespace) -> MatchReport:
-    """Match in this process, batch by batch."""
+def match_here(options: argparse.Namespace) -> RunReport:
+    """Match in this process: pairs, or what becomes of objects."""
     with saying(f"reading subscriptions from {options.subscriptions}"):
         subscriptions = open_subscriptions(options)
     rows = open_events(options)
@@ -99,6 +101,22 @@ def match_here(options: argparse.Namespace) -> MatchReport:
     with saying(f"reading subscriptions from {options.subscriptions}"):
         subscriptions.add_to(matcher, options)
     note_misfits(options, matcher, subscriptions.rows, rows)
+    if not options.transitions:
+        return match_pairs(options, matcher, rows, subscriptions)
+    from contrada.cli.track_match import match_transitions
+
+    with ExitStack() as stack:
+        subscriptions.write_bad(stack, options.quarantine_subscriptions)
+        return match_transitions(options, matcher, rows, stack)
+
+
+def match_pairs(
+    options: argparse.Namespace,
+    matcher: Matcher,
+    rows: Rows,
+    subscriptions: SubscriptionFile,
+) -> MatchReport:
+    """Match batch by batch, and write the pairs."""
     report = MatchReport()
     bad: list[BadRow] = []
     hear = hear_bad(bad)

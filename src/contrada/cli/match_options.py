@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+from contrada.cli.track_options import add_track_options
 from contrada.files.output import WRITTEN_SUFFIXES
 from contrada.files.reading import READ_SUFFIXES
 from contrada.matching.engines import DEFAULT_ENGINE, ENGINES
@@ -37,6 +38,9 @@ examples:
   dirty data: mend what can be mended, list and leave out the rest, draw
     contrada match zones.geojson storms.gpkg -o pairs.geoparquet \\
         --repair --quarantine bad.csv --map map.html
+  when ships enter, leave and pass through zones
+    contrada match zones.parquet ships.parquet -o transitions.csv \\
+        --transitions --object mmsi --silence '30 min' --map tracks.html
   on Spark, on all cores of this machine
     contrada match zones.parquet storms.parquet -o pairs.parquet \\
         --spark 'local[*]' --explain
@@ -72,6 +76,7 @@ def add_match_parser(commands: Any) -> argparse.ArgumentParser:
         metavar="MASTER",
         help="run on Spark, e.g. 'local[*]' (default: in this process)",
     )
+    add_track_options(parser)
     actions = _add_spark_options(parser.add_argument_group("with --spark"))
     parser.set_defaults(**{NEED_SPARK: tuple(action.dest for action in actions)})
     return parser

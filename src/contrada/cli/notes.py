@@ -5,7 +5,7 @@ from typing import Protocol
 
 from contrada.cli.apart import BoxOrNothing, describe_apart
 from contrada.cli.outputs import primary_geometry
-from contrada.cli.report import MatchReport
+from contrada.cli.report import MatchReport, TrackReport
 from contrada.cli.terminal import one_line, say
 from contrada.errors import InvalidInput
 from contrada.files import Rows
@@ -72,7 +72,9 @@ def refuse_mismatches(matcher: Matcher, rows: Rows) -> None:
         raise InvalidInput("; ".join(mismatches))
 
 
-def note_outcome(report: MatchReport, find_box: Callable[[], BoxOrNothing], rows: Rows) -> None:
+def note_outcome(
+    report: MatchReport | TrackReport, find_box: Callable[[], BoxOrNothing], rows: Rows
+) -> None:
     """Note why nothing matched, where figures or places of events and subscriptions show it.
 
     `find_box` finds the box of the subscriptions.

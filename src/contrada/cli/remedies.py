@@ -24,6 +24,8 @@ ON_THE_COMMAND_LINE: Mapping[Remedy, str | None] = {
     Remedy.SPARK_SUBSCRIPTION_ID: _SUBSCRIPTION_ID,
     Remedy.LAYER: "--layer NAME names one of the events, --subscriptions-layer NAME one of the "
     "subscriptions",
+    Remedy.OBJECT: "--object COLUMN names the column of objects",
+    Remedy.TIME: "--time COLUMN names the column of times",
 }
 
 

@@ -17,6 +17,7 @@ from contrada.cli.stream_report import StreamReport
 from contrada.cli.stream_sources import OpenedEvents, is_topic, open_events, read_kafka_options
 from contrada.cli.stream_state import StreamState
 from contrada.cli.terminal import complain, say, show
+from contrada.cli.track_options import check_stream_track_options, transition_options
 from contrada.errors import RowsLost, Unavailable, read_line
 from contrada.spark_options import SparkOptions, read_duration
 
@@ -43,6 +44,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run a stream until it is told to stop, or with `--once` until it has caught up."""
     require_tqdm()
+    check_stream_track_options(options)
     check_master("--spark", options.spark)
     every_us = read_duration(options.every, "--every")
     config, kafka = read_conf(options.conf), read_kafka_options(options)
@@ -93,17 +95,25 @@ def _start(
 ) -> "StreamingQuery":
     import contrada.spark
 
-    chosen = SparkOptions()
-    answer = contrada.spark.match(
-        events.frame,
-        subscriptions,
-        plan=options.plan or chosen.plan,
-        quarantine=True,
-        repair=options.repair,
-        strict=options.strict,
-        keep=[*(options.keep or ()), *events.kept],
-        event_id=events.id_column,
-    )
+    if options.transitions:
+        answer = contrada.spark.transitions(
+            events.frame,
+            subscriptions,
+            quarantine=True,
+            event_id=events.id_column,
+            **transition_options(options),
+        )
+    else:
+        answer = contrada.spark.match(
+            events.frame,
+            subscriptions,
+            plan=options.plan or SparkOptions().plan,
+            quarantine=True,
+            repair=options.repair,
+            strict=options.strict,
+            keep=[*(options.keep or ()), *events.kept],
+            event_id=events.id_column,
+        )
 
     def take(batch: "BatchReport") -> None:
         report.add(batch)

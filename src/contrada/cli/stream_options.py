@@ -4,6 +4,7 @@ import argparse
 from typing import Any
 
 from contrada.cli.match_options import add_conf
+from contrada.cli.track_options import add_stream_track_options
 from contrada.spark_options import CHOICES
 
 _EPILOG = """\
@@ -19,6 +20,8 @@ examples:
   contrada stream --subscriptions fences.csv --events 'in/*.csv' --to matches/ --state s/ --once
   contrada stream --subscriptions fences.parquet --events kafka://localhost:9092/positions \\
       --schema 'speed double, kind string' --to kafka://localhost:9092/matches --state state/
+  contrada stream --subscriptions fences.csv --events incoming/ --to moves/ --state state/ \\
+      --transitions --object ship --lateness '30 s' --silence '1 h'
 """
 
 
@@ -34,6 +37,7 @@ def add_stream_options(commands: Any) -> argparse.ArgumentParser:
     _add_places(parser)
     _add_reading(parser)
     _add_running(parser)
+    add_stream_track_options(parser)
     return parser
 
 

@@ -31,6 +31,8 @@ class Layer:
     Where only some of the shapes are handed over, `total` and `matched_total` say how many there
     are. `partner_counts` says how many partners each shape has in all, where the pairs are not all
     handed over. `attributes` are columns of texts to show with a shape; an empty one is not shown.
+    `noun` is what one shape is called, by default its role; `words` are what is said of the number
+    of shapes that matched, and of the others.
     """
 
     name: str
@@ -42,6 +44,8 @@ class Layer:
     matched_total: int | None = None
     partner_counts: NDArray[np.int64] | None = None
     attributes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    noun: str | None = None
+    words: tuple[str, str] = ("matched", "did not")
 
     def __post_init__(self) -> None:
         """Refuse columns that do not fit together."""

@@ -95,6 +95,8 @@ def _describe_layer(drawn: DrawnLayer, partner_counts: NDArray[np.int64] | None)
     return {
         "name": drawn.layer.name,
         "role": drawn.layer.role,
+        "noun": drawn.layer.noun or drawn.layer.role,
+        "words": list(drawn.layer.words),
         "position": drawn.position,
         "kind": outlines.chief_kind(),
         "total": drawn.total,

@@ -39,7 +39,7 @@ LIGHT = Palette(
     quiet="#5c6b79",
     muted="#93a5b5",
     subscriptions=("#d9541e", "#e3a01b", "#8f2f12"),
-    events=("#1b74b8", "#0b3a66", "#4fb0d8"),
+    events=("#1b74b8", "#0b3a66", "#4fb0d8", "#8a1f63"),
 )
 
 DARK = Palette(
@@ -49,5 +49,5 @@ DARK = Palette(
     quiet="#94a5b4",
     muted="#5b6f81",
     subscriptions=("#ff8b4d", "#ffc861", "#cf5a30"),
-    events=("#58aef0", "#b3dcff", "#2d7fc4"),
+    events=("#58aef0", "#b3dcff", "#2d7fc4", "#ff86c8"),
 )

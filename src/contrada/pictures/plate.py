@@ -166,10 +166,12 @@ def _add_legend(figure: Figure, picture: Picture, bottom_px: float) -> None:
         total, matched = drawn.total, drawn.matched_total
         _write(figure, LEGEND_LEFT_PX - 16, y, _fit(drawn.layer.name, 22), 8, weight="bold")
         accent = LIGHT.accent(drawn.layer.role, drawn.position)
-        y = _legend_line(figure, y - 34, drawn, accent, f"{matched:,} matched")
+        y = _legend_line(figure, y - 34, drawn, accent, f"{matched:,} {drawn.layer.words[0]}")
         y = _legend_note(figure, y, drawn.matched_sample)
         if matched < total:
-            y = _legend_line(figure, y, drawn, LIGHT.muted, f"{total - matched:,} did not")
+            y = _legend_line(
+                figure, y, drawn, LIGHT.muted, f"{total - matched:,} {drawn.layer.words[1]}"
+            )
             y = _legend_note(figure, y, drawn.unmatched_sample)
         y -= 22
     else:

@@ -19,16 +19,18 @@ from contrada.spark.geoparquet import read_geoparquet
 from contrada.spark.geoparquet_writer import write_geoparquet
 from contrada.spark.kafka import read_kafka
 from contrada.spark.match import match
-from contrada.spark.match_counts import EventCounts, counts
+from contrada.spark.match_counts import EventCounts, FollowedCounts, counts
 from contrada.spark.publish import publish
 from contrada.spark.register import register
 from contrada.spark.session import session
 from contrada.spark.stream_watch import BatchReport
+from contrada.spark.transitions import transitions
 from contrada.spark.write_stream import write_stream
 
 __all__ = [
     "BatchReport",
     "EventCounts",
+    "FollowedCounts",
     "PlanExplanation",
     "counts",
     "explain",
@@ -38,6 +40,7 @@ __all__ = [
     "read_kafka",
     "register",
     "session",
+    "transitions",
     "write_geoparquet",
     "write_stream",
 ]

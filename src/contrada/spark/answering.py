@@ -15,6 +15,7 @@ from contrada.matcher.match_run import MatchedBatch
 from contrada.matching.receiving import ReceivedEvents
 from contrada.matching.segments import SubscriptionSet
 from contrada.model.geometry import Fault
+from contrada.spark.version_names import number_version
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
@@ -29,7 +30,7 @@ _LONG_TYPES = (
     pa.types.is_large_string,
 )
 DONE = ("evaluated", "set_aside", "mended", "without_geometry")
-_TALLY = pa.struct([*((name, pa.int64()) for name in DONE), ("version", pa.string())])
+_TALLY = pa.struct([(name, pa.int64()) for name in (*DONE, "version")])
 _ERROR_FIELDS = ("code", "message", "place")
 
 
@@ -52,14 +53,19 @@ class TaskTally:
     """What a task has done: the events that it evaluated and set aside.
 
     Among the evaluated are those that were mended, and those without a geometry. `version` is that
-    of the subscriptions that they met; None where these came as a DataFrame.
+    of the subscriptions that they met, as a number; None where these came as a DataFrame.
     """
 
     evaluated: int = 0
     set_aside: int = 0
     mended: int = 0
     without_geometry: int = 0
-    version: str | None = None
+    version: int | None = None
+
+    @classmethod
+    def begin(cls, version: str | None) -> "TaskTally":
+        """Begin with the name of a version, if there is one."""
+        return cls(version=None if version is None else number_version(version))
 
     def add(self, events: ReceivedEvents) -> None:
         """Count the events of a batch."""
@@ -114,8 +120,7 @@ class AnswerShape:
         if self.quarantine:
             texts = [field(name, types.StringType()) for name in _ERROR_FIELDS]
             fields.append(field("error", types.StructType(texts)))
-        done = [field(name, types.LongType()) for name in DONE]
-        done.append(field("version", types.StringType()))
+        done = [field(name, types.LongType()) for name in (*DONE, "version")]
         return types.StructType([*fields, field(TALLY, types.StructType(done))])
 
     def answer(

@@ -1,11 +1,17 @@
 """What the tasks of a batch have counted, as Spark observed it, and what must not be."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from contrada.spark.answering import DONE
-from contrada.spark.match_counts import CAME_IN, VERSIONS_SEEN, WAS_DONE, EventCounts
+from contrada.spark.match_counts import (
+    CAME_IN,
+    VERSIONS_SEEN,
+    WAS_DONE,
+    EventCounts,
+    FollowedCounts,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
@@ -20,6 +26,7 @@ class ObservedMatch:
     name: str
     counts: EventCounts
     versions: tuple[str | None, str | None]
+    followed: FollowedCounts | None = None
 
     @property
     def version(self) -> str | None:
@@ -34,6 +41,8 @@ class ObservedMatch:
                 f"{done.events:,} events came in, and {done.evaluated:,} were evaluated and "
                 f"{done.set_aside:,} set aside: the answer is not complete"
             )
+        if self.followed is not None and (fault := self.followed.find_fault(done)) is not None:
+            return fault
         low, high = self.versions
         if low != high:
             return (
@@ -57,5 +66,13 @@ def read_observed(metrics: Metrics) -> list[ObservedMatch]:
         if name.startswith(CAME_IN) and done is not None and came_in["events"] is not None:
             counts = EventCounts(came_in["events"], *(done[key] or 0 for key in DONE))
             low, high = (done[key] for key in VERSIONS_SEEN)
-            found.append(ObservedMatch(after, counts, (low, high)))
+            found.append(ObservedMatch(after, counts, (low, high), _read_followed(done)))
     return found
+
+
+def _read_followed(done: Mapping[str, Any]) -> FollowedCounts | None:
+    """Read what became of positions, where objects are followed."""
+    names = [field.name for field in fields(FollowedCounts)]
+    if not done.keys() >= set(names):
+        return None
+    return FollowedCounts(**{name: done[name] or 0 for name in names})

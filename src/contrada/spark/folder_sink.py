@@ -15,13 +15,19 @@ from contrada.spark.stream_checkpoints import DecidedBatch, StreamCheckpoint
 from contrada.spark.stream_file_tasks import LINES, StreamFileTask
 from contrada.spark.stream_folders import StreamFolder
 from contrada.spark.stream_watch import StreamWatch
+from contrada.spark.transition_answers import COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ERROR = "error"
+_EVENT = "event"
 _BATCH = "batch"  # the column that readers take from the names of folders
-_OF_MATCHES = (("subscription", "subscriber", "version"), ("n",))  # null in every bad row
+_ANSWERS = (  # how the columns of answers begin, of which only `event` is not null in bad rows
+    ("event", "subscription", "subscriber", "version"),
+    ("event", "n"),
+    COLUMNS,
+)
 
 
 @dataclass(slots=True)
@@ -154,10 +160,10 @@ def check_columns(answer: "DataFrame", uri: str) -> None:
 
 
 def _without_matches(answer: "DataFrame") -> "DataFrame":
-    """Leave out the columns that an answer of `match` has after `event` and bad events lack."""
-    for names in _OF_MATCHES:
-        if tuple(answer.columns[1 : 1 + len(names)]) == names:
-            return answer.drop(*names)
+    """Leave out the columns that an answer has and bad events lack."""
+    for names in _ANSWERS:
+        if tuple(answer.columns[: len(names)]) == names:
+            return answer.drop(*(name for name in names if name != _EVENT))
     return answer
 
 

@@ -127,7 +127,7 @@ def subscription_columns(
     if miscased is not None and strict:
         raise InvalidInput(f"subscriptions: {miscased}")
     if miscased is not None:
-        warnings.warn(f"subscriptions: {miscased}", stacklevel=6)
+        warnings.warn(f"subscriptions: {miscased}", stacklevel=7)
     wanted = [subscription_id, *(c for c in SUBSCRIPTION_COLUMNS if c in names)]
     return list(dict.fromkeys(wanted))
 
@@ -213,7 +213,7 @@ def referenced_columns(events: "DataFrame", attributes: Collection[str], strict:
         )
         if strict:
             raise InvalidInput(message)
-        warnings.warn(message, stacklevel=5)
+        warnings.warn(message, stacklevel=6)
     return found
 
 
@@ -242,7 +242,7 @@ def warn_of_mismatches(mismatches: Sequence[str], strict: bool) -> None:
     if mismatches and strict:
         raise InvalidInput("; ".join(mismatches))
     for mismatch in mismatches:
-        warnings.warn(mismatch, stacklevel=5)
+        warnings.warn(mismatch, stacklevel=6)
 
 
 def has_path(struct: "StructType", name: str) -> bool:

@@ -1,10 +1,11 @@
-"""Messages for Kafka of an answer of `match`: a CloudEvent for each row, bad events as they came.
+"""Messages for Kafka of an answer: a CloudEvent for each row, bad events as they came.
 
-A message is keyed by its event, so that those of one event keep their order. The id of a CloudEvent
-is made of what names its row, the event and the subscription, and nothing else: whoever reads a
-row twice, because it was written again after a failure, finds the same id. Where an answer has the
-place of the message that each event came in (`__place`), that names the event: its own id may be
-that of a thing which sends many.
+A message is keyed by its event, so that those of one event keep their order; one of a transition by
+its object, so that what becomes of an object is read in order. The id of a CloudEvent is made of
+what names its row, the event and the subscription, and nothing else: whoever reads a row twice,
+because it was written again after a failure, finds the same id. Where an answer has the place of
+the message that each event came in (`__place`), that names the event: its own id may be that of a
+thing which sends many.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ from contrada.spark.kafka_headers import unpack_headers
 from contrada.spark.kafka_uris import read_topic
 from contrada.spark.task_chains import find_answer
 from contrada.spark.task_errors import noting_errors
+from contrada.spark.transition_answers import TRANSITION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,11 +34,14 @@ if TYPE_CHECKING:
 CountMessages = Callable[["DataFrame", str | None], "DataFrame"]
 
 MATCH, COUNT, BAD = "contrada.match", "contrada.count", "contrada.error"
+TRANSITION_TYPE = "contrada.transition"
 ERROR_HEADERS = ("contrada-error-code", "contrada-error-message", "contrada-error-place")
 SOURCE_HEADER = "contrada-source"
 
 _EVENT, _SUBSCRIPTION, _ERROR_COLUMN = "event", "subscription", "error"
-_BETWEEN = "|"  # in an id, between event and subscription
+_NAMES_TRANSITION = ("object", _SUBSCRIPTION, TRANSITION, "time", _EVENT, "version")
+_BETWEEN = "|"  # in an id, between what names the row
+_MOMENT = "%Y-%m-%dT%H:%M:%SZ"  # seconds have the six digits of microseconds
 _CONTENT_TYPE = "content-type"
 _CONTENT = f"{STRUCTURED}; charset=UTF-8"
 _SCHEMA = "key binary, value binary, headers array<struct<key: string, value: binary>>"
@@ -137,6 +142,8 @@ class EncodeTask:
 
     def encode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Encode rows that have no error."""
+        if TRANSITION in self.names:
+            return self._encode_transitions(batch)
         is_pairs = _SUBSCRIPTION in self.names
         events = batch.column(_EVENT).cast(pa.string())
         ids: list[str | pa.Array] = [_escape_event(self._name_events(batch, events))]
@@ -144,6 +151,17 @@ class EncodeTask:
             ids += [_BETWEEN, batch.column(_SUBSCRIPTION).cast(pa.string())]
         values = self._write(batch, ids, MATCH if is_pairs else COUNT, self._data(batch))
         return _as_batch(events, values, pa.nulls(batch.num_rows, _HEADERS))
+
+    def _encode_transitions(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        ids: list[str | pa.Array] = []
+        for name in _NAMES_TRANSITION:
+            column = batch.column(name)
+            if pa.types.is_timestamp(column.type):
+                column = pc.strftime(column.cast(pa.timestamp("us", "UTC")), _MOMENT)
+            ids += [_escape_event(column.cast(pa.string())), _BETWEEN]
+        values = self._write(batch, ids[:-1], TRANSITION_TYPE, self._data(batch))
+        keys = batch.column("object").cast(pa.string())
+        return _as_batch(keys, values, pa.nulls(batch.num_rows, _HEADERS))
 
     def _write(
         self,

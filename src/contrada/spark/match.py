@@ -6,7 +6,6 @@ the events starts.
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -15,8 +14,9 @@ from contrada.errors import InvalidInput, Remedy
 from contrada.matcher.inside import describe_projected
 from contrada.showing import brief, listed
 from contrada.spark.answering import AnswerShape
-from contrada.spark.crs_metadata import refuse_two_systems, stated_primary
+from contrada.spark.crs_metadata import refuse_two_systems
 from contrada.spark.evaluators import EXACT, Evaluator, make_evaluator
+from contrada.spark.event_rows import choose_rows
 from contrada.spark.event_samples import EventSample, check_sample, read_sample
 from contrada.spark.frames import (
     SOURCE_FAULT,
@@ -30,16 +30,12 @@ from contrada.spark.frames import (
     referenced_columns,
     subscription_columns,
     warn_of_mismatches,
-    with_file,
-    with_moment,
     with_wkb,
 )
 from contrada.spark.jobs import Job
 from contrada.spark.meeting import MetSubscriptions, choose_plan, meet_published
-from contrada.spark.null_lists import fill_lists
 from contrada.spark.stream_listening import listen_to
 from contrada.spark.subscription_tasks import Subscribed, subscribe
-from contrada.spark.task_chains import EventOrigin, find_events
 from contrada.spark.task_errors import raising_noted_errors
 from contrada.spark.worker import EventColumns
 from contrada.spark_options import SparkOptions
@@ -151,67 +147,48 @@ def plan_match(
 
     `row` is a column of row numbers, by which bad events are named.
     """
-    _check_frames(events, subscriptions)
+    check_frames(events, subscriptions)
     if options.sample is not None:
         check_sample(options.sample)
     kept = _check_kept(events, options.keep, options.output)
     identified = identify(events, options.event_id)
-    if isinstance(subscriptions, str):
-        met = meet_published(identified, subscriptions, options)
-    elif isinstance(subscriptions, StagedSubscriptions):
-        met = _meet_staged(identified, subscriptions, options, None)
-    else:
-        staged, system = _stage_frame(identified, subscriptions, options)
-        met = _meet_staged(identified, staged, options, system)
-    columns = list(dict.fromkeys((options.event_id, *met.columns, *kept, *([row] if row else []))))
-    columns += [name for name in (SOURCE_FAULT, SOURCE_MESSAGE) if name in events.columns]
-    chosen = with_wkb(identified, columns, "events")
-    if options.quarantine and identified is events and row is None and SOURCE_FAULT not in columns:
-        chosen = with_file(chosen)  # else the id, the caller or the fault names the file
+    met = meet_subscriptions(identified, subscriptions, options)
     is_live = met.published is not None and met.published.fixed is None
-    if is_live:
-        chosen = with_moment(chosen)
+    wanted = (*kept, *([row] if row else []))
+    rows = choose_rows(events, identified, met, wanted, options, row=row, needs_moment=is_live)
     shape = AnswerShape(
-        (*kept, SOURCE_MESSAGE) if options.quarantine and SOURCE_MESSAGE in columns else kept,
+        (*kept, SOURCE_MESSAGE) if options.quarantine and rows.has_messages else kept,
         options.quarantine,
         options.output == "counts",
         met.has_whole_ids,
         met.has_whole_subscribers,
     )
-    origin = _find_origin(identified, is_live)
-    sent = chosen if origin is not None else fill_lists(chosen)
-    # PySpark's mapInArrow takes no column with a dot or a backtick in its name.
-    numbered = sent.toDF(*(f"column{i}" for i in range(len(sent.columns))))
-    primary = stated_primary(events)
-    reading = EventColumns(
-        tuple(sent.columns),
-        options.event_id,
-        met.subscribed.geometries,
-        options.repair,
-        met.subscribed.staged.evaluator,
-        primary if primary in chosen.columns else None,
-        row,
-    )
     return Job(
-        numbered,
+        rows.numbered,
         met.subscribed,
-        reading,
+        rows.columns,
         shape,
-        id_type(chosen, options.event_id),
-        [chosen.schema[name] for name in shape.keep],
+        id_type(rows.chosen, options.event_id),
+        [rows.chosen.schema[name] for name in shape.keep],
         met.plan,
-        _read_sample(options, identified, met, reading),
+        _read_sample(options, identified, met, rows.columns),
         met.published,
-        origin,
+        rows.origin,
     )
 
 
-def _find_origin(events: "DataFrame", is_live: bool) -> EventOrigin | None:
-    """Find what makes the events, if the workers that match them can do it."""
-    found = find_events(events)
-    if found is None or not is_live:
-        return found
-    return replace(found, rows=with_moment(found.rows))
+def meet_subscriptions(
+    identified: "DataFrame",
+    subscriptions: "DataFrame | str | StagedSubscriptions",
+    options: SparkOptions,
+) -> MetSubscriptions:
+    """Stage subscriptions, or open a published set, and compare them with what events have."""
+    if isinstance(subscriptions, str):
+        return meet_published(identified, subscriptions, options)
+    if isinstance(subscriptions, StagedSubscriptions):
+        return _meet_staged(identified, subscriptions, options, None)
+    staged, system = _stage_frame(identified, subscriptions, options)
+    return _meet_staged(identified, staged, options, system)
 
 
 def _stage_frame(
@@ -222,7 +199,7 @@ def _stage_frame(
         warnings.warn(
             "the subscriptions are a DataFrame, so the stream keeps them as they are now; publish "
             "them and match the URI to let them change",
-            stacklevel=4,
+            stacklevel=5,
         )
     system = refuse_two_systems(events, subscriptions, options.sample)
     staged = stage_subscriptions(
@@ -252,6 +229,7 @@ def _meet_staged(
         staged.has_whole_ids,
         staged.has_whole_subscribers,
         choose_plan(options.plan, subscribed),
+        system=system,
     )
 
 
@@ -294,7 +272,8 @@ def _describe_mismatches(subscribed: Subscribed, system: str | None) -> list[str
     return found + (describe_projected("events", system) if subscribed.has_distances else [])
 
 
-def _check_frames(events: object, subscriptions: object) -> None:
+def check_frames(events: object, subscriptions: object) -> None:
+    """Refuse what is not a DataFrame, and subscriptions that are a stream."""
     for name, frame in (("events", events), ("subscriptions", subscriptions)):
         if not (hasattr(frame, "isStreaming") or isinstance(frame, str | StagedSubscriptions)):
             raise InvalidInput(

@@ -6,7 +6,7 @@ drops. `counts` compares them.
 """
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -43,12 +43,48 @@ class EventCounts:
     without_geometry: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class FollowedCounts:
+    """What became of the positions of a batch whose objects are followed, and what is remembered.
+
+    `waited` positions were held before the batch, `held` ones are after it; the others were
+    `applied`, `late` or `repeated`. After it there are `objects`, which are in so many `visits`,
+    and their state takes `state_bytes`.
+
+    >>> contrada.spark.FollowedCounts(applied=7, late=1, objects=3).late
+    1
+    """
+
+    waited: int = 0
+    applied: int = 0
+    late: int = 0
+    repeated: int = 0
+    held: int = 0
+    objects: int = 0
+    visits: int = 0
+    state_bytes: int = 0
+
+    def find_fault(self, events: EventCounts) -> str | None:
+        """Describe positions that are missing; None where all are accounted for."""
+        came = events.evaluated - events.without_geometry + self.waited
+        became = self.applied + self.late + self.repeated + self.held
+        if came == became:
+            return None
+        return (
+            f"{came:,} positions came in or were held before, and {became:,} were applied, late, "
+            "repeated or are held: the state is not complete"
+        )
+
+
 def observed(
     events: "DataFrame",
     run: "Callable[[DataFrame], DataFrame]",
     finish: "Callable[[DataFrame], DataFrame]" = lambda answer: answer,
+    done: Sequence[str] = DONE,
 ) -> "DataFrame":
     """Run tasks over events, both counted; `finish` sees no rows that only count.
+
+    `done` are the counts in the rows that only count.
 
     A stream is counted batch by batch: its progress has the counts, under names of their own.
     """
@@ -60,7 +96,7 @@ def observed(
     versions = functions.min(tally["version"]), functions.max(tally["version"])
     answer = answer.observe(
         after,
-        *(functions.sum(tally[name]).alias(name) for name in DONE),
+        *(functions.sum(tally[name]).alias(name) for name in done),
         *(column.alias(name) for column, name in zip(versions, VERSIONS_SEEN, strict=True)),
     )
     answer = finish(answer.where(tally.isNull()).drop(TALLY))

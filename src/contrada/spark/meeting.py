@@ -55,7 +55,10 @@ def choose_plan(wanted: str, subscribed: Subscribed) -> ChosenPlan:
 
 @dataclass(frozen=True, slots=True)
 class MetSubscriptions:
-    """Subscriptions that events are to meet, the columns of events that travel, and the plan."""
+    """Subscriptions that events are to meet, the columns of events that travel, and the plan.
+
+    `system` is the coordinate system that one of the two states.
+    """
 
     subscribed: Subscribed
     columns: tuple[str, ...]
@@ -63,6 +66,7 @@ class MetSubscriptions:
     has_whole_subscribers: bool
     plan: ChosenPlan
     published: PublishedChoice | None = None
+    system: str | None = None
 
 
 def meet_published(events: "DataFrame", text: str, options: SparkOptions) -> MetSubscriptions:
@@ -98,6 +102,7 @@ def meet_published(events: "DataFrame", text: str, options: SparkOptions) -> Met
         manifest.has_whole_subscribers,
         plan,
         PublishedChoice(uri, evaluator, of_stream, None if is_live else manifest, count),
+        system,
     )
 
 
@@ -147,6 +152,6 @@ def _list_travelling(events: "DataFrame") -> tuple[str, ...]:
         warnings.warn(
             f"events: Spark cannot pass {', '.join(map(repr, lost))} to Python, so that no version "
             "can read them",
-            stacklevel=5,
+            stacklevel=6,
         )
     return tuple(name for name in names if name not in lost)

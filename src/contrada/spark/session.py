@@ -21,6 +21,7 @@ from contrada.spark import java
 from contrada.spark.gateway import START_SECONDS, starting
 from contrada.spark.kafka_jars import with_connector
 from contrada.spark.reaching import refuse_unusable
+from contrada.spark.state_store import CHANGELOG, ROCKSDB_PROVIDER, STATE_STORE
 from contrada.threads import ProcessLock
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _LOOPBACK = "127.0.0.1"
 _ARROW_BATCH_ROWS_MAX = 65_536
 _START_SECONDS, _START_SECONDS_MAX = 20.0, 86_400.0
+
 
 _log = logging.getLogger(__name__)
 _starting = ProcessLock()
@@ -46,8 +48,9 @@ def session(
 
     A local master gets defaults that suit one machine (`config` wins over each of them): loopback
     addresses, no web UI, UTC, Arrow, twice as many shuffle partitions as cores, this Python for
-    the workers, errors only in the log, tables in a temporary folder, and the connector for Kafka
-    if `make kafka` has fetched it or CONTRADA_KAFKA_JARS names its folder. Any other master gets
+    the workers, errors only in the log, tables in a temporary folder, RocksDB for the state of
+    streams, and the connector for Kafka if `make kafka` has fetched it or CONTRADA_KAFKA_JARS names
+    its folder. Any other master gets
     none: the cluster has its own.
 
     While Spark starts, what Java says goes to the log, at level DEBUG. A running session is never
@@ -150,6 +153,8 @@ def _local_defaults(master: str) -> dict[str, str]:
         "spark.sql.redaction.options.regex": r"(?i)url|kafka[.](sasl|ssl)[.]",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(2 * _cores(master)),
+        CHANGELOG: "true",  # a batch writes what it changes, and not the whole store
+        STATE_STORE: ROCKSDB_PROVIDER,
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from contrada.errors import RowsLost
 from contrada.spark.batch_counts import read_metrics, read_observed
-from contrada.spark.match_counts import EventCounts
+from contrada.spark.match_counts import EventCounts, FollowedCounts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +38,8 @@ class BatchReport:
     were written as matches. It took `seconds`, of which Spark's phases had `durations_ms`. After it
     the sources had `offsets_behind` more, which at its rate take `seconds_behind`; both are None
     where a source does not number what it has, as files do not. `fault` is what must not be, such
-    as counts that do not add up: the query is stopped.
+    as counts that do not add up: the query is stopped. `followed` has more of an answer of
+    `transitions`, whose `counts` are those of positions taken in and set aside.
 
     >>> report = contrada.spark.BatchReport(7, None, 3, "2-9f1c04aa", 0.8, {"addBatch": 600})
     >>> report.rows, report.version, report.offsets_behind
@@ -54,6 +55,7 @@ class BatchReport:
     offsets_behind: int | None = None
     seconds_behind: float | None = None
     fault: str | None = None
+    followed: FollowedCounts | None = None
 
 
 class StreamWatch:
@@ -161,6 +163,7 @@ def make_report(progress: "StreamingQueryProgress") -> BatchReport:
         behind,
         0.0 if behind == 0 else behind / rate if behind and rate else None,
         find_fault(metrics),
+        None if only is None else only.followed,
     )
 
 

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
-from contrada.spark.answering import TALLY
+from contrada.spark.answering import DONE, TALLY
 from contrada.spark.match_counts import observed
 from contrada.spark.task_errors import noting_errors
 
@@ -57,12 +57,17 @@ class AnswerOrigin:
     bring: "Callable[[DataFrame], DataFrame]"
     task: ArrowTask
     tally: "DataType"
+    done: tuple[str, ...] = DONE
 
     def follow(self, task: ArrowTask, schema: str) -> "DataFrame":
         """Hand the answer, with the rows that only count, to a task that passes these on."""
         chain = TaskChain(self.task, task)
         counted = f"{schema}, {TALLY} {self.tally.simpleString()}"
-        return observed(self.events, lambda events: self.bring(events).mapInArrow(chain, counted))
+
+        def run(events: "DataFrame") -> "DataFrame":
+            return self.bring(events).mapInArrow(chain, counted)
+
+        return observed(self.events, run, done=self.done)
 
 
 _events: "WeakKeyDictionary[DataFrame, EventOrigin]" = WeakKeyDictionary()

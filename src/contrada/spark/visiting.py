@@ -49,7 +49,7 @@ class PartitionTask:
         residual, rows_max = chosen.placed.residual, ROWS_MAX
         if residual is not None:
             rows_max = min(rows_max, count_rows_at_once(open_set(residual)))
-        done = TaskTally(version=chosen.version)
+        done = TaskTally.begin(chosen.version)
         schema: pa.Schema | None = None
         for large in named:
             refuse_two_versions(large, chosen)

@@ -3,7 +3,7 @@
 Only importable names travel to a worker by reference, so this module must not need the driver.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -14,6 +14,7 @@ from contrada.errors import Remedy
 from contrada.matcher.match_run import count_rows_at_once, match_received
 from contrada.matching.receiving import ReceivedEvents, find_remedies, receive
 from contrada.matching.segments import SubscriptionSet
+from contrada.matching.subscribing import NOTHING_TOLD
 from contrada.matching.writing import with_mended
 from contrada.model.geometry import Fault
 from contrada.spark.answering import ROWS_MAX, AnswerNames, AnswerShape, TaskTally
@@ -49,8 +50,10 @@ class EventColumns:
         """Return how to read the events that meet some subscriptions."""
         return replace(self, geometries=chosen.geometries)
 
-    def receive(self, batch: pa.RecordBatch) -> ReceivedEvents:
-        """Decode a batch that has these names."""
+    def receive(
+        self, batch: pa.RecordBatch, told: Mapping[int, Fault] = NOTHING_TOLD
+    ) -> ReceivedEvents:
+        """Decode a batch that has these names; `told` are rows that are known to be bad."""
         received = receive(
             batch,
             0,
@@ -60,6 +63,7 @@ class EventColumns:
             name="events",
             repair=self.repair,
             find_more_faults=self.evaluator.engine().find_event_faults,
+            told=told,
         )
         take_faults(batch, received)
         name_files(batch, received)
@@ -105,7 +109,7 @@ class MatchTask:
         subscriptions = open_set(chosen.staged)
         names = name_once(self.shape, chosen.staged, subscriptions)
         reading = self.events.reading(chosen)
-        done = TaskTally(version=chosen.version)
+        done = TaskTally.begin(chosen.version)
         for batch in map(restore_lists, cut(named, subscriptions)):
             events = reading.receive(batch)
             if not self.shape.quarantine:

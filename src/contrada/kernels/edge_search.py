@@ -1,0 +1,196 @@
+"""Edges of many geometries, cut into short runs, and which of them ways and points come near to.
+
+A run is a few edges in a row, given by its first and its last vertex; a point is an edge from one
+vertex to itself. All here is cautious: what it leaves out is certainly apart.
+"""
+
+import numpy as np
+
+from contrada.arrays import Floats, Mask, Positions
+from contrada.kernels.compiling import kernel
+from contrada.kernels.packed_tree import NODE, PackedTree, order_points
+
+RUN_EDGES = 8
+_PILE = 512
+_TURN_ERROR = 4e-16  # more than any rounding of a turn, over its two products (Shewchuk 1997)
+_EQUATOR_M, _ECCENTRICITY_2 = 6_378_137.0, 0.00669437999014
+
+
+@kernel
+def cut_runs(
+    coordinates: Floats, vertices: Positions
+) -> tuple[Positions, Positions, Positions, Floats]:
+    """Cut rings into runs: the ring of each, its first and last vertex, and its box."""
+    count = 0
+    for ring in range(len(vertices) - 1):
+        edges = max(vertices[ring + 1] - vertices[ring] - 1, 1)
+        count += (edges + RUN_EDGES - 1) // RUN_EDGES
+    rings = np.empty(count, np.int64)
+    firsts = np.empty(count, np.int64)
+    lasts = np.empty(count, np.int64)
+    boxes = np.empty((count, 4))
+    run = 0
+    for ring in range(len(vertices) - 1):
+        first, end = vertices[ring], vertices[ring + 1] - 1
+        while True:
+            last = min(first + RUN_EDGES, end)
+            rings[run], firsts[run], lasts[run] = ring, first, last
+            boxes[run, 0] = boxes[run, 2] = coordinates[first, 0]
+            boxes[run, 1] = boxes[run, 3] = coordinates[first, 1]
+            for at in range(first + 1, last + 1):
+                boxes[run, 0] = min(boxes[run, 0], coordinates[at, 0])
+                boxes[run, 1] = min(boxes[run, 1], coordinates[at, 1])
+                boxes[run, 2] = max(boxes[run, 2], coordinates[at, 0])
+                boxes[run, 3] = max(boxes[run, 3], coordinates[at, 1])
+            run += 1
+            first = last
+            if last >= end:
+                break
+    return rings, firsts, lasts, boxes
+
+
+@kernel
+def find_boxes(tree: PackedTree, boxes: Floats) -> tuple[Positions, Positions]:
+    """Find all pairs of an asked box and a box of the tree that meet; boxes of NaN meet none."""
+    order = _in_order(boxes)
+    places = np.empty(2 * len(boxes) + NODE, np.int64)
+    found = np.empty(2 * len(boxes) + NODE, np.int64)
+    asked, written = 0, 0
+    while True:
+        asked, written = _walk_boxes(tree, boxes, order, places, found, asked, written)
+        if asked == len(order):
+            return places[:written], found[:written]
+        places = np.concatenate((places, np.empty_like(places)))
+        found = np.concatenate((found, np.empty_like(found)))
+
+
+@kernel
+def _in_order(boxes: Floats) -> Positions:
+    """Order boxes by columns, up and down in turn, so that neighbours walk the same nodes."""
+    count = 0
+    for i in range(len(boxes)):
+        count += not np.isnan(boxes[i, 0])
+    known = np.empty(count, np.int64)
+    x, y = np.empty(count), np.empty(count)
+    at = 0
+    for i in range(len(boxes)):
+        if not np.isnan(boxes[i, 0]):
+            known[at], x[at], y[at] = i, boxes[i, 0], boxes[i, 1]
+            at += 1
+    return known[order_points(x, y)]
+
+
+@kernel
+def _walk_boxes(
+    tree: PackedTree,
+    boxes: Floats,
+    order: Positions,
+    places: Positions,
+    found: Positions,
+    asked: int,
+    written: int,
+) -> tuple[int, int]:
+    """Write the pairs of boxes from one on, until there is no room for all pairs of a box."""
+    west, south, east, north, starts, items = tree
+    room = len(found)
+    nodes = np.empty(_PILE, np.int64)
+    levels = np.empty(_PILE, np.int64)
+    while asked < len(order):
+        box = order[asked]
+        w, s, e, n = boxes[box, 0], boxes[box, 1], boxes[box, 2], boxes[box, 3]
+        at_end = written
+        nodes[0], levels[0] = 0, len(starts) - 2
+        top = 1
+        while top > 0:
+            top -= 1
+            level = levels[top]
+            below = starts[level - 1]
+            first = below + NODE * nodes[top]
+            for at in range(first, min(first + NODE, starts[level])):
+                if (west[at] <= e) & (w <= east[at]) & (south[at] <= n) & (s <= north[at]):
+                    if level > 1:
+                        nodes[top], levels[top] = at - below, level - 1
+                        top += 1
+                    else:
+                        if at_end == room:
+                            return asked, written
+                        places[at_end], found[at_end] = box, items[at]
+                        at_end += 1
+        written = at_end
+        asked += 1
+    return asked, written
+
+
+@kernel
+def may_touch(
+    ways: Floats,
+    rows: Positions,
+    firsts: Positions,
+    lasts: Positions,
+    coordinates: Floats,
+) -> Mask:
+    """Which ways may have a point in common with an edge of a run, for pairs of the two."""
+    result = np.zeros(len(rows), np.bool_)
+    for i in range(len(rows)):
+        ax, ay, bx, by = ways[rows[i]]
+        west, east = min(ax, bx), max(ax, bx)
+        south, north = min(ay, by), max(ay, by)
+        first, last = firsts[i], lasts[i]
+        for at in range(first, max(last, first + 1)):
+            cx, cy = coordinates[at]
+            dx, dy = coordinates[min(at + 1, last)]
+            if max(cx, dx) < west or min(cx, dx) > east:
+                continue
+            if max(cy, dy) < south or min(cy, dy) > north:
+                continue
+            if _turn(ax, ay, bx, by, cx, cy) * _turn(ax, ay, bx, by, dx, dy) > 0:
+                continue
+            if _turn(cx, cy, dx, dy, ax, ay) * _turn(cx, cy, dx, dy, bx, by) > 0:
+                continue
+            result[i] = True
+            break
+    return result
+
+
+@kernel
+def _turn(ax: float, ay: float, bx: float, by: float, cx: float, cy: float) -> int:
+    """On which side of the line from a to b the point c lies; 0 where that is not certain."""
+    left, right = (bx - ax) * (cy - ay), (by - ay) * (cx - ax)
+    if abs(left - right) <= _TURN_ERROR * (abs(left) + abs(right)):
+        return 0
+    return 1 if left > right else -1
+
+
+@kernel
+def measure_gaps(
+    x: Floats,
+    y: Floats,
+    firsts: Positions,
+    lasts: Positions,
+    coordinates: Floats,
+) -> Floats:
+    """Measure from points to runs, in metres, as on a flat map that is true to scale at the point.
+
+    Pairs come side by side; latitudes are short of the poles.
+    """
+    gaps = np.empty(len(x))
+    for i in range(len(x)):
+        latitude = np.radians(y[i])
+        shape = 1 - _ECCENTRICITY_2 * np.sin(latitude) ** 2
+        per_x = np.radians(_EQUATOR_M / np.sqrt(shape) * np.cos(latitude))
+        per_y = np.radians(_EQUATOR_M * (1 - _ECCENTRICITY_2) / shape**1.5)
+        least = np.inf
+        first, last = firsts[i], lasts[i]
+        for at in range(first, max(last, first + 1)):
+            ax, ay = (coordinates[at, 0] - x[i]) * per_x, (coordinates[at, 1] - y[i]) * per_y
+            after = min(at + 1, last)
+            ux = (coordinates[after, 0] - x[i]) * per_x - ax
+            uy = (coordinates[after, 1] - y[i]) * per_y - ay
+            length = ux * ux + uy * uy
+            share = 0.0
+            if length > 0:
+                share = min(max(-(ax * ux + ay * uy) / length, 0.0), 1.0)
+            gap_x, gap_y = ax + share * ux, ay + share * uy
+            least = min(least, gap_x * gap_x + gap_y * gap_y)
+        gaps[i] = np.sqrt(least)
+    return gaps

@@ -1,0 +1,298 @@
+"""Positions from tables, files and lists: read, judged, and bad rows set aside."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from contrada.arrays import Positions
+from contrada.deferred import compute as pc
+from contrada.errors import InvalidInput, Remedy
+from contrada.files import Rows
+from contrada.matcher.listed_events import ListedEvents, write_geometries
+from contrada.matcher.match_run import choose_id_column, list_read, narrow_to_read
+from contrada.matching.arrow_values import as_values
+from contrada.matching.columns import read_geometries
+from contrada.matching.ids import read_event_ids, read_id
+from contrada.matching.moments import BAD_TIME, NO_TIME, read_moment_us, read_moments
+from contrada.matching.receiving import ReceivedEvents, receive
+from contrada.matching.segments import SubscriptionSet
+from contrada.model.event import GEOMETRY
+from contrada.model.geometry import BAD_CELL, Fault
+from contrada.showing import listed
+from contrada.transitions.id_order import as_ids
+from contrada.transitions.position_columns import PositionColumns
+
+NULL_OBJECT, DEFAULT_ID = "null_object", "id"
+_PIECE_ROWS = 16_384
+
+OnRead = Callable[[int], object]
+
+
+@dataclass(frozen=True, slots=True)
+class PositionNames:
+    """The columns of a position: the object that it is of, its time, and the id of the event."""
+
+    object: str
+    time: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class IntakePiece:
+    """Some events in a row, with what makes positions of them; `good` are the rows that count."""
+
+    received: ReceivedEvents
+    objects: pa.Array
+    time_us: Positions
+    good: Positions
+
+    def take(self, column: pa.Array) -> pa.Array:
+        """Return the good rows of a column."""
+        return column if len(self.good) == len(column) else column.take(pa.array(self.good))
+
+
+@dataclass(slots=True)
+class Intake:
+    """All positions of a batch: pieces in order, and what was bad or mended, by row."""
+
+    place: Callable[[int], str]
+    is_numbered: bool
+    id_type: pa.DataType
+    pieces: list[IntakePiece] = field(default_factory=list)
+    ids: dict[int, Any] = field(default_factory=dict)
+    bad: dict[int, Fault] = field(default_factory=dict)
+    mended: dict[int, Fault] = field(default_factory=dict)
+    count: int = 0
+
+    def add(self, received: ReceivedEvents, objects: pa.Array, time_us: Positions) -> None:
+        """Take the next piece in."""
+        first, bad = received.first_row, received.bad
+        piece = IntakePiece(received, objects, time_us, received.good_rows())
+        self.pieces.append(piece)
+        self.bad |= {first + row: bad[row] for row in sorted(bad)}
+        self.mended |= {
+            first + row: fault for row, fault in received.mended.items() if row not in bad
+        }
+        told = sorted({*bad, *received.mended})
+        self.ids |= {first + row: received.ids[row].as_py() for row in told}
+        self.count += received.batch.length
+
+    def count_objects(self) -> int:
+        """Count the objects that have a good row."""
+        objects = [piece.take(piece.objects) for piece in self.pieces]
+        return pc.count_distinct(pa.chunked_array(objects)).as_py() if objects else 0
+
+    def positions(self) -> PositionColumns | None:
+        """Return the columns of all good rows; None where there are none."""
+        pieces = [piece for piece in self.pieces if len(piece.good)]
+        if not pieces:
+            return None
+        columns = [piece.received.batch.geometry(GEOMETRY) for piece in pieces]
+        goods = [piece.good for piece in pieces]
+        return PositionColumns(
+            as_ids(pa.chunked_array([piece.take(piece.objects) for piece in pieces])),
+            np.concatenate([piece.time_us[piece.good] for piece in pieces]),
+            as_ids(pa.chunked_array([piece.take(piece.received.ids) for piece in pieces])),
+            np.concatenate([c.x[good] for c, good in zip(columns, goods, strict=True)]),
+            np.concatenate([c.y[good] for c, good in zip(columns, goods, strict=True)]),
+            np.concatenate([c.is_known[good] for c, good in zip(columns, goods, strict=True)]),
+            pa.concat_tables(map(_make_rows, pieces), promote_options="permissive"),
+            make_order_keys,
+        )
+
+
+def _make_rows(piece: IntakePiece) -> pa.Table:
+    """Return the events of a piece as they may have to wait: good ones, with judged geometries."""
+    events = piece.received.batch
+    columns = {name: events.raw(name) for name in events.names()}
+    for name in (GEOMETRY, *columns):
+        judged = events.judged(name) if name in columns else None
+        is_wkb = name in columns and pa.types.is_binary(columns[name].type)
+        if judged is not None and (judged.mended or not is_wkb):
+            columns[name] = write_geometries(judged)
+    rows = pa.table(columns)
+    return rows if len(piece.good) == rows.num_rows else rows.take(pa.array(piece.good))
+
+
+def make_order_keys(rows: pa.Table) -> pa.Array:
+    """Return what decides between events with one object, time and id: WKB, then all the rest."""
+    names = sorted(name for name in rows.schema.names if name != GEOMETRY)
+    shapes = write_geometries(read_geometries(rows[GEOMETRY].combine_chunks())).to_pylist()
+    values = [as_values(rows[name].combine_chunks()) for name in names]
+    rest = zip(*values, strict=True) if values else ((),) * rows.num_rows
+    keys = [
+        (shape or b"") + b"\0" + repr(row).encode() for shape, row in zip(shapes, rest, strict=True)
+    ]
+    return pa.array(keys, pa.large_binary())
+
+
+def take_in_rows(
+    rows: Rows,
+    subscriptions: SubscriptionSet,
+    names: PositionNames,
+    *,
+    repair: bool,
+    numbered: int,
+    are_kept: bool,
+    on_read: OnRead | None = None,
+) -> Intake:
+    """Take in the rows of a table or file; where there are no ids, they are numbered from one on.
+
+    Where rows may be kept, for a version that may read other columns, they come whole. `on_read`
+    hears how many have been read, a batch at a time.
+    """
+    wanted = None if names.id == DEFAULT_ID else names.id
+    id_column = choose_id_column(rows, wanted, Remedy.EVENT_ID)
+    for column, what, remedy in (
+        (names.object, "the object", Remedy.OBJECT),
+        (names.time, "the time", Remedy.TIME),
+    ):
+        if column not in rows.schema.names:
+            known = listed(rows.schema.names)
+            raise InvalidInput(
+                f"{rows.name}: there is no column {column!r} for {what}; it has {known}",
+                remedies=[remedy],
+            )
+    rows = rows.identified(id_column).identified(names.object)
+    own = {names.object, names.time}
+    if not are_kept:
+        rows = narrow_to_read(rows, subscriptions, id_column, own)
+    intake = Intake(rows.place, id_column is None, _id_type(rows, id_column))
+    for batch, told in rows.judged({*list_read(subscriptions, id_column), *own}):
+        for start in range(0, batch.num_rows, _PIECE_ROWS):
+            piece = batch.slice(start, _PIECE_ROWS)
+            here = {row - start: told[row] for row in told if 0 <= row - start < piece.num_rows}
+            first_row = intake.count
+            received = _receive(
+                piece, first_row, subscriptions, rows, id_column, repair, here, numbered
+            )
+            objects, faults = read_objects(piece.column(names.object), names.object, rows.name)
+            time_us, more = read_moments(piece.column(names.time), names.time)
+            _note(received.bad, faults, more)
+            intake.add(received, objects, time_us)
+        if on_read is not None:
+            on_read(batch.num_rows)
+    return intake
+
+
+def _id_type(rows: Rows, column: str | None) -> pa.DataType:
+    if column is None:
+        return pa.int64()
+    return read_event_ids(pa.nulls(0, rows.schema.field(column).type), column, rows.name)[0].type
+
+
+def _receive(
+    batch: pa.RecordBatch,
+    first_row: int,
+    subscriptions: SubscriptionSet,
+    rows: Rows,
+    id_column: str | None,
+    repair: bool,
+    told: Mapping[int, Fault],
+    numbered: int,
+) -> ReceivedEvents:
+    received = receive(
+        batch,
+        first_row,
+        geometry_attributes={GEOMETRY, *subscriptions.geometry_attributes},
+        geometry_columns=rows.geometry_columns,
+        id_column=id_column,
+        name=rows.name,
+        repair=repair,
+        find_more_faults=subscriptions.find_event_faults,
+        told=told,
+    )
+    if id_column is not None:
+        return received
+    numbers = np.arange(batch.num_rows, dtype=np.int64) + (numbered + first_row)
+    return ReceivedEvents(
+        received.batch, pa.array(numbers), first_row, received.bad, received.mended
+    )
+
+
+def read_objects(array: pa.Array, column: str, source: str) -> tuple[pa.Array, dict[int, Fault]]:
+    """Read a column of objects as int64 or strings; one that is missing is a fault of its row."""
+    objects, faults = read_event_ids(array, column, source)
+    for row in np.flatnonzero(objects.is_null().to_numpy(zero_copy_only=False)).tolist():
+        faults.setdefault(row, Fault(NULL_OBJECT, "the object is missing", f"column {column!r}"))
+    return objects, faults
+
+
+def _note(bad: dict[int, Fault], *more: Mapping[int, Fault]) -> None:
+    """Add what is wrong with objects and times to what is wrong with rows; the first counts."""
+    for faults in more:
+        for row, fault in faults.items():
+            bad.setdefault(row, fault)
+
+
+def take_in_list(
+    events: Sequence[Any],
+    subscriptions: SubscriptionSet,
+    names: PositionNames,
+    *,
+    repair: bool,
+    numbered: int,
+) -> Intake:
+    """Take in a list of events, as one piece."""
+    listing = ListedEvents(events, subscriptions.geometry_attributes, repair)
+    is_numbered = names.id == DEFAULT_ID and not listing.has_ids
+    batch, told = listing.batch, dict(listing.faults)
+    if is_numbered:
+        ids = pa.array(np.arange(len(events), dtype=np.int64) + numbered)
+    else:
+        given = listing.ids() if names.id == DEFAULT_ID else listing.values(names.id)
+        ids = _read_values(given, "the event's id", "null_id", "the id is missing", told)
+    objects = _read_values(
+        listing.values(names.object), names.object, NULL_OBJECT, "the object is missing", told
+    )
+    received = receive(
+        batch,
+        0,
+        geometry_attributes={GEOMETRY, *subscriptions.geometry_attributes},
+        geometry_columns=[GEOMETRY],
+        id_column=None,
+        name="the list",
+        repair=repair,
+        find_more_faults=subscriptions.find_event_faults,
+        told=told,
+    )
+    time_us, faults = _read_times(listing.values(names.time), names.time)
+    _note(received.bad, faults)
+    mended = {row: fault for row, fault in listing.mended.items() if row not in received.bad}
+    intake = Intake(lambda row: f"row {row}", is_numbered, ids.type)
+    intake.add(ReceivedEvents(received.batch, ids, 0, received.bad, mended), objects, time_us)
+    return intake
+
+
+def _read_values(
+    values: Sequence[Any], what: str, code: str, missing: str, bad: dict[int, Fault]
+) -> pa.Array:
+    """Read ids from values of any kind; what is wrong with one is added to the bad rows."""
+    read: list[Any] = []
+    for row, value in enumerate(values):
+        try:
+            read.append(None if value is None else read_id(value, what))
+        except InvalidInput as error:
+            bad.setdefault(row, Fault(BAD_CELL, error.message.removeprefix(f"{what}: "), what))
+            read.append(None)
+        if value is None:
+            bad.setdefault(row, Fault(code, missing, what))
+    kinds = {type(value) for value in read if value is not None}
+    if len(kinds) > 1:
+        raise InvalidInput(f"{what}: must be all strings or all integers, not some of each")
+    return pa.array(read, pa.int64() if int in kinds else pa.string())
+
+
+def _read_times(values: Sequence[Any], name: str) -> tuple[Positions, dict[int, Fault]]:
+    """Read times from values of any kind, as `read_moments` does from columns."""
+    time_us, faults = np.zeros(len(values), np.int64), {}
+    for row, value in enumerate(values):
+        read = NO_TIME if value is None else read_moment_us(value)
+        if isinstance(read, int):
+            time_us[row] = read
+        else:
+            faults[row] = Fault(BAD_TIME, read, f"column {name!r}")
+    return time_us, faults

@@ -1,0 +1,43 @@
+"""Rows of several columns at once: columns are arrays of Arrow or NumPy, in a named tuple."""
+
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from contrada.arrays import Mask, Positions
+from contrada.transitions.id_order import join_ids
+
+Columns = TypeVar("Columns", bound=NamedTuple)
+
+
+def filter_rows(columns: Columns, is_taken: Mask) -> Columns:
+    """Return some rows, chosen by place."""
+    return columns if is_taken.all() else take_rows(columns, np.flatnonzero(is_taken))
+
+
+def take_rows(columns: Columns, rows: Positions) -> Columns:
+    """Return some rows in their order."""
+    places = pa.array(rows)
+    taken = [c.take(places) if isinstance(c, pa.Array) else c[rows] for c in columns]
+    return _made_like(columns, taken)
+
+
+def place_rows(columns: Columns, places: Positions) -> Columns:
+    """Return all rows, each at a place of its own."""
+    order = np.empty(len(places), np.int64)
+    order[places] = np.arange(len(places))
+    return take_rows(columns, order)
+
+
+def join_rows(first: Columns, second: Columns) -> Columns:
+    """Return the rows of both, one after the other."""
+    joined = [
+        join_ids(a, b) if isinstance(a, pa.Array) else np.concatenate([a, b])
+        for a, b in zip(first, second, strict=True)
+    ]
+    return _made_like(first, joined)
+
+
+def _made_like(columns: Columns, values: list[Any]) -> Columns:
+    return type(columns)._make(values)

@@ -1,0 +1,89 @@
+"""Transitions as rows: what the library, Spark and the broker hand out."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from contrada.arrays import Integers, SmallIntegers
+
+TRANSITIONS = ("enter", "inside", "exit", "cross", "dwell", "late")  # by code
+CAUSES = ("position", "clock", "version")  # by code
+COLUMNS = (
+    "object",
+    "subscription",
+    "subscriber",
+    "transition",
+    "time",
+    "event",
+    "version",
+    "cause",
+)
+TIME_TYPE = pa.timestamp("us", "UTC")
+
+Codes = NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionRows:
+    """Rows in order: by time, object, timers before positions, event id, subscription id.
+
+    `objects`, `subscriptions` and `transitions`, `causes` are codes: places in `object_ids`,
+    `subscription_ids` (with `subscribers` beside them), TRANSITIONS and CAUSES. A subscription is
+    -1 where a position is late. `events` are the ids of events, null where none caused the row.
+    """
+
+    objects: SmallIntegers
+    object_ids: pa.Array
+    subscriptions: SmallIntegers
+    subscription_ids: pa.Array
+    subscribers: pa.Array
+    transitions: Codes
+    time_us: Integers
+    events: pa.Array
+    version: str | None
+    causes: Codes
+
+    def __len__(self) -> int:
+        return len(self.time_us)
+
+    def table(self, *, is_encoded: bool = False) -> pa.Table:
+        """Return them as a table, with the columns of COLUMNS.
+
+        Objects and ids are int64 or strings, `time` is a timestamp of microseconds in UTC. With
+        `is_encoded` object, subscription, transition and cause are dictionary-encoded, which takes
+        far less time and memory.
+        """
+        names = [pa.array(TRANSITIONS), pa.array(CAUSES)]
+        columns = {
+            "object": _coded(self.object_ids, self.objects, is_encoded),
+            "subscription": _coded(self.subscription_ids, self.subscriptions, is_encoded),
+            "subscriber": self.subscribers.take(_places(self.subscriptions)),
+            "transition": _coded(names[0], self.transitions, is_encoded),
+            "time": pa.array(self.time_us).view(TIME_TYPE),
+            "event": _plain(self.events),
+            "version": pa.repeat(pa.scalar(self.version, pa.string()), len(self)),
+            "cause": _coded(names[1], self.causes, is_encoded),
+        }
+        return pa.table(columns).select(list(COLUMNS))
+
+
+def _places(codes: SmallIntegers | Codes) -> pa.Array:
+    return pa.array(codes, mask=codes < 0) if (codes < 0).any() else pa.array(codes)
+
+
+def _plain(ids: pa.Array) -> pa.Array:
+    return ids.cast(pa.string()) if pa.types.is_large_string(ids.type) else ids
+
+
+def _coded(ids: pa.Array, codes: SmallIntegers | Codes, is_encoded: bool) -> pa.Array:
+    """Return ids by their codes; a dictionary has only those in use, if they are fewer."""
+    if not is_encoded:
+        return _plain(ids.take(_places(codes)))
+    if len(ids) > len(codes):
+        is_used = np.zeros(len(ids), bool)
+        is_used[codes[codes >= 0]] = True
+        codes = np.where(codes < 0, -1, (np.cumsum(is_used) - 1)[codes]).astype(np.int32)
+        ids = ids.filter(pa.array(is_used))
+    return pa.DictionaryArray.from_arrays(_places(codes), _plain(ids))

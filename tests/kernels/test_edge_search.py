@@ -1,0 +1,96 @@
+"""Edges in runs against Shapely and plain loops: nothing that touches or is near is left out."""
+
+from itertools import pairwise
+
+import numpy as np
+import shapely
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contrada.kernels.edge_search import (
+    RUN_EDGES,
+    cut_runs,
+    find_boxes,
+    may_touch,
+    measure_gaps,
+)
+from contrada.kernels.packed_tree import NODE, pack_boxes
+from contrada.language.distance import point_distances_m
+
+numbers = st.integers(-3, 3).map(float) | st.floats(-3, 3)
+Place = tuple[float, float]
+places = st.tuples(numbers, numbers)
+boxes = st.tuples(places, places).map(lambda both: (*map(min, *both), *map(max, *both)))
+rings = st.lists(st.lists(places, min_size=1, max_size=3 * RUN_EDGES), min_size=1, max_size=4)
+
+
+@given(rings)
+def test_runs_have_each_edge_once_and_a_box_around_them(given_rings: list[list[object]]) -> None:
+    coordinates = np.array([place for ring in given_rings for place in ring], float)
+    vertices = np.cumsum([0, *map(len, given_rings)])
+    of, firsts, lasts, around = cut_runs(coordinates, vertices)
+    edges = [
+        (ring, at, at + 1)
+        for ring, first, last in zip(of.tolist(), firsts.tolist(), lasts.tolist(), strict=True)
+        for at in range(first, last)
+    ]
+    expected = [
+        (ring, at, at + 1)
+        for ring, (first, end) in enumerate(pairwise(vertices.tolist()))
+        for at in range(first, end - 1)
+    ]
+    assert edges == expected
+    assert set(of.tolist()) == set(range(len(given_rings)))
+    for first, last, box in zip(firsts, lasts, around, strict=True):
+        assert last - first <= RUN_EDGES
+        run = coordinates[first : last + 1]
+        assert box.tolist() == [*run.min(axis=0), *run.max(axis=0)]
+
+
+@given(st.lists(boxes, min_size=1, max_size=3 * NODE), st.lists(boxes, max_size=20))
+def test_boxes_that_meet_are_found(given_boxes: list[object], given_asked: list[object]) -> None:
+    known, asked = (np.array(b, float).reshape(-1, 4) for b in (given_boxes, given_asked))
+    rows, items = find_boxes(pack_boxes(known), asked)
+    expected = [
+        (row, item)
+        for row, (w, s, e, n) in enumerate(asked.tolist())
+        for item, (west, south, east, north) in enumerate(known.tolist())
+        if west <= e and w <= east and south <= n and s <= north
+    ]
+    assert sorted(zip(rows.tolist(), items.tolist(), strict=True)) == expected
+
+
+@given(st.tuples(places, places), st.lists(places, min_size=1, max_size=RUN_EDGES + 1))
+def test_a_way_that_touches_a_run_is_never_left_out(
+    way: tuple[Place, Place], run: list[Place]
+) -> None:
+    ends = np.array(way, float).reshape(1, 4)
+    zero, last = np.zeros(1, np.int64), np.array([len(run) - 1])
+    may = may_touch(ends, zero, zero, last, np.array(run, float))[0]
+    line = shapely.LineString(way)
+    shape = shapely.LineString(run) if len(run) > 1 else shapely.Point(run[0])
+    if way[0] != way[1] and shapely.intersects(line, shape):
+        assert may
+
+
+def test_a_way_that_passes_by_is_left_out() -> None:
+    corner = np.array([[0.0, 0.0], [2.0, 0.0], [2.0, 2.0]])
+    ways = np.array([[0.0, 1.0, 1.0, 2.0], [1.0, 1.0, 3.0, 1.0], [0.9, 0.9, 1.8, 0.1]])
+    rows, zeros = np.arange(3), np.zeros(3, np.int64)
+    assert may_touch(ways, rows, zeros, zeros + 2, corner).tolist() == [False, True, False]
+
+
+@given(st.floats(-60, 60), st.floats(-0.01, 0.01), st.floats(-0.01, 0.01))
+def test_a_gap_is_the_distance_to_a_point_nearby(y: float, dx: float, dy: float) -> None:
+    x, zero = np.array([10.0]), np.zeros(1, np.int64)
+    place = np.array([[10.0 + dx, y + dy]])
+    gap = measure_gaps(x, np.array([y]), zero, zero, place)[0]
+    exact = point_distances_m(x, np.array([y]), place[:, 0], place[:, 1])[0]
+    assert abs(gap - exact) <= 1e-3 * exact + 1e-6
+
+
+def test_a_gap_is_measured_to_the_nearest_place_of_an_edge() -> None:
+    edge = np.array([[-1.0, 0.01], [1.0, 0.01]])
+    zero = np.zeros(1, np.int64)
+    gap = measure_gaps(np.zeros(1), np.zeros(1), zero, zero + 1, edge)[0]
+    assert abs(gap - 1_105.74) < 0.01
