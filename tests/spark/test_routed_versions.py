@@ -12,6 +12,7 @@ from contrada.spark.chosen_sets import ROUTED_VERSION, ChosenSet, FixedSet, SetP
 from contrada.spark.handshake import Handshake
 from contrada.spark.routing import ROUTE, RouteTask
 from contrada.spark.staging import StagedSet
+from contrada.spark.version_names import number_version
 from contrada.spark.visiting import PartitionTask, Visit
 from contrada.spark.worker import EventColumns
 
@@ -45,7 +46,7 @@ def test_a_route_says_which_version_it_is_by() -> None:
     routed = route(7, [1, 2, 3])
     assert routed.column(ROUTE.index(ROUTED_VERSION)).to_pylist() == [7, 7, 7]
     *_, last = visit(7, routed)
-    assert last.column(TALLY)[0].as_py()["version"] == "7-0"
+    assert last.column(TALLY)[0].as_py()["version"] == number_version("7-0")
 
 
 def test_events_that_two_versions_brought_together_are_refused() -> None:

@@ -16,6 +16,7 @@ from shapely.geometry.base import BaseGeometry
 from contrada.arrays import Geometries
 from contrada.errors import InvalidInput, MissingPackage, blaming_memory
 from contrada.files import Rows
+from contrada.files.shared_values import write_out
 from contrada.matcher.match_run import MatchRun
 from contrada.model.event import GEOMETRY, Event, read_event
 from contrada.model.geometry import as_array
@@ -86,8 +87,9 @@ def find_in_rows(
         batch, taken = matched.events.batch, pa.array(matched.rows)
         pairs.append(run.as_pairs(matched))
         places.append(matched.rows + matched.events.first_row)
-        for name, arrays in attributes.items():
-            arrays.append(batch.raw(name).take(taken))
+        for field in kept:
+            values = write_out(batch.raw(field.name).take(taken), field.type)
+            attributes[field.name].append(values)
         for name, geometries in shapes.items():
             geometries.append(batch.drawn(name).take(matched.rows))
     return FoundPairs(
