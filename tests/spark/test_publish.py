@@ -17,7 +17,7 @@ from contrada.errors import BadRows, InvalidInput, Unavailable
 from contrada.machine import locked
 from contrada.spark import published_partitions, version_files
 from contrada.spark.crs_metadata import state_crs
-from contrada.spark.published_sets import Manifest, list_files, read_manifest
+from contrada.spark.published_sets import Manifest, digest_content, list_files, read_manifest
 from contrada.spark.version_names import list_versions
 from contrada.spark.worker_cache import cache_folder
 from published import ZONE, pairs_of, points, square, zones
@@ -326,9 +326,12 @@ def test_damaged_and_newer_manifests_are_refused_by_name(
         ("[]", "is not a manifest"),
         (json.dumps(stated | {"format": 2}), "is in format 2; this version of Contrada reads 1"),
         (json.dumps(stated | {"surprise": 1}), "is not a manifest"),
+        ("[" * 100_000, "is not a manifest"),
     ):
+        path.unlink()
+        name = f"00000001-0-{digest_content(content.encode())}.json"
+        path = path.with_name(name)
         path.write_text(content)
-        read_manifest.cache_clear()
         with pytest.raises(InvalidInput, match=message):
             contrada.spark.match(points(spark, [0]), uri)
 

@@ -26,6 +26,7 @@ from contrada.spark.published_sets import (
     find_manifest,
     find_newest,
     find_version,
+    read_manifest,
 )
 from contrada.spark.set_descriptions import SetDescription, StreamEvents
 from contrada.spark.staging import StagedPart, put
@@ -400,3 +401,18 @@ def test_a_task_takes_the_version_that_brought_events_to_it(uri: str, clock: lis
     gone = pa.record_batch({MOMENT: moment, "__version": pa.array([7], pa.int32())})
     with pytest.raises(InvalidInput, match="version 7, which brought events here, is gone"):
         PublishedChoice(uri, EXACT).choose(gone)
+
+
+def test_a_manifest_that_is_damaged_anywhere_is_refused(uri: str) -> None:
+    publish(uri, make_draft(uri, "a"))
+    (name,) = list_versions(uri)
+    path = folder_of(uri) / name.file_name
+    sound = path.read_bytes()
+    for at in range(len(sound)):
+        path.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
+        read_manifest.cache_clear()
+        with pytest.raises(InvalidInput, match=f"{path.name}: is damaged"):
+            find_newest(uri)
+    path.write_bytes(sound)
+    read_manifest.cache_clear()
+    assert find_newest(uri) is not None

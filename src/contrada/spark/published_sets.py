@@ -9,6 +9,7 @@ newest version that holds at the moment at which it began: so do all its tasks, 
 same batch if it is run again.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -220,7 +221,10 @@ def read_manifest(uri: str, name: VersionName) -> Manifest:
     place = f"{uri}/{name.file_name}"
     try:
         with filesystem.open_input_stream(f"{folder}/{name.file_name}") as file:
-            stated = json.loads(file.read())
+            content = file.read()
+        if digest_content(content) != name.digest:
+            raise InvalidInput(f"{place}: is damaged: its digest is not that of its name")
+        stated = json.loads(content)
         format_ = stated.pop("format")
         if format_ != _FORMAT:
             raise InvalidInput(
@@ -230,10 +234,15 @@ def read_manifest(uri: str, name: VersionName) -> Manifest:
     except (OSError, pa.ArrowException) as fault:
         message = f"{place}: cannot be read: {fault}"
         raise blame(fault, message, is_remote=is_remote(uri)) from fault
-    except (ValueError, KeyError, TypeError, AttributeError) as fault:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
         if isinstance(fault, InvalidInput):
             raise
         raise InvalidInput(f"{place}: is not a manifest: {fault!r}") from fault
+
+
+def digest_content(content: bytes) -> str:
+    """Return the digest of a manifest, which is part of its name and shows damage."""
+    return hashlib.sha256(content).hexdigest()[:8]
 
 
 def _make_manifest(stated: dict[str, Any]) -> Manifest:

@@ -8,7 +8,6 @@ one took longer than a minute, both see two manifests of one number, and withdra
 both be refused, but never both succeed.
 """
 
-import hashlib
 import logging
 import re
 import secrets
@@ -24,7 +23,7 @@ import pyarrow.fs
 from contrada.errors import ContradaError, Unavailable
 from contrada.machine import try_lock
 from contrada.spark.drafts import refusing
-from contrada.spark.published_sets import Manifest, list_files, parts_uri
+from contrada.spark.published_sets import Manifest, digest_content, list_files, parts_uri
 from contrada.spark.small_files import delete, modified_us, write_small
 from contrada.spark.uris import open_uri
 from contrada.spark.version_names import VERSIONS, VersionName, hour_of, walk_versions
@@ -104,8 +103,7 @@ def _write(uri: str, manifest: Manifest, newest: Manifest | None) -> VersionName
         before = newest.version, newest.moment
         manifest = replace(manifest, before=before, fallbacks=_list_fallbacks(manifest, newest))
     content = manifest.as_json()
-    digest = hashlib.sha256(content).hexdigest()[:8]
-    name = VersionName(manifest.number, manifest.moment, digest)
+    name = VersionName(manifest.number, manifest.moment, digest_content(content))
     write_small(uri, name.file_name, content)
     return name
 
