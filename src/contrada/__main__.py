@@ -3,6 +3,7 @@
 import sys
 
 EXIT_INTERRUPTED = 130
+_EXIT_SIGNALLED = 128
 
 
 def main() -> int:
@@ -10,10 +11,31 @@ def main() -> int:
     try:
         from contrada.cli import main as run
 
-        return run()
+        code = run()
     except KeyboardInterrupt:
         print("contrada: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
+    if code > _EXIT_SIGNALLED:
+        _leave(code)
+    return code
+
+
+def _leave(code: int) -> None:
+    """End the process of a command that a signal has ended.
+
+    Threads of native libraries may still be at work on what was interrupted, for which C++ would
+    abort the process at its end.
+    """
+    import atexit
+    import contextlib
+    import os
+
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
+            if stream is not None:
+                stream.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -344,6 +344,32 @@ runpy.run_module("contrada", run_name="__main__")
     assert (ended.returncode, ended.stderr) == (130, "contrada: interrupted\n")
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("module", ["contrada", "contrada.cli"])
+def test_a_command_that_a_signal_ends_does_not_wait_for_native_threads_to_abort_it(
+    module: str, number: signal.Signals
+) -> None:
+    program = f"""
+import ctypes, os, runpy, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "contrada.cli.match":
+            os.kill(os.getpid(), {int(number)})
+
+c = ctypes.CDLL(None)
+c.__cxa_atexit(ctypes.cast(c.abort, ctypes.c_void_p), None, None)  # as C++ does
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["contrada", "match", "a.csv", "b.csv"]
+runpy.run_module({module!r}, run_name="__main__")
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 128 + number
+    assert ended.stderr.startswith("contrada: ")
+
+
 def test_the_command_that_is_installed_is_the_one_that_hears_interrupts_early() -> None:
     settings = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     assert settings["project"]["scripts"] == {"contrada": "contrada.__main__:main"}

@@ -5,6 +5,7 @@ Who reads the folders in between sees whole batches, and nothing twice.
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -47,6 +48,20 @@ def test_a_batch_that_failed_anywhere_is_written_once(
     assert check_partial(*read(folder)) >= {0}
     run(spark, folder)
     check_whole(folder, 2)
+
+
+def test_files_that_were_listed_for_a_batch_which_never_began_join_the_next_one(
+    folder: Path, spark: SparkSession
+) -> None:
+    run(spark, folder)
+    for name in ("offsets/1", "offsets/.1.crc", "commits/1", "commits/.1.crc", "contrada/1.placed"):
+        (folder / "checkpoint" / name).unlink()  # as if it had been killed before the offsets
+    for name in ("matches", "bad"):
+        shutil.rmtree(folder / name / "batch=1")
+    add_batch(folder, 2)
+    run(spark, folder)
+    check_whole(folder, 3)
+    assert {batch for *_, batch in read(folder)[0]} == {0, 1}
 
 
 def test_a_replayed_batch_names_the_version_that_it_named_at_first(

@@ -2,6 +2,6 @@
 
 import sys
 
-from contrada.cli import main
+from contrada.__main__ import main
 
 sys.exit(main())
