@@ -9,6 +9,8 @@ from contrada.errors import InvalidInput
 from contrada.limits import DURATION_DAYS_MAX
 from contrada.showing import brief
 
+Duration = str | timedelta
+
 _UNITS_US = {
     ("us", "µs", "microsecond", "microseconds"): 1,
     ("ms", "millisecond", "milliseconds"): 1_000,
