@@ -46,8 +46,8 @@ def test_a_stream_of_the_command_follows_objects_and_goes_on_with_them(
     assert desk.run(*OPTIONS, "--metrics", str(metrics)) == 0
     second = counted(capsys)
     assert [second[name] for name in names] == [4, 0, 3, 1, 1, 1, 2, 1]
-    names = ("object", "subscription", "transition", "event")
-    assert sorted(tuple(row[name] or "" for name in names) for row in desk.rows("out")) == [
+    columns = ("object", "subscription", "transition", "event")
+    assert sorted(tuple(row[name] or "" for name in columns) for row in desk.rows("out")) == [
         ("capri", "a", "enter", 4),
         ("capri", "a", "inside", 5),
         ("elba", "", "late", 6),
