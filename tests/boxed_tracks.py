@@ -76,7 +76,7 @@ class Position:
         }
 
     def as_fix(self) -> Fix:
-        wkb = self.as_row()["geometry"] or b""
+        wkb = (self.as_row()["geometry"] or b"") + bytes([self.speed])  # both tell doubles apart
         has_place = self.place is not None
         return Fix(self.object, self.time_us, self.id, self.place, wkb, has_place, self)
 

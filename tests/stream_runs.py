@@ -244,8 +244,8 @@ def kill_at_random(generator: random.Random, folder: Path, *places: str) -> None
     wanted = count_committed(folder) + generator.randrange(1, 6)
     with child(StreamRun(str(folder), "never", *places)) as process:
         while count_committed(folder) < wanted:
-            _let_run(process, 0.02)
-        _let_run(process, generator.uniform(0, 1))
+            let_run(process, 0.02)
+        let_run(process, generator.uniform(0, 1))
 
 
 def count_committed(folder: Path) -> int:
@@ -254,7 +254,7 @@ def count_committed(folder: Path) -> int:
     return sum(path.name.isdigit() for path in commits.iterdir()) if commits.exists() else 0
 
 
-def _let_run(process: subprocess.Popen[str], seconds: float) -> None:
+def let_run(process: subprocess.Popen[str], seconds: float) -> None:
     """Let some time go by, in which a process does not end."""
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(seconds)

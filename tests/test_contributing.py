@@ -15,6 +15,7 @@ KINDS = [
     "Spark plan",
     "overlay rule",
     "picture",
+    "option of transitions",
     "experiment",
 ]
 # Files that take names from elsewhere, or name only what is special.

@@ -17,7 +17,8 @@ from documents import blocks
 
 IMAGE = Path(__file__).parents[1] / "docs" / "images" / "transitions.svg"
 SCALE, MARGIN = 96, 30
-WIDTH, HEIGHT = 8.4, 4.0  # of the map, in its own units
+WIDTH, HEIGHT = 8.4, 4.1  # of the map, in its own units
+SOUTH = 0.3
 ROW_HEIGHT = 26
 COLOURS = {
     "enter": "#1b7a3d",
@@ -26,7 +27,8 @@ COLOURS = {
     "cross": "#8a1f63",
     "dwell": "#8a5a00",
 }
-COLUMNS = (("time", 0), ("transition", 70), ("subscription", 170), ("event", 270), ("cause", 340))
+COLUMNS = (("time", 0), ("transition", 80), ("subscription", 200), ("event", 340), ("cause", 420))
+ABOVE = {1, 4, 6}  # positions whose label stands above them, clear of the track
 
 
 def run_page() -> dict[str, Any]:
@@ -44,7 +46,7 @@ def draw() -> str:
     places = [shapely.from_wkt(place) for _, place in page["track"]]
     times = [time for time, _ in page["track"]]
     rows = type(page["tracker"])(page["fences"], dwell="30 min").follow(page["positions"])
-    height = 2 * MARGIN + HEIGHT * SCALE + (rows.num_rows + 1) * ROW_HEIGHT + 20
+    height = 2 * MARGIN + (HEIGHT - SOUTH) * SCALE + (rows.num_rows + 1) * ROW_HEIGHT + 10
     width = 2 * MARGIN + WIDTH * SCALE
     style = 'font-family="system-ui, sans-serif" font-size="15"'
     lines = [
@@ -60,7 +62,7 @@ def draw() -> str:
     }
     for number, (place, time) in enumerate(zip(places, times, strict=True)):
         lines += _position(number, place, time, by_event.get(number))
-    top = 2 * MARGIN + HEIGHT * SCALE + 10
+    top = 2 * MARGIN + (HEIGHT - SOUTH) * SCALE
     lines += _table(rows.to_pylist(), top)
     return "\n".join([*lines, "</svg>", ""])
 
@@ -89,6 +91,8 @@ def _position(number: int, place: Any, time: str, transition: str | None) -> lis
     x, y = _at(place.x, place.y)
     colour = COLOURS.get(transition or "", "#1d2a36")
     label = f"{time} {transition}" if transition else time
+    halo = 'stroke="#ffffff" stroke-width="4" stroke-linejoin="round" paint-order="stroke"'
+    label_y = y - 18 if number in ABOVE else y + 28
     return [
         f'<circle cx="{x:g}" cy="{y:g}" r="11" fill="{colour}" stroke="#ffffff" stroke-width="2"/>',
         (
@@ -96,8 +100,8 @@ def _position(number: int, place: Any, time: str, transition: str | None) -> lis
             f"{number}</text>"
         ),
         (
-            f'<text x="{x:g}" y="{y + 28:g}" text-anchor="middle" font-size="13" fill="{colour}">'
-            f"{label}</text>"
+            f'<text x="{x:g}" y="{label_y:g}" text-anchor="middle" font-size="13" fill="{colour}" '
+            f"{halo}>{label}</text>"
         ),
     ]
 

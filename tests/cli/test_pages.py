@@ -1,6 +1,7 @@
 """The pages of `match --map` and `simulate --animate`, as a browser runs them."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import shapely
 
 from browser import Browser, Page, needs_browser
 from contrada.cli import main
+from fleet import write_fleet
 
 # One browser serves all tests of this module, so they stay on one process.
 pytestmark = needs_browser
@@ -196,6 +198,31 @@ def test_markup_in_ids_names_and_values_stays_text(tmp_path: Path, browser: Brow
         assert page.run("document.querySelectorAll('img, b b').length") == 0
         assert page.run("document.scripts.length") == 2
         assert page.run("window.ran") is None
+        assert page.complaints() == []
+
+
+def test_the_map_of_tracks_shows_moments_and_a_click_their_fence(
+    tmp_path: Path, browser: Browser
+) -> None:
+    assert main([*write_fleet(tmp_path), "--map", str(tmp_path / "tracks.html")]) == 0
+    with Page(browser, tmp_path / "tracks.html") as page:
+        page.settle()
+        enter, crossing, exit_ = on_map(page, [(1.6, 2.2), (5, 2.5), (9.2, 1.2)])
+        assert page.is_painted("shapes", [enter, crossing, exit_]) == [True] * 3
+        for place, noun, label, fence in (
+            (enter, "enter", "van 7", "depot"),
+            (crossing, "cross", "van 7", "bridge"),
+            (exit_, "exit", "car", "yard"),
+        ):
+            page.move(*place)
+            assert page.text("#tip b") == label
+            assert noun in page.text("#tip")
+            page.click(*place)
+            assert page.texts("#partners li") == [fence]
+        page.click(*on_map(page, [(7.5, 2.9)])[0])
+        assert page.text("#held b") == "yard"
+        visitors = Counter(page.texts("#partners li"))
+        assert visitors == Counter({"car": 3, "van 7": 2}), "tracks, enters and an exit"
         assert page.complaints() == []
 
 

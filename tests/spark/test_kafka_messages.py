@@ -59,6 +59,29 @@ def test_each_row_is_a_cloud_event_keyed_by_its_event() -> None:
     assert second.data["a.b"] is None
 
 
+def test_a_transition_is_keyed_by_its_object_and_named_by_all_that_names_the_row() -> None:
+    columns = {
+        "object": pa.array(["van|7", "van|7", "van|7"]),
+        "subscription": pa.array(["depot", None, "depot"]),
+        "subscriber": pa.array(["gate 1", None, None]),
+        "transition": pa.array(["enter", "late", "exit"]),
+        "time": pa.array([1, 2, 3], pa.timestamp("us", "UTC")),
+        "event": pa.array([4, 5, None]),
+        "version": pa.array(["3-0a", "3-0a", "4-0b"]),
+        "cause": pa.array(["position", "position", "version"]),
+    }
+    rows = encode(columns)
+    assert [row["key"] for row in rows] == [b"van|7"] * 3
+    events = [read_structured(row["value"]) for row in rows]
+    assert {event.type for event in events} == {"contrada.transition"}
+    assert events[0].id == "van%7C7|depot|enter|1970-01-01T00:00:00.000001Z|4|3-0a"
+    assert len({event.id for event in events}) == 3
+    assert events[0].data == {name: column[0].as_py() for name, column in columns.items()} | {
+        "time": "1970-01-01T00:00:00.000001Z"
+    }
+    assert events[2].data["event"] is None
+
+
 def test_the_id_leaves_out_the_version_so_that_doubles_have_the_same() -> None:
     columns = {"event": pa.array([7, 7]), "subscription": pa.array([3, 3])}
     versions = {"version": pa.array(["v1", "v2"])}

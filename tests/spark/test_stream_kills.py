@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+import contrada.spark
+from boxed_tracks import FIRST, by_object, good, make_batches, make_oracle, subscriptions, watches
 from kafka_broker import missing_for_kafka
 from kafka_topics import KafkaTopics
 from stream_runs import (
@@ -24,12 +26,14 @@ from stream_runs import (
     expected_ids,
     kill_at,
     kill_at_random,
+    let_run,
     prepare,
     read,
     read_by_arrow,
     read_by_duckdb,
     run,
 )
+from track_runs import add_positions, follow_folder, following, rows_of_batch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -158,3 +162,25 @@ def test_a_stream_to_kafka_that_is_killed_at_random_loses_nothing(
         kill_at_random(generator, tmp_path, *topics.pair(name).values())
     run(spark, tmp_path, **topics.pair(name))
     check_sent(topics, name, batches)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(3))
+def test_a_stream_of_transitions_that_is_killed_at_random_applies_each_position_once(
+    seed: int, tmp_path: Path, spark: SparkSession
+) -> None:
+    count, generator = 24, random.Random(seed)
+    version = contrada.spark.publish(subscriptions(spark, FIRST), tmp_path / "set", lead=0)
+    oracle, expected = make_oracle(), []
+    for number, rows in enumerate(make_batches(seed, count)):
+        add_positions(tmp_path, number, rows)
+        expected.append(oracle.follow(good(rows), watches(FIRST), version))
+    for _ in range(4):
+        wanted = count_committed(tmp_path) + generator.randrange(1, 5)
+        with following(tmp_path) as process:
+            while count_committed(tmp_path) < wanted:
+                let_run(process, 0.02)
+            let_run(process, generator.uniform(0, 1))
+    follow_folder(spark, tmp_path)
+    for number, answer in enumerate(expected):
+        assert by_object(rows_of_batch(tmp_path, number)) == by_object(answer), number

@@ -7,7 +7,7 @@ from transition_cases import Batch, Follower, count, options, streams
 from transitions_oracle import Oracle
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(streams(), options())
 def test_every_batch_gives_the_rows_and_counts_of_the_oracle(
     batches: list[Batch], how: StreamOptions

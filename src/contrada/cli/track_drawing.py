@@ -72,7 +72,7 @@ def draw_tracks(
 
 def read_tracks(
     options: argparse.Namespace, rows: Rows, subscriptions: SubscriptionSet, crs: str | None
-) -> "Tracks":
+) -> "DrawnTracks":
     """Read the positions of all objects, in the order in which they were applied."""
     given = tracker_options(options)
     names = PositionNames(
@@ -84,11 +84,11 @@ def read_tracks(
     silence = given.get("silence")
     silence_us = None if silence is None else read_duration(silence, "--silence")
     system = rows.crs or crs
-    return Tracks(intake, silence_us, system is None or is_longitude_latitude(system))
+    return DrawnTracks(intake, silence_us, system is None or is_longitude_latitude(system))
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class DrawnPositions:
     """Positions by object, and of one object by time: where each is, and of which object."""
 
     owner: Positions
@@ -97,7 +97,7 @@ class Places:
     ids: pa.Array
 
 
-class Tracks:
+class DrawnTracks:
     """The ways of objects through their positions."""
 
     def __init__(self, intake: Intake, silence_us: int | None, is_geographic: bool) -> None:
@@ -228,11 +228,13 @@ class Tracks:
         return bool(is_then and self._places.ids[place].as_py() != event)
 
 
-def _sort_positions(intake: Intake) -> tuple[pa.Array, Places]:
+def _sort_positions(intake: Intake) -> tuple[pa.Array, DrawnPositions]:
     positions = intake.positions()
     if positions is None:
         none = pa.array([], pa.large_string())
-        return none, Places(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 2)), none)
+        return none, DrawnPositions(
+            np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 2)), none
+        )
     x, y = positions.x.copy(), positions.y.copy()
     shapes = [
         p.received.batch.geometry(GEOMETRY).take(p.good) for p in intake.pieces if len(p.good)
@@ -249,7 +251,7 @@ def _sort_positions(intake: Intake) -> tuple[pa.Array, Places]:
     )
     order = order[positions.has_geometry[order]]
     encoded = positions.objects.take(pa.array(order)).dictionary_encode()
-    return encoded.dictionary, Places(
+    return encoded.dictionary, DrawnPositions(
         encoded.indices.to_numpy().astype(np.int64),
         positions.time_us[order],
         np.column_stack([x, y])[order],

@@ -16,14 +16,12 @@ Visits are slots in the order of ranks. Times are microseconds.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from contrada.arrays import RowBits
 from contrada.kernels.boxtree import Ints
 from contrada.kernels.compiling import kernel
 
-Bytes = NDArray[np.uint8]
-
-NEVER = -(2**63)
+NO_MOMENT = -(2**63)
 ALWAYS_LATER = 2**62
 NO_RANK = 2**62
 
@@ -35,13 +33,14 @@ VISITING, DWELT = 1, 2
 # Columns of rows: time, object, rank (-1: none, -2 - number: gone), reference of the event or -1,
 # and the code of transition and cause.
 ROW_TIME, ROW_OBJECT, ROW_RANK, ROW_EVENT, ROW_CODE, ROW_WIDTH = range(6)
-ENTER, INSIDE, EXIT, CROSS, DWELL, LATE = range(6)  # the bit of a kind is 1 << its code
+# The bit of a kind is 1 << its code.
+ENTER_CODE, INSIDE_CODE, EXIT_CODE, CROSS_CODE, DWELL_CODE, LATE_CODE = range(6)
 BY_CLOCK, BY_VERSION = 8, 16  # added to the code; by a position: nothing
 
-KNOWN, SILENT = 1, 2  # bits of objects
+KNOWN, FELL_SILENT = 1, 2  # bits of objects
 
 # Places in the array of what a walk counts
-ROWS, SLOTS, VISITS, NEXT_DWELL, HORIZON, CHANGES, NEXT_TIMER, COUNTERS = range(8)
+ROW_COUNT, SLOTS, VISITS, NEXT_DWELL, HORIZON, CHANGES, NEXT_TIMER, COUNTERS = range(8)
 
 
 class Tracks(NamedTuple):
@@ -53,8 +52,8 @@ class Tracks(NamedTuple):
 
     last: Ints
     horizon: Ints
-    bits: Bytes
-    is_changed: Bytes
+    bits: RowBits
+    is_changed: RowBits
     end: Ints
     position_starts: Ints
     late_starts: Ints
@@ -80,14 +79,14 @@ class Hits(NamedTuple):
     met: Ints
 
 
-class Terms(NamedTuple):
+class PairTerms(NamedTuple):
     """What subscriptions ask for, by rank: a dwell of -1 is none; then of those that are gone."""
 
     cooldown: Ints
     dwell: Ints
-    kinds: Bytes
+    kinds: RowBits
     gone_cooldown: Ints
-    gone_kinds: Bytes
+    gone_kinds: RowBits
 
 
 @kernel
@@ -97,7 +96,7 @@ def walk_tracks(
     late: Walked,
     slots_before: Ints,
     hits: Hits,
-    terms: Terms,
+    terms: PairTerms,
     silence: int,
     due: int,
 ) -> tuple[Ints, Ints, Ints]:
@@ -116,7 +115,7 @@ def walk_tracks(
         first, last = tracks.slot_starts[owner], tracks.slot_starts[owner + 1]
         late_count = tracks.late_starts[owner + 1] - tracks.late_starts[owner]
         slots = with_room(slots, base, last - first)
-        rows = with_room(rows, counters[ROWS], 2 * (last - first) + late_count)
+        rows = with_room(rows, counters[ROW_COUNT], 2 * (last - first) + late_count)
         visits = with_space(visits, last - first)
         counters[HORIZON] = tracks.horizon[owner]
         load_slots(owner, slots_before[first:last], slots, slot_of, visits, terms, counters)
@@ -127,7 +126,7 @@ def walk_tracks(
         for at in range(tracks.position_starts[owner], tracks.position_starts[owner + 1]):
             most = count_hits(hits, walked.numbers[at])
             slots = with_room(slots, counters[SLOTS], most)
-            rows = with_room(rows, counters[ROWS], 3 * counters[VISITS] + most)
+            rows = with_room(rows, counters[ROW_COUNT], 3 * counters[VISITS] + most)
             spare = with_space(spare, counters[VISITS] + most)
             run_timers(
                 owner, walked.times[at], silence, tracks, visits, slots, rows, terms, counters
@@ -138,11 +137,11 @@ def walk_tracks(
             visits, spare = spare, visits
             tracks.last[owner] = counters[HORIZON] = walked.times[at]
             tracks.bits[owner] = KNOWN
-        rows = with_room(rows, counters[ROWS], 2 * counters[VISITS])
+        rows = with_room(rows, counters[ROW_COUNT], 2 * counters[VISITS])
         run_timers(owner, tracks.end[owner], silence, tracks, visits, slots, rows, terms, counters)
         close_object(owner, base, silence, due, tracks, slots, slot_of, terms, counters)
         tracks.is_changed[owner] = counters[CHANGES] > changes
-    return rows[: counters[ROWS]], slots[: counters[SLOTS]], counters
+    return rows[: counters[ROW_COUNT]], slots[: counters[SLOTS]], counters
 
 
 @kernel
@@ -174,7 +173,13 @@ def count_hits(hits: Hits, number: int) -> int:
 
 @kernel
 def load_slots(
-    owner: int, before: Ints, slots: Ints, slot_of: Ints, visits: Ints, terms: Terms, counters: Ints
+    owner: int,
+    before: Ints,
+    slots: Ints,
+    slot_of: Ints,
+    visits: Ints,
+    terms: PairTerms,
+    counters: Ints,
 ) -> None:
     """Take over the slots of an object; visits to what is gone are not among the visits."""
     counters[VISITS] = 0
@@ -194,7 +199,7 @@ def load_slots(
 
 
 @kernel
-def await_dwell(slot: int, slots: Ints, terms: Terms, counters: Ints) -> None:
+def await_dwell(slot: int, slots: Ints, terms: PairTerms, counters: Ints) -> None:
     """Remember the least moment at which a visit has lasted its dwell."""
     dwell = terms.dwell[slots[slot, RANK]]
     if dwell >= 0 and not slots[slot, BITS] & DWELT:
@@ -206,23 +211,27 @@ def emit(
     rows: Ints, counters: Ints, time: int, owner: int, rank: int, event: int, code: int
 ) -> None:
     """Write a row."""
-    row = counters[ROWS]
+    row = counters[ROW_COUNT]
     rows[row, ROW_TIME] = time
     rows[row, ROW_OBJECT] = owner
     rows[row, ROW_RANK] = rank
     rows[row, ROW_EVENT] = event
     rows[row, ROW_CODE] = code
-    counters[ROWS] += 1
+    counters[ROW_COUNT] += 1
 
 
 @kernel
-def end_gone(owner: int, base: int, slots: Ints, rows: Ints, terms: Terms, counters: Ints) -> None:
+def end_gone(
+    owner: int, base: int, slots: Ints, rows: Ints, terms: PairTerms, counters: Ints
+) -> None:
     """End the visits to subscriptions that the version lacks."""
     for slot in range(base, counters[SLOTS]):
         if slots[slot, RANK] < 0 and slots[slot, BITS] & VISITING:
             gone = -1 - slots[slot, RANK]
-            if terms.gone_kinds[gone] >> EXIT & 1:
-                emit(rows, counters, counters[HORIZON], owner, -2 - gone, -1, EXIT + BY_VERSION)
+            if terms.gone_kinds[gone] >> EXIT_CODE & 1:
+                emit(
+                    rows, counters, counters[HORIZON], owner, -2 - gone, -1, EXIT_CODE + BY_VERSION
+                )
             slots[slot, CHANGE] = counters[HORIZON]
             slots[slot, BITS] = 0
             counters[CHANGES] += 1
@@ -232,12 +241,12 @@ def end_gone(owner: int, base: int, slots: Ints, rows: Ints, terms: Terms, count
 def note_late(owner: int, starts: Ints, late: Walked, rows: Ints, counters: Ints) -> None:
     """Write the rows of an object's late positions."""
     for at in range(starts[owner], starts[owner + 1]):
-        emit(rows, counters, late.times[at], owner, -1, late.events[at], LATE)
+        emit(rows, counters, late.times[at], owner, -1, late.events[at], LATE_CODE)
 
 
 @kernel
 def fire_dwells(
-    owner: int, limit: int, visits: Ints, slots: Ints, rows: Ints, terms: Terms, counters: Ints
+    owner: int, limit: int, visits: Ints, slots: Ints, rows: Ints, terms: PairTerms, counters: Ints
 ) -> None:
     """Write a row for each visit that has lasted its dwell by a moment."""
     counters[NEXT_DWELL] = ALWAYS_LATER
@@ -251,7 +260,13 @@ def fire_dwells(
             counters[NEXT_DWELL] = min(counters[NEXT_DWELL], moment)
             continue
         emit(
-            rows, counters, moment, owner, slots[slot, RANK], slots[slot, ENTERED], DWELL + BY_CLOCK
+            rows,
+            counters,
+            moment,
+            owner,
+            slots[slot, RANK],
+            slots[slot, ENTERED],
+            DWELL_CODE + BY_CLOCK,
         )
         slots[slot, BITS] |= DWELT
         counters[CHANGES] += 1
@@ -267,7 +282,7 @@ def run_timers(
     visits: Ints,
     slots: Ints,
     rows: Ints,
-    terms: Terms,
+    terms: PairTerms,
     counters: Ints,
 ) -> None:
     """Run the timers of an object that are due by a moment."""
@@ -280,15 +295,15 @@ def run_timers(
         return
     for at in range(counters[VISITS]):
         slot = visits[at]
-        if terms.kinds[slots[slot, RANK]] >> EXIT & 1:
-            emit(rows, counters, quiet, owner, slots[slot, RANK], -1, EXIT + BY_CLOCK)
+        if terms.kinds[slots[slot, RANK]] >> EXIT_CODE & 1:
+            emit(rows, counters, quiet, owner, slots[slot, RANK], -1, EXIT_CODE + BY_CLOCK)
         slots[slot, CHANGE] = quiet
         slots[slot, BITS] = 0
     counters[VISITS] = 0
     counters[NEXT_DWELL] = ALWAYS_LATER
     counters[HORIZON] = max(counters[HORIZON], quiet)
     counters[CHANGES] += 1
-    tracks.bits[owner] = KNOWN | SILENT
+    tracks.bits[owner] = KNOWN | FELL_SILENT
 
 
 @kernel
@@ -302,7 +317,7 @@ def apply_position(
     slots: Ints,
     slot_of: Ints,
     rows: Ints,
-    terms: Terms,
+    terms: PairTerms,
     counters: Ints,
 ) -> None:
     """Decide one position for all visits and all that it hits; the visits that go on are noted."""
@@ -353,31 +368,31 @@ def decide(
     slots: Ints,
     slot_of: Ints,
     rows: Ints,
-    terms: Terms,
+    terms: PairTerms,
     counters: Ints,
 ) -> bool:
     """Decide one position for one subscription; return whether it is in a visit now."""
     slot, kinds, cooldown = slot_of[rank], terms.kinds[rank], terms.cooldown[rank]
-    change = NEVER if slot < 0 else slots[slot, CHANGE]
-    is_cooling = change != NEVER and time < change + cooldown
+    change = NO_MOMENT if slot < 0 else slots[slot, CHANGE]
+    is_cooling = change != NO_MOMENT and time < change + cooldown
     now = was if is_cooling else is_matched or (was and is_near)
     if now and was:
-        if kinds >> INSIDE & 1:
-            emit(rows, counters, time, owner, rank, event, INSIDE)
+        if kinds >> INSIDE_CODE & 1:
+            emit(rows, counters, time, owner, rank, event, INSIDE_CODE)
         return True
     if now or was:
         slot = open_slot(rank, owner, slots, slot_of, counters)
         slots[slot, CHANGE] = time
         slots[slot, BITS] = VISITING if now else 0
         slots[slot, ENTERED] = event if now else -1
-        code = ENTER if now else EXIT
+        code = ENTER_CODE if now else EXIT_CODE
         if kinds >> code & 1:
             emit(rows, counters, time, owner, rank, event, code)
         return now
-    if is_met and not is_cooling and kinds >> CROSS & 1:
-        crossed = NEVER if slot < 0 else slots[slot, CROSSED]
-        if crossed == NEVER or time >= crossed + cooldown:
-            emit(rows, counters, time, owner, rank, event, CROSS)
+    if is_met and not is_cooling and kinds >> CROSS_CODE & 1:
+        crossed = NO_MOMENT if slot < 0 else slots[slot, CROSSED]
+        if crossed == NO_MOMENT or time >= crossed + cooldown:
+            emit(rows, counters, time, owner, rank, event, CROSS_CODE)
             if cooldown:
                 slot = open_slot(rank, owner, slots, slot_of, counters)
                 slots[slot, CROSSED] = time
@@ -393,8 +408,8 @@ def open_slot(rank: int, owner: int, slots: Ints, slot_of: Ints, counters: Ints)
         counters[SLOTS] += 1
         slot_of[rank] = slot
         slots[slot, RANK] = rank
-        slots[slot, CHANGE] = NEVER
-        slots[slot, CROSSED] = NEVER
+        slots[slot, CHANGE] = NO_MOMENT
+        slots[slot, CROSSED] = NO_MOMENT
         slots[slot, BITS] = 0
         slots[slot, ENTERED] = -1
         slots[slot, OWNER] = owner
@@ -410,7 +425,7 @@ def close_object(
     tracks: Tracks,
     slots: Ints,
     slot_of: Ints,
-    terms: Terms,
+    terms: PairTerms,
     counters: Ints,
 ) -> None:
     """Forget what no later position can ask for, and note when the object's next timer is due."""
@@ -422,7 +437,7 @@ def close_object(
             slot_of[rank] = -1
         last = max(slots[slot, CHANGE], slots[slot, CROSSED])
         cooldown = terms.cooldown[rank] if rank >= 0 else terms.gone_cooldown[-1 - rank]
-        if slots[slot, BITS] & VISITING or (last != NEVER and last + cooldown > floor):
+        if slots[slot, BITS] & VISITING or (last != NO_MOMENT and last + cooldown > floor):
             slots[kept] = slots[slot]
             kept += 1
     counters[CHANGES] += counters[SLOTS] - kept
@@ -436,4 +451,4 @@ def close_object(
     elif kept == base and due >= tracks.last[owner] + 2 * silence:
         counters[CHANGES] += 1
         tracks.bits[owner] = 0
-        tracks.last[owner] = tracks.horizon[owner] = NEVER
+        tracks.last[owner] = tracks.horizon[owner] = NO_MOMENT

@@ -21,7 +21,7 @@ from contrada.matching.segments import SubscriptionSet
 from contrada.model.event import GEOMETRY
 from contrada.threads import once
 from contrada.transitions.deciding import Found, RowRanks
-from contrada.transitions.followed import CROSS, NO_DWELL, FollowedSubscriptions
+from contrada.transitions.followed import CROSS_KIND, NO_DWELL, FollowedSubscriptions
 from contrada.transitions.id_order import as_ids
 from contrada.transitions.taking_in import Begun, Segments
 from contrada.transitions.track_state import TrackState
@@ -39,7 +39,7 @@ class SubscriptionOptions:
     @property
     def has_ways(self) -> bool:
         """Whether crossings are asked for."""
-        return bool(self.kinds & CROSS)
+        return bool(self.kinds & CROSS_KIND)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from contrada.matching.subscribing import place_fault
 from contrada.model.event import GEOMETRY, Event, as_python, find_value, read_event
 from contrada.model.geometry import BAD_CELL, Fault
 
-ID = "id"
+_ID = "id"
 _ARROW_ERRORS = (pa.ArrowException, OverflowError, TypeError, ValueError)
 
 
@@ -51,11 +51,11 @@ class ListedEvents:
     @property
     def has_ids(self) -> bool:
         """Whether an event has an id, be it null."""
-        return any(event.id is not None or ID in event.attributes for event in self._events)
+        return any(event.id is not None or _ID in event.attributes for event in self._events)
 
     def ids(self) -> list[Any]:
         """List the ids of the events."""
-        return [event.value(ID) if event.id is None else event.id for event in self._events]
+        return [event.value(_ID) if event.id is None else event.id for event in self._events]
 
     def values(self, name: str) -> list[Any]:
         """List the values of an attribute, or of a dotted path."""

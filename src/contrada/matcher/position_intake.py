@@ -25,7 +25,7 @@ from contrada.showing import listed
 from contrada.transitions.id_order import as_ids
 from contrada.transitions.position_columns import PositionColumns
 
-NULL_OBJECT, DEFAULT_ID = "null_object", "id"
+NULL_OBJECT, _DEFAULT_ID = "null_object", "id"
 _PIECE_ROWS = 16_384
 
 OnRead = Callable[[int], object]
@@ -144,7 +144,7 @@ def take_in_rows(
     Where rows may be kept, for a version that may read other columns, they come whole. `on_read`
     hears how many have been read, a batch at a time.
     """
-    wanted = None if names.id == DEFAULT_ID else names.id
+    wanted = None if names.id == _DEFAULT_ID else names.id
     id_column = choose_id_column(rows, wanted, Remedy.EVENT_ID)
     for column, what, remedy in (
         (names.object, "the object", Remedy.OBJECT),
@@ -238,12 +238,12 @@ def take_in_list(
 ) -> Intake:
     """Take in a list of events, as one piece."""
     listing = ListedEvents(events, subscriptions.geometry_attributes, repair)
-    is_numbered = names.id == DEFAULT_ID and not listing.has_ids
+    is_numbered = names.id == _DEFAULT_ID and not listing.has_ids
     batch, told = listing.batch, dict(listing.faults)
     if is_numbered:
         ids = pa.array(np.arange(len(events), dtype=np.int64) + numbered)
     else:
-        given = listing.ids() if names.id == DEFAULT_ID else listing.values(names.id)
+        given = listing.ids() if names.id == _DEFAULT_ID else listing.values(names.id)
         ids = _read_values(given, "the event's id", "null_id", "the id is missing", told)
     objects = _read_values(
         listing.values(names.object), names.object, NULL_OBJECT, "the object is missing", told

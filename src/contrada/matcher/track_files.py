@@ -9,12 +9,11 @@ Numbers are little-endian. What the state means is for the room of transitions.
 """
 
 import hashlib
-import os
 import struct
 from pathlib import Path
 
 from contrada.errors import InvalidInput
-from contrada.files.snapshot_header import opened, spell_path
+from contrada.files.snapshot_header import AnyPath, opened, spell_path
 from contrada.machine import write_whole
 from contrada.transitions.state_bytes import decode, encode
 from contrada.transitions.track_state import TrackState
@@ -24,8 +23,6 @@ _FORMAT = 1
 _FIELDS = struct.Struct("<16sIQ")
 _DIGEST_BYTES = 32
 _HEADER_BYTES = _FIELDS.size + _DIGEST_BYTES
-
-AnyPath = str | os.PathLike[str]
 
 
 def save_tracks(path: AnyPath, state: TrackState) -> None:

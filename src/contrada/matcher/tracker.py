@@ -38,11 +38,9 @@ from contrada.matching.subscribing import HearBad, OnBad, hear_with
 from contrada.showing import brief
 from contrada.threads import ProcessLock
 from contrada.transitions.deciding import Step
-from contrada.transitions.durations import read_duration
+from contrada.transitions.durations import Duration, read_duration
 from contrada.transitions.followed import StreamOptions, read_kinds
 from contrada.transitions.track_state import TrackState
-
-Duration = str | timedelta
 
 ERROR_TYPE = pa.struct([(name, pa.string()) for name in ("code", "message", "place")])
 _CRS = "crs"

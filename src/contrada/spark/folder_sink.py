@@ -15,7 +15,7 @@ from contrada.spark.stream_checkpoints import DecidedBatch, StreamCheckpoint
 from contrada.spark.stream_file_tasks import LINES, StreamFileTask
 from contrada.spark.stream_folders import StreamFolder
 from contrada.spark.stream_watch import StreamWatch
-from contrada.spark.transition_answers import COLUMNS
+from contrada.transitions.transition_rows import TRANSITION_COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,7 +26,7 @@ _BATCH = "batch"  # the column that readers take from the names of folders
 _ANSWERS = (  # how the columns of answers begin, of which only `event` is not null in bad rows
     ("event", "subscription", "subscriber", "version"),
     ("event", "n"),
-    COLUMNS,
+    TRANSITION_COLUMNS,
 )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.arrays import Integers, Mask, Positions
+from contrada.matcher.position_intake import NULL_OBJECT
 from contrada.matching.ids import read_event_ids
 from contrada.matching.moments import read_moments
 from contrada.matching.receiving import ReceivedEvents
@@ -27,7 +28,7 @@ from contrada.spark.transition_answers import FollowTally, TransitionShape
 from contrada.spark.transition_options import TransitionOptions
 from contrada.spark.worker import EventColumns, begin
 
-TIME, X, Y, IS_KNOWN = "__time", "__x", "__y", "__known"
+POSITION_TIME, X, Y, IS_KNOWN = "__time", "__x", "__y", "__known"
 SHARD, PACKED, GREATEST, BEGAN, ANSWER = "shard", "positions", "greatest", "began", "answer"
 PACKED_DDL = f"{SHARD} int, {PACKED} binary, {GREATEST} bigint, {BEGAN} string, {ANSWER} binary"
 _PACKED = pa.schema(
@@ -41,7 +42,7 @@ _PACKED = pa.schema(
 )
 _PACKED_BYTES_MAX = 32 * 2**20  # of the positions that a task holds back
 _OWN = (FILE, MOMENT, SOURCE_FAULT, SOURCE_MESSAGE, NULL_LISTS)  # which are not columns of events
-NULL_OBJECT, AHEAD = "null_object", "time_ahead"
+AHEAD = "time_ahead"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class JudgedPositions:
     @property
     def greatest_us(self) -> int | None:
         """The greatest time of all good rows; None where there are none."""
-        times = self.rows.column(TIME)
+        times = self.rows.column(POSITION_TIME)
         return max(times.to_numpy().tolist(), default=None)
 
 
@@ -75,7 +76,7 @@ class PositionReader:
             {
                 **{name: batch.column(name) for name in batch.schema.names if name not in _OWN},
                 **self._primary(batch),
-                TIME: times,
+                POSITION_TIME: times,
                 X: place.x,
                 Y: place.y,
                 IS_KNOWN: place.is_known,

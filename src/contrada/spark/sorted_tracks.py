@@ -18,7 +18,7 @@ from contrada.spark.null_lists import restore_lists
 from contrada.spark.open_sets import open_set
 from contrada.spark.position_tasks import (
     ANSWER,
-    TIME,
+    POSITION_TIME,
     PositionReader,
     cut_rows,
     read_with,
@@ -141,7 +141,7 @@ class FollowSortedTask:
     def _find_end(self, rows: pa.Table) -> int:
         """Return where rows can be cut, before the last object, time and id; 0 where nowhere."""
         is_other = np.zeros(rows.num_rows - 1, bool)
-        for name in (self.stepper.options.object, TIME, self.stepper.event_id):
+        for name in (self.stepper.options.object, POSITION_TIME, self.stepper.event_id):
             column = rows.column(name).combine_chunks()
             is_other |= pc.not_equal(column[1:], column[:-1]).to_numpy(zero_copy_only=False)
         ends = np.flatnonzero(is_other)

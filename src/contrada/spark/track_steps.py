@@ -12,7 +12,7 @@ from contrada.matcher.position_intake import make_order_keys
 from contrada.matching.ids import read_event_ids
 from contrada.spark.chosen_sets import ChosenSet
 from contrada.spark.open_sets import derive, estimate_bytes, open_set
-from contrada.spark.position_tasks import IS_KNOWN, TIME, X, Y
+from contrada.spark.position_tasks import IS_KNOWN, POSITION_TIME, X, Y
 from contrada.spark.transition_answers import FollowTally, TransitionShape
 from contrada.spark.transition_options import TransitionOptions
 from contrada.transitions.deciding import Step, finish
@@ -21,7 +21,7 @@ from contrada.transitions.position_columns import PositionColumns
 from contrada.transitions.taking_in import Begun, begin
 from contrada.transitions.track_state import TrackState
 
-_HIDDEN = (TIME, X, Y, IS_KNOWN)
+_HIDDEN = (POSITION_TIME, X, Y, IS_KNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class TrackStepper:
         object_, event = self.options.object, self.event_id
         return PositionColumns(
             read_event_ids(_whole(rows, object_), object_, "events")[0],
-            _whole(rows, TIME).to_numpy(),
+            _whole(rows, POSITION_TIME).to_numpy(),
             read_event_ids(_whole(rows, event), event, "events")[0],
             _whole(rows, X).to_numpy(),
             _whole(rows, Y).to_numpy(),

@@ -10,22 +10,13 @@ from contrada.model.geometry import Fault
 from contrada.spark.answering import DONE, ROWS_MAX, TALLY
 from contrada.spark.frames import FAULT_TYPE, SOURCE_MESSAGE
 from contrada.spark.kafka_decoding import MESSAGE_TYPE
+from contrada.transitions.transition_rows import TRANSITION_COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 TRANSITION = "transition"
-ERROR = "error"
-COLUMNS = (
-    "object",
-    "subscription",
-    "subscriber",
-    TRANSITION,
-    "time",
-    "event",
-    "version",
-    "cause",
-)
+_ERROR = "error"
 _TIME = pa.timestamp("us", "UTC")
 
 
@@ -83,11 +74,11 @@ class TransitionShape:
             "time": _TIME,
             "event": _id_type(self.has_whole_events),
         }
-        columns = [(name, kinds.get(name, text)) for name in COLUMNS]
+        columns = [(name, kinds.get(name, text)) for name in TRANSITION_COLUMNS]
         if self.quarantine and self.has_messages:
             columns.append((SOURCE_MESSAGE, MESSAGE_TYPE))
         if self.quarantine:
-            columns.append((ERROR, FAULT_TYPE))
+            columns.append((_ERROR, FAULT_TYPE))
         return pa.schema([*columns, (TALLY, _TALLY)])
 
     @property
@@ -106,14 +97,16 @@ class TransitionShape:
         """Yield rows of transitions, which have the columns of an answer."""
         for start in range(0, rows.num_rows, ROWS_MAX):
             piece = rows.slice(start, ROWS_MAX).combine_chunks()
-            yield self._batch({name: piece.column(name) for name in COLUMNS}, piece.num_rows)
+            yield self._batch(
+                {name: piece.column(name) for name in TRANSITION_COLUMNS}, piece.num_rows
+            )
 
     def bad(
         self, ids: pa.Array, faults: Sequence[Fault], messages: pa.Array | None
     ) -> pa.RecordBatch:
         """Return bad positions, with what is wrong with each."""
         told = [{"code": f.code, "message": f.message, "place": f.place} for f in faults]
-        columns = {"event": ids, ERROR: pa.array(told, FAULT_TYPE)}
+        columns = {"event": ids, _ERROR: pa.array(told, FAULT_TYPE)}
         if messages is not None and self.has_messages:
             columns[SOURCE_MESSAGE] = messages
         return self._batch(columns, len(ids))

@@ -3,19 +3,23 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from contrada.errors import InvalidInput
 from contrada.matcher.finding import SubscriptionOptions
 from contrada.showing import brief, listed
-from contrada.transitions.durations import read_duration
-from contrada.transitions.followed import CROSS, DWELL, NO_DWELL, StreamOptions, read_kinds
+from contrada.transitions.durations import Duration, read_duration
+from contrada.transitions.followed import (
+    CROSS_KIND,
+    DWELL_KIND,
+    NO_DWELL,
+    StreamOptions,
+    read_kinds,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Duration = str | timedelta
 _SHARDS_MAX = 65_536
 
 
@@ -79,13 +83,13 @@ class TransitionOptions:
     @property
     def asks_fences(self) -> bool:
         """Whether anything is computed that fences alone have."""
-        return bool(self.kinds & CROSS) or self.hysteresis_m > 0
+        return bool(self.kinds & CROSS_KIND) or self.hysteresis_m > 0
 
     @property
     def has_timers(self) -> bool:
         """Whether something happens by the clock alone."""
         return self.silence_us is not None or (
-            self.dwell_us != NO_DWELL and bool(self.kinds & DWELL)
+            self.dwell_us != NO_DWELL and bool(self.kinds & DWELL_KIND)
         )
 
     def stream_options(self, is_geographic: bool) -> StreamOptions:

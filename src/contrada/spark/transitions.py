@@ -29,8 +29,8 @@ from contrada.spark.position_tasks import (
     ANSWER,
     IS_KNOWN,
     PACKED_DDL,
+    POSITION_TIME,
     SHARD,
-    TIME,
     PositionReader,
     ReadPositionsTask,
     UnpackTask,
@@ -50,8 +50,9 @@ from contrada.spark.task_chains import AnswerOrigin, ArrowTask, TaskChain, note_
 from contrada.spark.task_errors import noting_errors, raising_noted_errors
 from contrada.spark.track_steps import TrackStepper
 from contrada.spark.transition_answers import FOLLOWED, TransitionShape
-from contrada.spark.transition_options import Duration, TransitionOptions
+from contrada.spark.transition_options import TransitionOptions
 from contrada.spark_options import SparkOptions
+from contrada.transitions.durations import Duration
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -282,7 +283,7 @@ class TransitionJob:
         kinds = {f.name: f.dataType for f in rows.chosen.schema}
         if GEOMETRY not in kinds and rows.columns.primary is not None:
             kinds[GEOMETRY] = kinds[rows.columns.primary]
-        hidden = {TIME: types.LongType(), X: types.DoubleType(), Y: types.DoubleType()}
+        hidden = {POSITION_TIME: types.LongType(), X: types.DoubleType(), Y: types.DoubleType()}
         kinds |= hidden | {IS_KNOWN: types.BooleanType(), ANSWER: types.BinaryType()}
         names = (*names, *hidden, IS_KNOWN, ANSWER)
         # PySpark's mapInArrow takes no column with a dot or a backtick in its name.
@@ -293,7 +294,7 @@ class TransitionJob:
         following = FollowSortedTask(
             here, self.chosen, self.stepper, names, clock_us, self.piece_rows
         )
-        order = [at[name] for name in (self.options.object, TIME, self.event_id)]
+        order = [at[name] for name in (self.options.object, POSITION_TIME, self.event_id)]
 
         def run(events: "DataFrame") -> "DataFrame":
             judged = events.mapInArrow(self._beginning(judging), types.StructType(numbered))

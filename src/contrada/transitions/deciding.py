@@ -25,12 +25,12 @@ from contrada.kernels.track_walk import (
     ROW_TIME,
     SLOT_WIDTH,
     Hits,
-    Terms,
+    PairTerms,
     Tracks,
     Walked,
     walk_tracks,
 )
-from contrada.transitions.followed import CROSS, DWELL, NO_DWELL, FollowedSubscriptions
+from contrada.transitions.followed import CROSS_KIND, DWELL_KIND, NO_DWELL, FollowedSubscriptions
 from contrada.transitions.id_order import find_places, ids_like, join_ids
 from contrada.transitions.next_state import remember
 from contrada.transitions.taking_in import Begun, StepCounts
@@ -169,12 +169,12 @@ def _hits_of(found: Found, count: int) -> Hits:
     return Hits(*columns)
 
 
-def _terms_of(begun: Begun, followed: FollowedSubscriptions) -> Terms:
+def _terms_of(begun: Begun, followed: FollowedSubscriptions) -> PairTerms:
     facts = begun.state.subscriptions
-    kinds = np.where(followed.is_fence, followed.kinds, followed.kinds & ~np.uint8(CROSS))
-    return Terms(
+    kinds = np.where(followed.is_fence, followed.kinds, followed.kinds & ~np.uint8(CROSS_KIND))
+    return PairTerms(
         _own(followed.cooldown_us),
-        _own(np.where(followed.kinds & DWELL, followed.dwell_us, NO_DWELL)),
+        _own(np.where(followed.kinds & DWELL_KIND, followed.dwell_us, NO_DWELL)),
         kinds.astype(np.uint8),
         _own(facts.cooldown_us),
         np.require(facts.kinds, np.uint8, ["C", "W"]),

@@ -9,6 +9,8 @@ from contrada.errors import InvalidInput
 from contrada.limits import DURATION_DAYS_MAX
 from contrada.showing import brief
 
+Duration = str | timedelta
+
 _UNITS_US = {
     ("us", "µs", "microsecond", "microseconds"): 1,
     ("ms", "millisecond", "milliseconds"): 1_000,
@@ -26,15 +28,18 @@ _US_MAX = DURATION_DAYS_MAX * 86_400_000_000
 def read_duration(value: Any, name: str, *, may_be_zero: bool = True) -> int:
     """Read a duration as whole microseconds; `name` is the option that an error names."""
     us = _read(value)
+    is_text = name.startswith("--")  # of a command line, where there is nothing else
     if us is None or us < 0:
+        other = "" if is_text else ", or a datetime.timedelta"
         raise InvalidInput(
-            f'{name} must be a duration such as "30 s", "10 min", "2 h" or "1 day", '
-            f"or a datetime.timedelta, not {brief(value)}"
+            f'{name} must be a duration such as "30 s", "10 min", "2 h" or "1 day"{other}, '
+            f"not {brief(value)}"
         )
     if us.denominator != 1:
         raise InvalidInput(f"{name} must be whole microseconds, not {brief(value)}")
     if us == 0 and not may_be_zero:
-        raise InvalidInput(f'{name} must be longer than zero, such as "10 min"; None is without')
+        without = "leave it out" if is_text else "None is"
+        raise InvalidInput(f'{name} must be longer than zero, such as "10 min"; {without} for none')
     if us > _US_MAX:
         raise InvalidInput(f"{name} is {brief(value)}, more than {DURATION_DAYS_MAX:,} days")
     return int(us)

@@ -6,18 +6,16 @@ from typing import Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from contrada.arrays import Floats, Integers, Mask
+from contrada.arrays import Floats, Integers, Mask, RowBits
 from contrada.errors import InvalidInput
 from contrada.showing import brief
 
-ENTER, INSIDE, EXIT, CROSS, DWELL = 1, 2, 4, 8, 16  # bits of `kinds`
-KINDS = {"enter": ENTER, "inside": INSIDE, "exit": EXIT, "cross": CROSS, "dwell": DWELL}
-ALL_KINDS = ENTER | INSIDE | EXIT | CROSS | DWELL
+CROSS_KIND, DWELL_KIND = 8, 16
+KINDS = {"enter": 1, "inside": 2, "exit": 4, "cross": CROSS_KIND, "dwell": DWELL_KIND}  # bits
+ALL_KINDS = sum(KINDS.values())
 NO_DWELL = -1
-
-Kinds = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,7 @@ class FollowedSubscriptions:
     hysteresis_m: Floats
     cooldown_us: Integers
     dwell_us: Integers
-    kinds: Kinds
+    kinds: RowBits
     version: str | None = None
 
     @classmethod

@@ -23,11 +23,15 @@ def as_ids(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def ids_like(ids: pa.Array, known: pa.Array, what: str = "ids") -> pa.Array:
     """Return ids as the same type as others; a column without any is of every type."""
-    ids = as_ids(ids)
-    if ids.type == known.type or not len(known):
+    if not len(known):
+        return as_ids(ids)
+    if ids.type == known.type:
         return ids
     if len(ids) == ids.null_count:
         return pa.nulls(len(ids), known.type)
+    ids = as_ids(ids)
+    if ids.type == as_ids(known[:0]).type:
+        return ids.cast(known.type)
     kinds = ["integers" if pa.types.is_int64(x.type) else "strings" for x in (ids, known)]
     raise InvalidInput(f"{what} are {kinds[0]} here, but were {kinds[1]} before")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.arrays import Positions
-from contrada.kernels.track_walk import NEVER
+from contrada.kernels.track_walk import NO_MOMENT
 from contrada.transitions.id_order import find_places, ids_like, merge_ids, sort_order
 from contrada.transitions.track_state import ObjectColumns
 
@@ -40,7 +40,7 @@ def _spread(objects: ObjectColumns, ids: pa.Array, places: Positions) -> ObjectC
     """Return the columns with room for new objects between the known ones."""
     count, source = len(ids), np.full(len(ids), -1)
     source[places] = np.arange(len(places))
-    last_us, horizon_us = np.full(count, NEVER), np.full(count, NEVER)
+    last_us, horizon_us = np.full(count, NO_MOMENT), np.full(count, NO_MOMENT)
     x, y, flags = np.full(count, np.nan), np.full(count, np.nan), np.zeros(count, np.uint8)
     columns = (last_us, horizon_us, x, y, flags)
     of_known = (objects.last_us, objects.horizon_us, objects.x, objects.y, objects.flags)

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.arrays import Integers, Mask, Positions
+from contrada.deferred import compute as pc
 from contrada.kernels.track_walk import (
     BITS,
     CHANGE,
@@ -61,6 +62,8 @@ def remember(
         before.notes,
     )
     is_changed = _find_changed(begun, tracks)
+    told_anew = _find_told_anew(before, followed, ranks)
+    is_changed[begun.known.places_before[before.pairs.objects[told_anew]]] = True
     return state.only(_find_kept(begun, state)), is_changed
 
 
@@ -128,3 +131,23 @@ def _find_changed(begun: Begun, tracks: Tracks) -> Mask:
     is_changed: Mask = tracks.is_changed != 0
     is_changed[begun.candidates.objects[begun.newly_held]] = True
     return is_changed
+
+
+def _find_told_anew(
+    before: TrackState, followed: FollowedSubscriptions, ranks: Positions
+) -> Positions:
+    """Return the pairs whose subscription has another subscriber or other terms than before."""
+    facts, living = before.subscriptions, np.flatnonzero(ranks >= 0)
+    if not len(living):
+        return living
+    at = ranks[living]
+    were = facts.subscribers.take(pa.array(living))
+    are = followed.subscribers.take(pa.array(at))
+    is_same = pc.equal(were.cast(pa.large_string()), are.cast(pa.large_string()))
+    is_none = pc.and_(were.is_null(), are.is_null())
+    is_other = ~pc.fill_null(pc.or_kleene(is_same, is_none), False).to_numpy(zero_copy_only=False)
+    is_other |= facts.cooldown_us[living] != followed.cooldown_us[at]
+    is_other |= facts.kinds[living] != followed.kinds[at]
+    is_told = np.zeros(len(ranks), bool)
+    is_told[living[is_other]] = True
+    return np.flatnonzero(is_told[before.pairs.subscriptions])

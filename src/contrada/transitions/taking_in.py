@@ -10,7 +10,7 @@ import pyarrow as pa
 from contrada.arrays import Floats, Mask, Positions
 from contrada.deferred import compute as pc
 from contrada.kernels.stable_order import sort_stably
-from contrada.kernels.track_walk import SILENT
+from contrada.kernels.track_walk import FELL_SILENT
 from contrada.transitions.candidates import Candidates, gather
 from contrada.transitions.doubles import drop_doubles
 from contrada.transitions.followed import StreamOptions
@@ -138,7 +138,6 @@ def begin(
         held=len(waiting),
         without_geometry=0 if positions is None else len(positions) - len(candidates.batch_rows),
     )
-    has_open = goes_on and positions is not None and len(candidates.batch_rows) > 0
     return Begun(
         released=state.held.rows.take(chosen[:from_held])[0].tables,
         incoming=candidates.batch_rows[chosen[from_held:] - candidates.held_count],
@@ -155,8 +154,15 @@ def begin(
         held=_hold(state.held, candidates, waiting, positions),
         newly_held=waiting[waiting >= candidates.held_count],
         due_us=due_us,
-        open_place=int(candidates.objects[candidates.held_count :].max()) if has_open else -1,
+        open_place=_find_open(known, candidates) if goes_on and positions is not None else -1,
     )
+
+
+def _find_open(known: Known, candidates: Candidates) -> int:
+    """Return the object that may have more positions; -1 where there was none so far."""
+    latest = len(known.objects.ids) - 1  # that of the piece before, if this one has no places
+    own = candidates.objects[candidates.held_count :]
+    return int(own.max()) if len(own) else latest
 
 
 def _latest(*clocks: int | PositionColumns | None) -> int | None:
@@ -217,7 +223,7 @@ def _make_segments(begun: Begun) -> Segments:
     x0[firsts], y0[firsts] = known.x[of_firsts], known.y[of_firsts]
     before[firsts] = np.maximum(known.last_us[of_firsts], FAR_PAST)
     is_way = ~np.isnan(x0) & ~np.isnan(x1) & ((x0 != x1) | (y0 != y1))
-    is_way[firsts] &= (known.flags[of_firsts] & SILENT) == 0
+    is_way[firsts] &= (known.flags[of_firsts] & FELL_SILENT) == 0
     if begun.options.silence_us is not None:
         is_way &= times - before < begun.options.silence_us
     if begun.options.is_geographic:

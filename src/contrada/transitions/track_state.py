@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from contrada.arrays import Floats, Integers, Mask, Positions
+from contrada.arrays import Floats, Integers, Mask, Positions, RowBits
 from contrada.kernels.track_walk import VISITING
 from contrada.transitions.column_tuples import filter_rows
 from contrada.transitions.held_rows import HeldRows
@@ -16,15 +15,14 @@ from contrada.transitions.id_order import find_places, ids_like
 
 FAR_PAST = -(2**62)  # before all times
 
-Flags = NDArray[np.uint8]
-
 
 class ObjectColumns(NamedTuple):
     """The objects, sorted by id, each once; whoever has something waiting is one, too.
 
     Of an object that is KNOWN, `last_us` and `last_ids` are time and event id of the position that
-    was applied last, and `horizon_us` is that time or the moment of a later timer; otherwise NEVER
-    and null. `x` and `y` are that position, NaN if it was not a point. SILENT: its silence came.
+    was applied last, and `horizon_us` is that time or the moment of a later timer; otherwise
+    NO_MOMENT and null. `x` and `y` are that position, NaN if it was not a point. FELL_SILENT: its
+    silence came.
     """
 
     ids: pa.Array
@@ -33,7 +31,7 @@ class ObjectColumns(NamedTuple):
     horizon_us: Integers
     x: Floats
     y: Floats
-    flags: Flags
+    flags: RowBits
 
 
 class PairColumns(NamedTuple):
@@ -41,7 +39,7 @@ class PairColumns(NamedTuple):
 
     `objects` and `subscriptions` are places in their columns, by which the pairs are sorted.
     `change_us` is the last enter or exit, of a VISITING pair the enter; `cross_us` the last cross;
-    NEVER where there was none. `enter_ids` are the events of the enters, null without a visit.
+    NO_MOMENT where there was none. `enter_ids` are the events of the enters, null without a visit.
     DWELT: the visit has had its dwell.
     """
 
@@ -50,7 +48,7 @@ class PairColumns(NamedTuple):
     change_us: Integers
     cross_us: Integers
     enter_ids: pa.Array
-    flags: Flags
+    flags: RowBits
 
 
 class SubscriptionFacts(NamedTuple):
@@ -59,7 +57,7 @@ class SubscriptionFacts(NamedTuple):
     ids: pa.Array
     subscribers: pa.Array
     cooldown_us: Integers
-    kinds: Flags
+    kinds: RowBits
 
 
 class HeldColumns(NamedTuple):

@@ -10,7 +10,7 @@ from contrada.arrays import Integers, SmallIntegers
 
 TRANSITIONS = ("enter", "inside", "exit", "cross", "dwell", "late")  # by code
 CAUSES = ("position", "clock", "version")  # by code
-COLUMNS = (
+TRANSITION_COLUMNS = (
     "object",
     "subscription",
     "subscriber",
@@ -22,7 +22,7 @@ COLUMNS = (
 )
 TIME_TYPE = pa.timestamp("us", "UTC")
 
-Codes = NDArray[np.int8]
+RowCodes = NDArray[np.int8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +39,17 @@ class TransitionRows:
     subscriptions: SmallIntegers
     subscription_ids: pa.Array
     subscribers: pa.Array
-    transitions: Codes
+    transitions: RowCodes
     time_us: Integers
     events: pa.Array
     version: str | None
-    causes: Codes
+    causes: RowCodes
 
     def __len__(self) -> int:
         return len(self.time_us)
 
     def table(self, *, is_encoded: bool = False) -> pa.Table:
-        """Return them as a table, with the columns of COLUMNS.
+        """Return them as a table, with the columns of TRANSITION_COLUMNS.
 
         Objects and ids are int64 or strings, `time` is a timestamp of microseconds in UTC. With
         `is_encoded` object, subscription, transition and cause are dictionary-encoded, which takes
@@ -66,10 +66,10 @@ class TransitionRows:
             "version": pa.repeat(pa.scalar(self.version, pa.string()), len(self)),
             "cause": _coded(names[1], self.causes, is_encoded),
         }
-        return pa.table(columns).select(list(COLUMNS))
+        return pa.table(columns).select(list(TRANSITION_COLUMNS))
 
 
-def _places(codes: SmallIntegers | Codes) -> pa.Array:
+def _places(codes: SmallIntegers | RowCodes) -> pa.Array:
     return pa.array(codes, mask=codes < 0) if (codes < 0).any() else pa.array(codes)
 
 
@@ -77,7 +77,7 @@ def _plain(ids: pa.Array) -> pa.Array:
     return ids.cast(pa.string()) if pa.types.is_large_string(ids.type) else ids
 
 
-def _coded(ids: pa.Array, codes: SmallIntegers | Codes, is_encoded: bool) -> pa.Array:
+def _coded(ids: pa.Array, codes: SmallIntegers | RowCodes, is_encoded: bool) -> pa.Array:
     """Return ids by their codes; a dictionary has only those in use, if they are fewer."""
     if not is_encoded:
         return _plain(ids.take(_places(codes)))
