@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import contrada
 from contrada.language.distance import is_within
+from contrada.transitions import resting_tracks
 from real_layers import needs_layers, path_of
 from transitions_oracle import Fix, Oracle, Row, Watch
 
@@ -138,6 +139,24 @@ def minutes(count: int | None) -> str | None:
 @given(terms, batches)
 @pytest.mark.filterwarnings("ignore:.*not fences")
 def test_a_tracker_follows_the_rules(options: dict[str, Any], given_batches: Any) -> None:
+    check_rules(options, given_batches)
+
+
+@settings(max_examples=60, deadline=None)
+@given(terms, batches, st.sampled_from([0, 1, 8]))
+@pytest.mark.filterwarnings("ignore:.*not fences")
+def test_so_it_does_where_objects_rest_as_if_they_were_many(
+    options: dict[str, Any], given_batches: Any, factor: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resting_tracks, "_RESTING_MIN", 1)
+        patch.setattr(resting_tracks, "_SHARE_MIN", 0)
+        patch.setattr(resting_tracks, "_OUT_FACTOR", factor)
+        check_rules(options, given_batches)
+
+
+def check_rules(options: dict[str, Any], given_batches: Any) -> None:
+    """Compare a tracker with the oracle, batch by batch, and what both know in the end."""
     matcher = contrada.Matcher()
     lengths = ("lateness", "silence", "cooldown", "dwell")
     given_options: dict[str, Any] = {name: minutes(options[name]) for name in lengths}
@@ -165,6 +184,10 @@ def test_a_tracker_follows_the_rules(options: dict[str, Any], given_batches: Any
     names = ("applied", "late", "repeated", "without geometry")
     assert found == [*(counts[name] for name in names), oracle.held]
     assert sum(found) == came == stats["positions"]
+    state = tracker._tracks.whole()
+    assert stats["objects"] == state.object_count == len(oracle.tracks)
+    assert stats["visits"] == state.visit_count
+    assert stats["held"] == state.held_count
 
 
 def as_terms(options: dict[str, Any]) -> dict[str, Any]:

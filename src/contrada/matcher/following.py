@@ -15,6 +15,7 @@ from contrada.matcher.finding import FollowedSet, PositionPiece
 from contrada.matcher.position_intake import Intake
 from contrada.transitions.deciding import Step, finish
 from contrada.transitions.followed import StreamOptions
+from contrada.transitions.position_columns import PositionColumns
 from contrada.transitions.taking_in import Begun, begin
 from contrada.transitions.track_state import TrackState
 
@@ -23,6 +24,7 @@ _PIECE_ROWS = 16_384
 
 def follow_batch(
     intake: Intake,
+    positions: PositionColumns | None,
     followed: FollowedSet,
     state: TrackState,
     options: StreamOptions,
@@ -30,10 +32,10 @@ def follow_batch(
     object_column: str,
     threads: int,
 ) -> Step:
-    """Decide a batch that was taken in; without any position only the version is taken up."""
+    """Decide a batch whose `positions` were taken in; without any only the version is taken up."""
     kind = followed.subscriber_type(state.subscriptions.subscribers)
     state = _with_subscribers(state, kind)
-    begun = begin(state, intake.positions(), options)
+    begun = begin(state, positions, options)
     pieces = [
         *_release(begun, followed, object_column),
         *_bring(begun, intake),

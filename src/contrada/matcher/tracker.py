@@ -40,6 +40,7 @@ from contrada.threads import ProcessLock
 from contrada.transitions.deciding import Step
 from contrada.transitions.durations import Duration, read_duration
 from contrada.transitions.followed import StreamOptions, read_kinds
+from contrada.transitions.resting_tracks import LentTracks, RestingTracks
 from contrada.transitions.track_state import TrackState
 
 ERROR_TYPE = pa.struct([(name, pa.string()) for name in ("code", "message", "place")])
@@ -123,21 +124,22 @@ class Tracker:
             read_kinds(kinds),
         )
         self._quarantine = quarantine
-        self._state = TrackState.empty()
+        self._tracks = RestingTracks.of(TrackState.empty())
         self._followed: FollowedSet | None = None
+        self._decided: FollowedSet | None = None  # what the last batch met
         self._totals = dict.fromkeys(_TOTALS, 0)
         self._lock = ProcessLock()
         self._tell_others()
 
     def __repr__(self) -> str:
-        state = self._state
-        counts = f"objects={state.object_count} visits={state.visit_count} held={state.held_count}"
-        return f"<Tracker {counts}>"
+        known = self._tracks
+        counts = (known.object_count, known.visit_count, known.moving.held_count)
+        return "<Tracker objects={} visits={} held={}>".format(*counts)
 
     @property
     def clock(self) -> datetime | None:
         """The greatest time of a position so far, of all objects; None before the first."""
-        clock_us = self._state.clock_us
+        clock_us = self._tracks.moving.clock_us
         return None if clock_us is None else _EPOCH + timedelta(microseconds=clock_us)
 
     def follow(
@@ -208,16 +210,20 @@ class Tracker:
             system = self._check_system(stated or held.crs)
             _report(intake, hear, is_lenient)
             is_geographic = system is None or is_longitude_latitude(system)
+            positions = intake.positions()
+            lent = self._tracks.lend(positions, is_same_version=followed is self._decided)
             step = follow_batch(
                 intake,
+                positions,
                 followed,
-                self._state,
+                lent.state,
                 StreamOptions(self._lateness_us, self._silence_us, is_geographic),
                 object_column=self._names.object,
                 threads=threads,
             )
             rows = step.rows.table()
-            self._keep(step, intake, system)
+            self._keep(lent, step, intake, system)
+            self._decided = followed
         return rows, intake
 
     def _take_up(self, subscriptions: SubscriptionSet) -> FollowedSet:
@@ -232,7 +238,7 @@ class Tracker:
             followed.subscriptions,
             self._names,
             repair=repair,
-            numbered=self._state.numbered,
+            numbered=self._tracks.moving.numbered,
         )
 
     def _take_in_rows(
@@ -250,7 +256,7 @@ class Tracker:
             followed.subscriptions,
             self._names,
             repair=repair,
-            numbered=self._state.numbered,
+            numbered=self._tracks.moving.numbered,
             are_kept=self._lateness_us > 0,
             on_read=on_read,
         )
@@ -259,7 +265,7 @@ class Tracker:
 
     def _check_system(self, crs: str | None) -> str | None:
         """Return the coordinate system of all positions; another than before is refused."""
-        known = self._state.notes.get(_CRS)
+        known = self._tracks.moving.notes.get(_CRS)
         if crs is None or known is None:
             return crs or known
         if not is_same_crs(crs, known):
@@ -291,11 +297,12 @@ class Tracker:
         column = pa.concat_arrays([pa.nulls(len(rows), ERROR_TYPE), pa.array(errors, ERROR_TYPE)])
         return whole.append_column("error", column)
 
-    def _keep(self, step: Step, intake: Intake, system: str | None) -> None:
+    def _keep(self, lent: LentTracks, step: Step, intake: Intake, system: str | None) -> None:
         """Make what was decided the state, and count."""
         notes = dict(step.state.notes) | ({} if system is None else {_CRS: system})
-        numbered = self._state.numbered + (intake.count if intake.is_numbered else 0)
-        self._state = replace(step.state, notes=notes, numbered=numbered)
+        numbered = self._tracks.moving.numbered + (intake.count if intake.is_numbered else 0)
+        state = replace(step.state, notes=notes, numbered=numbered)
+        self._tracks = self._tracks.take_back(lent, state, step.next_timer_us)
         counts = step.counts
         found = {
             "positions": intake.count,
@@ -321,7 +328,7 @@ class Tracker:
         >>> tracker = contrada.Tracker(contrada.Matcher())
         >>> tracker.save("vans.tracks")
         """
-        save_tracks(path, self._state)
+        save_tracks(path, self._tracks.whole())
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], matcher: Matcher, **options: Any) -> Self:
@@ -340,7 +347,7 @@ class Tracker:
         <Tracker objects=0 visits=0 held=0>
         """
         tracker = cls(matcher, **options)
-        tracker._state = open_tracks(path)
+        tracker._tracks = RestingTracks.of(open_tracks(path))
         return tracker
 
     def stats(self) -> Stats:
@@ -354,13 +361,13 @@ class Tracker:
         >>> contrada.Tracker(contrada.Matcher()).stats()["objects"]
         0
         """
-        state = self._state
+        known = self._tracks
         return Stats(
             {
-                "objects": state.object_count,
-                "visits": state.visit_count,
-                "held": state.held_count,
-                "bytes": state.nbytes,
+                "objects": known.object_count,
+                "visits": known.visit_count,
+                "held": known.moving.held_count,
+                "bytes": known.nbytes,
                 **self._totals,
             }
         )

@@ -66,13 +66,14 @@ def read_observed(metrics: Metrics) -> list[ObservedMatch]:
         done = metrics.get(after)
         if name.startswith(CAME_IN) and done is not None and came_in["events"] is not None:
             counts = EventCounts(came_in["events"], *(done[key] or 0 for key in DONE))
-            low, high = (_name(done[key]) for key in VERSIONS_SEEN)
+            low, high = (_read_version(done[key]) for key in VERSIONS_SEEN)
             found.append(ObservedMatch(after, counts, (low, high), _read_followed(done)))
     return found
 
 
-def _name(number: int | None) -> str | None:
-    return None if number is None else name_version(number)
+def _read_version(seen: int | str | None) -> str | None:
+    """Return the name of a version; the tasks of a match number it, since Spark compares that."""
+    return name_version(seen) if isinstance(seen, int) else seen
 
 
 def _read_followed(done: Mapping[str, Any]) -> FollowedCounts | None:

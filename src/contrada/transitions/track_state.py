@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from contrada.arrays import Floats, Integers, Mask, Positions, RowBits
 from contrada.kernels.track_walk import VISITING
-from contrada.transitions.column_tuples import filter_rows
+from contrada.transitions.column_tuples import filter_rows, take_rows
 from contrada.transitions.held_rows import HeldRows
 from contrada.transitions.id_order import find_places, ids_like
 
@@ -139,6 +139,23 @@ class TrackState:
         is_taken = np.zeros(self.object_count, bool)
         is_taken[places[places >= 0]] = True
         return self.only(is_taken)
+
+    def pick(self, places: Positions) -> "TrackState":
+        """Return the state of a few objects alone, at increasing places, without what is held."""
+        starts, ends = (
+            np.searchsorted(self.pairs.objects, places, side) for side in ("left", "right")
+        )
+        owners = np.repeat(np.arange(len(places)), ends - starts)
+        rows = np.arange(len(owners)) - np.repeat(np.cumsum(ends - starts) - ends, ends - starts)
+        pairs = take_rows(self.pairs, rows)
+        used, subscriptions = np.unique(pairs.subscriptions, return_inverse=True)
+        return replace(
+            self,
+            objects=take_rows(self.objects, places),
+            pairs=pairs._replace(objects=owners, subscriptions=subscriptions),
+            subscriptions=take_rows(self.subscriptions, used),
+            held=_taken(self.held, places[:0]),
+        )
 
     def only(self, is_taken: Mask) -> "TrackState":
         """Return the state of those objects alone, chosen by place."""
