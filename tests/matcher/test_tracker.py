@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import geopandas
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -410,3 +411,27 @@ def test_nothing_in_gives_nothing_out() -> None:
     assert tracker.follow(as_table(make_events())[:0]).num_rows == 0
     assert tracker.clock is None
     assert repr(tracker) == "<Tracker objects=0 visits=0 held=0>"
+
+
+def test_ways_over_one_fence_are_found_on_threads() -> None:
+    rng = np.random.default_rng(7)
+    angles = np.linspace(0, 2 * np.pi, 2_000, endpoint=False)
+    radii = rng.uniform(0.5, 1, (4, 2_000))
+    stars = shapely.polygons(np.stack([radii * np.cos(angles), radii * np.sin(angles)], axis=2))
+    matcher = contrada.Matcher()
+    matcher.add_many(pa.table({"geometry": shapely.to_wkb(stars)}))
+    at = np.arange(40_000)
+    places = shapely.points(rng.uniform(-1, 1, (len(at), 2)))
+    positions = pa.table(
+        {
+            "object_id": at % 200,
+            "time": pa.array(at // 200, pa.timestamp("s")),
+            "geometry": shapely.to_wkb(places),
+        }
+    )
+    one, two = (
+        contrada.Tracker(matcher, kinds=["cross"]).follow(positions, threads=threads)
+        for threads in (1, 4)
+    )
+    assert len(one) > 0
+    assert one.equals(two)

@@ -21,6 +21,7 @@ from contrada.matching.columns import EventBatch, GeometryColumn
 from contrada.matching.edge_index import EdgeIndex
 from contrada.matching.fences import FenceColumns, FenceKind, find_fences, reads_geometry
 from contrada.matching.grouping import expand, group_by
+from contrada.matching.meeting_trees import meet
 from contrada.matching.subscription_columns import SubscriptionColumns
 from contrada.model.event import GEOMETRY
 from contrada.model.packed_geometries import PackedGeometries
@@ -81,7 +82,7 @@ class FenceSets:
         lines, kinds = _make_lines(ways, rows), self._fences.kinds[fences]
         holds = np.zeros(len(rows), bool)
         at = np.flatnonzero(kinds == FenceKind.TOUCHED)
-        holds[at] = shapely.intersects(self.shapes(fences[at]), lines.shapes[at])
+        holds[at] = meet(lines.shapes[at], self.shapes(fences[at]), fences[at])
         at = np.flatnonzero(kinds == FenceKind.ENTERED)
         holds[at] = related(_ENTERS, lines.shapes[at], self.shapes(fences[at]))[0]
         at = np.flatnonzero(kinds == FenceKind.NEARED)
@@ -102,16 +103,15 @@ class FenceSets:
         return _SharedEdges(self._pool, fences, self._fences.geometries, radii_m)
 
     def shapes(self, fences: Positions) -> Geometries:
-        """Return the geometries of fences, prepared; each is made once."""
+        """Return the geometries of fences; each is made once.
+
+        They are not prepared: GEOS lets no two threads ask a prepared geometry about lines.
+        """
         numbers = self._fences.geometries[fences]
-        shapes = self._shapes_made[numbers]
-        missing = np.unique(numbers[shapely.is_missing(shapes)])
+        missing = np.unique(numbers[shapely.is_missing(self._shapes_made[numbers])])
         if missing.size:
-            made = self._pool.shapes(missing)
-            shapely.prepare(made)
-            self._shapes_made[missing] = made
-            shapes = self._shapes_made[numbers]
-        return shapes
+            self._shapes_made[missing] = self._pool.shapes(missing)
+        return self._shapes_made[numbers]
 
     def are_within(
         self, column: GeometryColumn, rows: Positions, fences: Positions, radii_m: Floats
