@@ -167,8 +167,10 @@ def test_a_column_that_is_not_there_is_refused(options: dict[str, str], message:
         ({"silence": "0 s"}, "silence must be longer than zero"),
         ({"dwell": "-1 s"}, "dwell must be a duration"),
         ({"cooldown": None}, "cooldown must be a duration"),
-        ({"hysteresis": -1}, "hysteresis must be a number of metres >= 0, not -1"),
-        ({"hysteresis": "5 m"}, "hysteresis must be a number of metres >= 0"),
+        ({"hysteresis": -1}, "hysteresis must be a number of metres, 0 or more, not -1"),
+        ({"hysteresis": "5 m"}, "hysteresis must be a number of metres, 0 or more"),
+        ({"hysteresis": 10**400}, "hysteresis must be a number of metres, 0 or more, not 1000"),
+        ({"kinds": 5}, "kinds must be names of transitions, not 5"),
         ({"kinds": ["entry"]}, "unknown kind of transition 'entry'"),
         ({"object": 7}, "object must be the name of a column, not 7"),
     ],
@@ -435,3 +437,14 @@ def test_ways_over_one_fence_are_found_on_threads() -> None:
     )
     assert len(one) > 0
     assert one.equals(two)
+
+
+def test_on_bad_cannot_follow_with_the_tracker_that_calls_it() -> None:
+    matcher = contrada.Matcher()
+    matcher.add("everywhere", "true")
+    tracker = contrada.Tracker(matcher, quarantine=True, kinds=["enter"])
+    good = {"object_id": "van", "time": "2026-03-01", "geometry": "POINT(1 1)"}
+    with pytest.raises(InvalidInput, match="follow was called by its own on_bad"):
+        tracker.follow([good, good | {"time": "soon"}], on_bad=lambda *_: tracker.follow(good))
+    assert tracker.stats()["positions"] == 0
+    assert len(tracker.follow(good)) == 1

@@ -1,9 +1,10 @@
 """`Tracker`: when objects enter, leave, cross and stay in what matches, in one process."""
 
-import math
 import os
+import threading
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
@@ -39,7 +40,7 @@ from contrada.showing import brief
 from contrada.threads import ProcessLock
 from contrada.transitions.deciding import Step
 from contrada.transitions.durations import Duration, read_duration
-from contrada.transitions.followed import StreamOptions, read_kinds
+from contrada.transitions.followed import StreamOptions, read_kinds, read_metres
 from contrada.transitions.resting_tracks import LentTracks, RestingTracks
 from contrada.transitions.track_state import TrackState
 
@@ -98,9 +99,9 @@ class Tracker:
         An object leaves a fence only when it is `hysteresis` metres away from it, and what it has
         just entered, left or crossed does not change again within `cooldown`. `dwell` reports a
         visit that has lasted so long. `kinds` are the transitions to compute: some of "enter",
-        "inside", "exit", "cross", "dwell" (None: all). Durations are texts such as "30 s" or "10
-        min", or `datetime.timedelta`. With `quarantine` bad rows do not fail a call, but come
-        back once each with a reason in a column `error`.
+        "inside", "exit", "cross", "dwell" (None: all); rows of late positions always come.
+        Durations are texts such as "30 s" or "10 min", or `datetime.timedelta`. With `quarantine`
+        bad rows do not fail a call, but come back once each with a reason in a column `error`.
 
         Warns if some subscriptions are not fences: these have neither crossings nor hysteresis.
         Raises `InvalidInput` for an option that cannot be.
@@ -118,7 +119,7 @@ class Tracker:
         self._lateness_us = read_duration(lateness, "lateness")
         self._silence_us = _read_optional(silence, "silence")
         self._asked = SubscriptionOptions(
-            _read_metres(hysteresis),
+            read_metres(hysteresis),
             read_duration(cooldown, "cooldown"),
             _read_optional(dwell, "dwell"),
             read_kinds(kinds),
@@ -129,6 +130,7 @@ class Tracker:
         self._decided: FollowedSet | None = None  # what the last batch met
         self._totals = dict.fromkeys(_TOTALS, 0)
         self._lock = ProcessLock()
+        self._following: int | None = None  # the thread that does
         self._tell_others()
 
     def __repr__(self) -> str:
@@ -199,7 +201,9 @@ class Tracker:
         on_read: OnRead | None = None,
     ) -> tuple[pa.Table, Intake]:
         """Take positions in, decide, and keep the state; return rows, and what was bad."""
-        with self._lock, blaming_memory():
+        if self._following == threading.get_ident():
+            raise InvalidInput("follow was called by its own on_bad: wait until it has returned")
+        with self._locked(), blaming_memory():
             held = self._matcher._held.now()
             followed = self._take_up(held.subscriptions)
             if isinstance(events, list | tuple | Mapping):
@@ -225,6 +229,16 @@ class Tracker:
             self._keep(lent, step, intake, system)
             self._decided = followed
         return rows, intake
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Let one call follow after the other."""
+        with self._lock:
+            self._following = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._following = None
 
     def _take_up(self, subscriptions: SubscriptionSet) -> FollowedSet:
         """Return what is made of a version, once for all calls that see it."""
@@ -400,10 +414,3 @@ def _report(intake: Intake, hear: HearBad | None, is_lenient: bool) -> None:
 
 def _read_optional(value: Any, name: str) -> int | None:
     return None if value is None else read_duration(value, name, may_be_zero=False)
-
-
-def _read_metres(value: Any) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not (0 <= value < math.inf):
-        raise InvalidInput(f"hysteresis must be a number of metres >= 0, not {brief(value)}")
-    return float(value)

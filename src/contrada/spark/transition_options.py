@@ -1,6 +1,5 @@
 """The options of `contrada.spark.transitions`, read and judged before anything runs."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from contrada.transitions.followed import (
     NO_DWELL,
     StreamOptions,
     read_kinds,
+    read_metres,
 )
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class TransitionOptions:
             read_duration(lateness, "lateness"),
             None if silence is None else read_duration(silence, "silence", may_be_zero=False),
             read_duration(ahead, "ahead"),
-            _read_metres(hysteresis),
+            read_metres(hysteresis),
             read_duration(cooldown, "cooldown"),
             NO_DWELL if dwell is None else read_duration(dwell, "dwell"),
             read_kinds(kinds),
@@ -114,12 +114,3 @@ class TransitionOptions:
                 f"events, column {self.time!r}: a time must be a timestamp, a date or text in "
                 f"ISO 8601, not {kind.simpleString()}"
             )
-
-
-def _read_metres(hysteresis: float) -> float:
-    is_number = isinstance(hysteresis, int | float) and not isinstance(hysteresis, bool)
-    if not is_number or not math.isfinite(hysteresis) or hysteresis < 0:
-        raise InvalidInput(
-            f"hysteresis must be a number of metres, 0 or more, not {brief(hysteresis)}"
-        )
-    return float(hysteresis)

@@ -1,8 +1,9 @@
 """What is asked for: the options of a stream of positions, and those of each subscription."""
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -86,6 +87,16 @@ class FollowedSubscriptions:
         return len(self.ids)
 
 
+def read_metres(hysteresis: Any) -> float:
+    """Read how far an object may stray from a fence without having left it."""
+    is_number = isinstance(hysteresis, int | float) and not isinstance(hysteresis, bool)
+    if not is_number or not 0 <= hysteresis <= sys.float_info.max:
+        raise InvalidInput(
+            f"hysteresis must be a number of metres, 0 or more, not {brief(hysteresis)}"
+        )
+    return float(hysteresis)
+
+
 def read_kinds(kinds: Iterable[str] | None) -> int:
     """Read names of transitions as bits; None means all.
 
@@ -93,6 +104,8 @@ def read_kinds(kinds: Iterable[str] | None) -> int:
     """
     if kinds is None:
         return ALL_KINDS
+    if not isinstance(kinds, Iterable):
+        raise InvalidInput(f"kinds must be names of transitions, not {brief(kinds)}")
     names = [kinds] if isinstance(kinds, str) else list(kinds)
     unknown = [name for name in names if name not in {*KINDS, "late"}]
     if unknown:
