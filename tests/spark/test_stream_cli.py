@@ -93,6 +93,11 @@ def test_a_file_that_cannot_be_read_is_one_bad_row_and_no_end(desk: Desk) -> Non
     [
         (lambda desk: None, (), "there is no file yet from which the columns could be learnt"),
         (
+            lambda desk: desk.send("1.geojson", "{}"),
+            (),
+            "1.geojson: is not read: only files that end in .parquet, ",
+        ),
+        (
             lambda desk: desk.send("1.csv", "id,lon,lat\n1,0.5,0.5\n"),
             ("--schema", "speed double"),
             "--schema is for events from kafka://",

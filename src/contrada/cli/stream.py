@@ -14,7 +14,13 @@ from contrada.cli.spark_start import check_master, our_errors, our_log, read_con
 from contrada.cli.stream_options import add_stream_options
 from contrada.cli.stream_publishing import SubscriptionPublisher
 from contrada.cli.stream_report import StreamReport
-from contrada.cli.stream_sources import OpenedEvents, is_topic, open_events, read_kafka_options
+from contrada.cli.stream_sources import (
+    OpenedEvents,
+    PassedOverFiles,
+    is_topic,
+    open_events,
+    read_kafka_options,
+)
 from contrada.cli.stream_state import StreamState
 from contrada.cli.terminal import complain, say, show
 from contrada.cli.track_options import check_stream_track_options, transition_options
@@ -53,10 +59,12 @@ def run(options: argparse.Namespace) -> int:
     with StreamState.open(options.state, places) as state, our_errors(), our_log():
         say(f"starting Spark on {options.spark}")
         spark = start(options.spark, config, "starting Spark")
+        passed_over = PassedOverFiles(options.events)
+        passed_over.look()
         events = open_events(spark, options, state, kafka)
         subscriptions, publisher = _open_subscriptions(spark, options, state)
         query = _start(events, subscriptions, options, state, report, every_us / 1e6, kafka)
-        is_stopped = _wait(query, publisher)
+        is_stopped = _wait(query, publisher, passed_over)
         _await_reports(query, report)
     report.show(sys.stderr, is_last=True)
     if report.fault is not None:
@@ -137,7 +145,9 @@ def _start(
     )
 
 
-def _wait(query: "StreamingQuery", publisher: SubscriptionPublisher | None) -> bool:
+def _wait(
+    query: "StreamingQuery", publisher: SubscriptionPublisher | None, passed_over: PassedOverFiles
+) -> bool:
     """Wait for the end, and publish what changes; return whether somebody stopped it before."""
     next_look = 0.0
     with asked_to_stop() as asked:
@@ -145,6 +155,7 @@ def _wait(query: "StreamingQuery", publisher: SubscriptionPublisher | None) -> b
             if asked.is_set():
                 _stop(query)
                 return True
+            passed_over.look()
             if publisher is not None and time.monotonic() >= next_look:
                 publisher.look()
                 next_look = time.monotonic() + _LOOK_S

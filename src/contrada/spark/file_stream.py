@@ -21,7 +21,7 @@ from contrada.matching.ids import read_id_column
 from contrada.model.geometry import BAD_CELL, UNDECODABLE, Fault
 from contrada.showing import brief
 from contrada.spark.crs_metadata import state_crs, state_primary
-from contrada.spark.event_files import is_pattern, local_path, refuse_marks, suffix_pattern
+from contrada.spark.event_files import find_mark, local_path, name_filter, refuse_marks
 from contrada.spark.frames import DEFAULT_ID, FAULT_TYPE, SOURCE_FAULT
 from contrada.spark.handshake import Handshake
 from contrada.spark.task_errors import noting_errors
@@ -98,8 +98,7 @@ def read_file_stream(
     source = spark.readStream.format("binaryFile").schema(_FILE).option("maxFileAge", _AGE_MAX)
     if files_max is not None:
         source = source.option("maxFilesPerTrigger", files_max)
-    if not is_pattern(path):
-        source = source.option("pathGlobFilter", suffix_pattern())
+    source = source.option("pathGlobFilter", name_filter(path))
     paths = source.load(path).select("path")  # Spark does not read what is not asked for
     task = ReadFilesTask(Handshake.here(), columns)
     frame = paths.mapInArrow(task, from_arrow_schema(task.schema))
@@ -128,7 +127,9 @@ class ReadFilesTask:
         self.handshake.check()
         for batch in batches:
             for uri in batch.column(0).to_pylist():
-                yield from self._read(local_path(uri))
+                path = local_path(uri)
+                _refuse_doubling(path)
+                yield from self._read(path)
 
     def _read(self, path: str) -> Iterator[pa.RecordBatch]:
         first_row = 0
@@ -223,6 +224,17 @@ class ReadFilesTask:
 
     def _id_type(self) -> pa.DataType:
         return self.schema.field(self.columns.id_column or DEFAULT_ID).type
+
+
+def _refuse_doubling(path: str) -> None:
+    """Refuse a batch with a name that is a pattern: Spark reads its other files once more."""
+    mark = find_mark(path)
+    if mark is not None:
+        raise InvalidInput(
+            f"{path}: has a {mark!r} in its name or in that of a folder, which Spark takes for a "
+            "pattern, and reads the other files of the batch twice; rename it, and begin with a "
+            "new state and a new folder of matches"
+        )
 
 
 def has_lines(path: str) -> bool:
