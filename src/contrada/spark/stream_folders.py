@@ -31,6 +31,7 @@ from contrada.spark.stream_checkpoints import STREAM_FORMAT, StreamCheckpoint, c
 from contrada.spark.uris import open_uri
 
 MARKER = "_contrada.json"
+_BATCH, _PARQUET = "batch=", ".parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +86,19 @@ class StreamFolder:
     def put(self, batch: int, names: Sequence[str]) -> None:
         """Put files of the draft in place as a batch; one that is in place stays as it is.
 
-        An earlier attempt may have come to an end anywhere on the way. One that was in place, and
+        Other files in place of it are refused: what the batch has now would be lost. An earlier
+        attempt may have come to an end anywhere on the way. One that was in place, and
         was taken away since by whoever read it, has left its draft behind without the files.
         """
         filesystem, root = open_uri(self.uri)
-        draft, target = self._draft(root), f"{root}/batch={batch}"
+        draft, target = self._draft(root), f"{root}/{_BATCH}{batch}"
         is_renaming = renames_folders(filesystem)
         place = f"{draft}/{WHOLE_DRAFT}" if is_renaming else target
         with refusing(self.uri):
-            if SUCCESS in _present(filesystem, target):
+            in_place = _present(filesystem, target)
+            if {name for name in in_place if name.endswith(_PARQUET)} - set(names):
+                raise self._refuse_newer(batch, batch)
+            if SUCCESS in in_place:
                 return
             drafted, placed = _present(filesystem, draft), _present(filesystem, place)
             left = drafted & set(names)
@@ -112,6 +117,26 @@ class StreamFolder:
                 pass
             if is_renaming:
                 filesystem.move(place, target)
+
+    def refuse_later(self, batch: int, *, is_decided: bool) -> None:
+        """Refuse to write a batch in a folder that has it, or one after it.
+
+        The checkpoint is then older than the folder. Of a batch that is decided, only those after
+        it are looked for.
+        """
+        numbers = [name.removeprefix(_BATCH) for name in list_names(self.uri)]
+        last = max((int(number) for number in numbers if number.isdecimal()), default=-1)
+        if last > batch or (last == batch and not is_decided):
+            raise self._refuse_newer(batch, last)
+
+    def _refuse_newer(self, batch: int, last: int) -> InvalidInput:
+        return InvalidInput(
+            f"{self.uri}: has {_BATCH}{last} already, and Spark would now make batch {batch}, of "
+            "other events: the checkpoint is older than the folder, as after restoring a copy of "
+            f"it. Restore the checkpoint as it was last, or move {_BATCH}{batch} and all after it "
+            "out of this folder and out of that of the quarantine: their events are then matched "
+            "again"
+        )
 
     @staticmethod
     def _was_placed(filesystem: pa.fs.FileSystem, draft: str, drafted: set[str]) -> bool:
