@@ -51,6 +51,19 @@ def test_files_are_matched_and_bad_rows_go_to_the_quarantine_with_their_lines(
     assert f'version="{counts["version"]}"' in metrics.read_text()
 
 
+def test_rows_that_are_found_bad_when_they_are_matched_have_their_lines_too(desk: Desk) -> None:
+    bow = "POLYGON((0 0, 1 1, 1 0, 0 1, 0 0))"
+    desk.send("1.csv", f'id,geometry\n1,"POINT (0.5 0.5)"\n\n2,"{bow}"\n,"POINT (0.5 0.5)"\n')
+    assert desk.run() == 0
+    assert desk.pairs() == [(1, "a")]
+    bad = {row["error"]["code"]: row["error"]["place"] for row in desk.rows("state/quarantine")}
+    path = desk.folder / "in" / "1.csv"
+    assert bad == {
+        "invalid": f"in {path}, line 4, column 'geometry'",
+        "null_id": f"in {path}, line 5, column 'id'",
+    }
+
+
 def test_the_same_state_goes_on_with_what_is_new_and_with_changed_subscriptions(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,23 +6,26 @@ file and line. The columns and their types are fixed when the stream starts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from contrada.errors import InvalidInput, Unavailable
 from contrada.files import Rows, json_lines, read_rows
-from contrada.files.arrow_types import storage_type
+from contrada.files.arrow_types import decoded_type, is_binary, is_text, storage_type
 from contrada.files.crs import CRS84, is_same_crs
 from contrada.files.declared_lines import SurveyedLines, read_declared_lines, survey_lines
+from contrada.files.geometry_text import to_iso_wkb, to_wkt
 from contrada.matching.ids import read_id_column
-from contrada.model.geometry import BAD_CELL, UNDECODABLE, Fault
-from contrada.showing import brief
+from contrada.model.event import GEOMETRY
+from contrada.model.geometry import BAD_CELL, UNDECODABLE, Fault, read_meant
+from contrada.showing import brief, listed
 from contrada.spark.crs_metadata import state_crs, state_primary
 from contrada.spark.event_files import find_mark, local_path, name_filter, refuse_marks
-from contrada.spark.frames import DEFAULT_ID, FAULT_TYPE, SOURCE_FAULT
+from contrada.spark.frames import DEFAULT_ID, FAULT_TYPE, FILE, SOURCE_FAULT
 from contrada.spark.handshake import Handshake
 from contrada.spark.task_errors import noting_errors
 
@@ -89,8 +92,8 @@ def read_file_stream(
 ) -> "DataFrame":
     """Stream the rows of files in a folder, or that a pattern names, also of those to come.
 
-    A row has the columns of `columns`, `id` with file and number if it has no id of its own, and
-    `__fault` where the file shows it to be bad.
+    A row has the columns of `columns`, `id` with file and number if it has no id of its own,
+    `__fault` where the file shows it to be bad, and else `__file`, with its file and line.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -119,7 +122,8 @@ class ReadFilesTask:
         fields = list(self.columns.schema)
         if self.columns.id_column is None:
             fields.append(pa.field(DEFAULT_ID, pa.string()))
-        return pa.schema([*fields, pa.field(SOURCE_FAULT, FAULT_TYPE)])
+        own = (pa.field(SOURCE_FAULT, FAULT_TYPE), pa.field(FILE, pa.string()))
+        return pa.schema([*fields, *own])
 
     @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -150,12 +154,28 @@ class ReadFilesTask:
         rows = read_rows(path).identified(self.columns.id_column)
         self._check_system(path, rows.crs)
         first_row = 0
+        find_line = rows.line_finder()
         for batch, told in rows.judged(self.columns.schema.names):
-            fitted, faults = self._fit(batch, told)
-            find_line = rows.line_finder()
-            lines = {row: find_line(first_row + row) for row in sorted(faults)}
+            fitted, faults = self._fit(batch, told, self._find_geometry(path, rows))
+            lines = [find_line(first_row + row) for row in range(batch.num_rows)]
             yield self._finish(fitted, faults, lines, path, first_row)
             first_row += batch.num_rows
+
+    def _find_geometry(self, path: str, rows: Rows) -> str | None:
+        """Find the column of a file that is its primary geometry, whatever its name.
+
+        A file without one is refused: all its rows would match nothing, without a word.
+        """
+        name = self.columns.geometry
+        if name is None:
+            return None
+        found = next(iter(rows.geometry_columns), name)
+        if found not in rows.schema.names:
+            raise InvalidInput(
+                f"{path} has no column with geometries, as {name!r} of the file with which the "
+                f"stream began; it has {listed(rows.schema.names)}"
+            )
+        return found
 
     def _read_lines(self, path: str) -> Iterator[pa.RecordBatch]:
         """Read JSON line by line: of a file with a broken one, the others are as good as ever."""
@@ -163,8 +183,7 @@ class ReadFilesTask:
         columns = self.columns
         for read in read_declared_lines(Path(path), columns.schema, columns.id_column):
             self._check_system(path, CRS84 if read.has_features else None)
-            lines = dict(enumerate(read.lines))
-            yield self._finish(read.batch.columns, read.faults, lines, path, first_row)
+            yield self._finish(read.batch.columns, read.faults, read.lines, path, first_row)
             first_row += len(read.lines)
 
     def _check_system(self, path: str, system: str | None) -> None:
@@ -173,20 +192,28 @@ class ReadFilesTask:
             raise InvalidInput(f"{path} is in {system:.60}, and the stream began in {known:.60}")
 
     def _fit(
-        self, batch: pa.RecordBatch, told: Mapping[int, Fault]
+        self, batch: pa.RecordBatch, told: Mapping[int, Fault], geometry: str | None
     ) -> tuple[list[pa.Array], dict[int, Fault]]:
-        """Cast columns to the types with which the stream began; what does not fit is a fault."""
+        """Cast columns to the types with which the stream began; what does not fit is a fault.
+
+        `geometry` is the column that the batch has for that of the stream.
+        """
         faults = dict(told)
         fitted = []
         for field in self.columns.schema:
-            index = batch.schema.get_field_index(field.name)
+            is_geometry = field.name == self.columns.geometry
+            index = batch.schema.get_field_index(geometry if is_geometry else field.name)
             if index < 0:
                 fitted.append(pa.nulls(batch.num_rows, field.type))
                 continue
-            array, misfits = fit(batch.column(index), field.type)
+            column = batch.column(index)
+            if is_geometry:
+                column, unread = spell_geometries(column, field.type)
+                faults = unread | faults
+            array, misfits = fit(column, field.type)
             fitted.append(array)
             for row in misfits:
-                shown = brief(batch.column(index)[row].as_py())
+                shown = brief(column[row].as_py())
                 fault = Fault(BAD_CELL, f"{shown} is not {field.type}", f"column {field.name!r}")
                 faults.setdefault(row, fault)
         return fitted, faults
@@ -195,7 +222,7 @@ class ReadFilesTask:
         self,
         columns: Sequence[pa.Array],
         faults: Mapping[int, Fault],
-        lines: Mapping[int, int | None],
+        lines: Sequence[int | None],
         path: str,
         first_row: int,
     ) -> pa.RecordBatch:
@@ -205,13 +232,16 @@ class ReadFilesTask:
         if self.columns.id_column is None:
             numbers = range(first_row, first_row + count)
             added.append(pa.array([f"{path}#{number}" for number in numbers], pa.string()))
+        places: list[str | None] = [
+            f"{path}, row {first_row + row}" if line is None else f"{path}, line {line}"
+            for row, line in enumerate(lines)
+        ]
         stated: list[dict[str, str] | None] = [None] * count
         for row, fault in faults.items():
-            line = lines.get(row)
-            where = f"row {first_row + row}" if line is None else f"line {line}"
-            place = ", ".join(part for part in (path, where, fault.place) if part)
+            place = f"{places[row]}, {fault.place}" if fault.place else str(places[row])
             stated[row] = {"code": fault.code, "message": fault.message, "place": place}
-        arrays = [*columns, *added, pa.array(stated, FAULT_TYPE)]
+            places[row] = None
+        arrays = [*columns, *added, pa.array(stated, FAULT_TYPE), pa.array(places, pa.string())]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _as_bad(self, path: str, row: int, error: InvalidInput) -> pa.RecordBatch:
@@ -260,6 +290,24 @@ def fit(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Sequence[int]]:
             fitted.append(None)
             misfits.append(row)
     return pa.array(fitted, kind), misfits
+
+
+def spell_geometries(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, dict[int, Fault]]:
+    """Write geometries in the encoding of a type, WKB or WKT; with them, what cannot be read.
+
+    A cast would take the letters of WKT for WKB.
+    """
+    has_text = is_text(decoded_type(array.type))
+    if has_text == is_text(kind) or not (has_text or is_binary(decoded_type(array.type))):
+        return array, {}
+    geometries, faults = np.full(len(array), None, object), {}
+    for row, value in enumerate(array.to_pylist()):
+        read = read_meant(value)
+        if isinstance(read, Fault):
+            faults[row] = replace(read, place=f"column {GEOMETRY!r}")
+        else:
+            geometries[row] = read
+    return (to_iso_wkb if has_text else to_wkt)(geometries), faults
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
