@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from contrada.cli import main
+from contrada.spark.folder_sink import FolderSink
 from kafka_cases import Sent, feature, send
 from kafka_topics import KafkaTopics
 from stream_desk import Desk
@@ -132,9 +135,13 @@ def test_a_file_that_cannot_be_read_is_one_bad_row_and_no_end(desk: Desk) -> Non
         ),
         (
             lambda desk: desk.send("1.csv", "id,lon,lat\n1,0.5,0.5\n"),
-            ("--every", "soon"),
-            "--every 'soon' is not a duration",
+            ("--every", "2 s"),
+            "--every 2 s and --once exclude each other",
         ),
+        (lambda desk: None, ("--files", "0"), "--files must be a number >= 1, not 0"),
+        (lambda desk: None, ("--partitions", "-3"), "--partitions must be a number >= 1, not -3"),
+        (lambda desk: None, ("--metrics", "in"), "--metrics in: is a folder, not a file"),
+        (lambda desk: None, ("--metrics", "no/counts"), "--metrics no/counts: there is no folder"),
         (
             lambda desk: desk.send("1.csv", "id,lon,lat\n1,0.5,0.5\n"),
             ("--event-id", "ship"),
@@ -156,6 +163,60 @@ def test_what_cannot_run_is_refused(
     told = capsys.readouterr().err
     assert message in told
     assert "hush" not in told
+    assert not (desk.folder / "out").exists()
+
+
+def test_an_interval_is_a_duration(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(desk.words("--every", "soon")) == 2
+    assert "--every 'soon' is not a duration" in capsys.readouterr().err
+    assert not (desk.folder / "state").exists()
+
+
+def test_what_ends_the_stream_is_said_in_one_line(
+    desk: Desk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.send("1.csv", "id,lon,lat\n1,0.5,0.5\n")
+    begin = FolderSink._begin
+
+    def remove(sink: FolderSink) -> None:  # while the query runs
+        shutil.rmtree(desk.folder / "state" / "quarantine")
+        begin(sink)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FolderSink, "_begin", remove)
+        assert desk.run() == 2
+    told = capsys.readouterr().err
+    assert "state/quarantine: has no _contrada.json any more: the folder was removed" in told
+    assert "Traceback" not in told
+    assert desk.run() == 0
+    assert desk.pairs() == [(1, "a")]
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (["offsets/0"], "Failed to read log file "),
+        (["sources/0/0"], "batch 0 doesn't exist; restore the state"),
+        (["metadata"], "com.fasterxml.jackson"),
+    ],
+)
+def test_a_damaged_checkpoint_is_said_in_one_line(
+    files: list[str], said: str, desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.send("1.csv", "id,lon,lat\n1,0.5,0.5\n")
+    assert desk.run() == 0
+    for name in files:
+        file = desk.folder / "state" / "checkpoint" / name
+        file.with_name(f".{file.name}.crc").unlink()
+        if name.startswith("sources"):
+            file.unlink()
+        else:
+            file.write_text("")
+    desk.send("2.csv", "id,lon,lat\n2,0.5,0.5\n")
+    capsys.readouterr()
+    assert desk.run() == 2
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "damaged" in line]
+    assert said in line and "/state: the checkpoint in it is damaged: " in line
 
 
 def test_the_folder_of_another_stream_is_refused(

@@ -74,7 +74,9 @@ def test_a_folder_that_another_query_took_meanwhile_is_not_written(
     with pytest.raises(InvalidInput, match="is the folder of the query with"):
         folder.check()
     marker.unlink()
-    with pytest.raises(InvalidInput, match="is the folder of no query"):
+    with pytest.raises(
+        InvalidInput, match=r"out: has no _contrada.json any more: the folder was removed"
+    ):
         folder.check()
 
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from contrada.cli.interrupting import asked_to_stop
 from contrada.cli.progress import require_tqdm
 from contrada.cli.spark_start import check_master, our_errors, our_log, read_conf, start
+from contrada.cli.stream_errors import explaining_damage
 from contrada.cli.stream_options import add_stream_options
 from contrada.cli.stream_publishing import SubscriptionPublisher
-from contrada.cli.stream_report import StreamReport
+from contrada.cli.stream_report import StreamReport, check_metrics
 from contrada.cli.stream_sources import (
     OpenedEvents,
     PassedOverFiles,
@@ -24,7 +25,7 @@ from contrada.cli.stream_sources import (
 from contrada.cli.stream_state import StreamState
 from contrada.cli.terminal import complain, say, show
 from contrada.cli.track_options import check_stream_track_options, transition_options
-from contrada.errors import RowsLost, Unavailable, read_line
+from contrada.errors import ContradaError, InvalidInput, RowsLost, read_line
 from contrada.spark_options import SparkOptions, read_duration
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ def run(options: argparse.Namespace) -> int:
     require_tqdm()
     check_stream_track_options(options)
     check_master("--spark", options.spark)
-    every_us = read_duration(options.every, "--every")
+    every_us = _check_numbers(options)
+    if options.metrics is not None:
+        check_metrics(Path(options.metrics))
     config, kafka = read_conf(options.conf), read_kafka_options(options)
     report = StreamReport()
     places = {"events": options.events, "to": options.to}
@@ -63,8 +66,9 @@ def run(options: argparse.Namespace) -> int:
         passed_over.look()
         events = open_events(spark, options, state, kafka)
         subscriptions, publisher = _open_subscriptions(spark, options, state)
-        query = _start(events, subscriptions, options, state, report, every_us / 1e6, kafka)
-        is_stopped = _wait(query, publisher, passed_over)
+        with explaining_damage(options.state):
+            query = _start(events, subscriptions, options, state, report, every_us / 1e6, kafka)
+            is_stopped = _wait(query, publisher, passed_over)
         _await_reports(query, report)
     report.show(sys.stderr, is_last=True)
     if report.fault is not None:
@@ -74,6 +78,20 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         show(json.dumps(report.as_json()))
     return 0
+
+
+def _check_numbers(options: argparse.Namespace) -> int:
+    """Refuse numbers that cannot be, before anything starts; return microseconds of a batch."""
+    for option in ("files", "partitions"):
+        number = getattr(options, option)
+        if number is not None and number < 1:
+            raise InvalidInput(f"--{option} must be a number >= 1, not {number}")
+    if options.once and options.every is not None:
+        raise InvalidInput(
+            f"--every {options.every} and --once exclude each other: with --once the stream ends "
+            "when it has caught up"
+        )
+    return read_duration("1 s" if options.every is None else options.every, "--every")
 
 
 def _open_subscriptions(
@@ -129,8 +147,8 @@ def _start(
         if options.metrics is not None:
             try:
                 report.write_metrics(Path(options.metrics))
-            except (OSError, Unavailable) as fault:
-                complain(f"--metrics {options.metrics}: {fault}")
+            except (OSError, ContradaError) as fault:
+                complain(f"--metrics {fault}")
 
     has_topic = is_topic(options.to)
     return contrada.spark.write_stream(

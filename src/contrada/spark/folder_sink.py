@@ -15,6 +15,7 @@ from contrada.spark.stream_checkpoints import DecidedBatch, StreamCheckpoint
 from contrada.spark.stream_file_tasks import LINES, StreamFileTask
 from contrada.spark.stream_folders import StreamFolder
 from contrada.spark.stream_watch import StreamWatch
+from contrada.spark.task_errors import noting
 from contrada.spark.transition_answers import COLUMNS
 
 if TYPE_CHECKING:
@@ -79,6 +80,10 @@ class FolderSink:
 
     def __call__(self, lines: "DataFrame", number: int) -> None:
         """Write a batch and put it in place, unless it is."""
+        with noting():
+            self._write(lines, number)
+
+    def _write(self, lines: "DataFrame", number: int) -> None:
         self._check_number(number)
         self._begin()
         files = [line.asDict() for line in lines.collect()]

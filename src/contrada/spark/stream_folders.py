@@ -63,10 +63,15 @@ class StreamFolder:
         marker = _read_marker(self.uri) or {}
         if marker.get("token") == self.token:
             return
-        whose = f"of the query with the checkpoint {marker.get('checkpoint')}"
+        if not marker:
+            raise InvalidInput(
+                f"{self.uri}: has no {MARKER} any more: the folder was removed or emptied while "
+                "its query ran; put it back if it had something that is needed, and start again"
+            )
         raise InvalidInput(
-            f"{self.uri}: is the folder {whose if marker else 'of no query'}; go on with that "
-            "checkpoint, or give another folder: a new checkpoint begins with batch 0 again"
+            f"{self.uri}: is the folder of the query with the checkpoint "
+            f"{marker.get('checkpoint')}; go on with that checkpoint, or give another folder: a "
+            "new checkpoint begins with batch 0 again"
         )
 
     def begin(self) -> None:
@@ -180,8 +185,8 @@ def _refuse_unmarked(uri: str, checkpoint: StreamCheckpoint, can_be_new: bool) -
         )
     if not can_be_new:
         raise InvalidInput(
-            f"{uri}: is empty, but the query of checkpoint {checkpoint.uri} has written batches to "
-            "another folder; go on with that folder, or give a new checkpoint"
+            f"{uri}: is empty or does not exist, but the query of checkpoint {checkpoint.uri} has "
+            "written batches to another folder; go on with that folder, or give a new checkpoint"
         )
 
 
