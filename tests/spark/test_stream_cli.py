@@ -80,6 +80,18 @@ def test_the_same_state_goes_on_with_what_is_new_and_with_changed_subscriptions(
     assert len({row["version"] for row in desk.rows("out")}) == 2
 
 
+def test_an_empty_file_of_subscriptions_withdraws_them_all(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, "fences.geojson")
+    square = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]]}
+    fence = {"type": "Feature", "properties": {"code": "a"}, "geometry": square}
+    for number, features in enumerate([[fence], [], [fence]]):
+        fences = {"type": "FeatureCollection", "features": features}
+        desk.put("fences.geojson", json.dumps(fences))
+        desk.send(f"{number}.csv", f"id,lon,lat\n{number},0.5,0.5\n")
+        assert desk.run("--id", "code") == 0
+    assert desk.pairs() == [(0, "a"), (2, "a")]
+
+
 def test_of_bad_subscriptions_it_says_so_and_the_version_before_stays(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
