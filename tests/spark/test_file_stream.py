@@ -214,3 +214,12 @@ def test_rows_say_where_they_are_unless_they_are_bad_already(tmp_path: Path) -> 
     path = save_points(tmp_path, "a.parquet", "geometry", [POINT.wkb, None])
     (batch,) = read_batches(path, FileColumns.survey(str(path), None))
     assert batch["__file"].to_pylist() == [f"{path}, row 0", f"{path}, row 1"]
+
+
+def test_a_column_that_is_text_because_of_a_cell_is_told(tmp_path: Path) -> None:
+    path = save(tmp_path, "csv", ["id,speed,name", "1,3,a", "2,fast,b", "x,4,c", "4,5,7"])
+    message = r"'speed' is text, and stays so .*: 3 of 4 cells are numbers, and line 3 has 'fast'"
+    with pytest.warns(UserWarning, match=message) as told:
+        columns = FileColumns.survey(str(path), None)
+    assert len(told) == 1
+    assert columns.schema.field("speed").type == pa.string()

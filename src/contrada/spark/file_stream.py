@@ -5,6 +5,7 @@ readers of `files`, so that a row means what it means everywhere else, and a bad
 file and line. The columns and their types are fixed when the stream starts.
 """
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -65,6 +66,7 @@ class FileColumns:
             )
         if isinstance(found, Rows):
             found = found.identified(named)
+            _tell_texts(found, named)
         fields = []
         for field in found.schema:
             kind = storage_type(field.type)
@@ -254,6 +256,21 @@ class ReadFilesTask:
 
     def _id_type(self) -> pa.DataType:
         return self.schema.field(self.columns.id_column or DEFAULT_ID).type
+
+
+def _tell_texts(rows: Rows, id_column: str | None) -> None:
+    """Warn of columns that are text because of a few cells, as they will be for good."""
+    for field in rows.schema:
+        is_geometry = field.name in rows.geometry_columns
+        if is_text(decoded_type(field.type)) and field.name != id_column and not is_geometry:
+            why = rows.explain_text(field.name)
+            if why is not None:
+                warnings.warn(
+                    f"{rows.name}: column {field.name!r} is text, and stays so for as long as the "
+                    f"stream goes on: {why}; if it is meant as numbers, correct that and begin "
+                    "with a new state",
+                    stacklevel=3,
+                )
 
 
 def _refuse_doubling(path: str) -> None:
