@@ -183,8 +183,8 @@ def test_a_file_without_geometries_is_one_bad_row(kind: str, tmp_path: Path) -> 
     good, (bad,) = read(path, columns)
     assert good == []
     assert bad["message"] == (
-        f"{path} has no column with geometries, as 'geometry' of the file with which the stream "
-        "began; it has id, speed"
+        "has no column with geometries, as 'geometry' of the file with which the stream began; "
+        "it has id, speed"
     )
 
 
@@ -223,3 +223,21 @@ def test_a_column_that_is_text_because_of_a_cell_is_told(tmp_path: Path) -> None
         columns = FileColumns.survey(str(path), None)
     assert len(told) == 1
     assert columns.schema.field("speed").type == pa.string()
+
+
+@pytest.mark.parametrize("start", ["", "\x1e"])
+def test_a_line_that_is_too_long_is_the_only_bad_one(
+    start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("contrada.files.json_lines.ROW_BYTES_MAX", 60)
+    monkeypatch.setattr("contrada.files.json_lines._PIECE_BYTES", 7)
+    long = json.dumps({"id": 7, "speed": 7, "name": "x" * 500})
+    rest = [] if not start else ["and more of it"]
+    lines = [start + line for line in [*GOOD["ndjson"][:2], long]]
+    path = save(tmp_path, "ndjson", [*lines, *rest, start + GOOD["ndjson"][2]])
+    columns = FileColumns.survey(str(path), None)
+    assert columns.schema.names == ["id", "speed"]
+    good, (bad,) = read(path, columns)
+    assert good == [0, 1, 2]
+    assert bad["place"] == f"{path}, line 3"
+    assert bad["message"].startswith("the line is longer than 67,108,864 bytes")

@@ -248,7 +248,8 @@ class ReadFilesTask:
 
     def _as_bad(self, path: str, row: int, error: InvalidInput) -> pa.RecordBatch:
         """Return one bad row for all of a file that could not be read, from some row on."""
-        fault = {"code": UNDECODABLE, "message": error.message, "place": f"{path}, from row {row}"}
+        message = error.message.removeprefix(path).removeprefix(":").strip()  # `place` has the path
+        fault = {"code": UNDECODABLE, "message": message, "place": f"{path}, from row {row}"}
         values: dict[str, Any] = {SOURCE_FAULT: fault}
         if self.columns.id_column is None or pa.types.is_string(self._id_type()):
             values[self.columns.id_column or DEFAULT_ID] = f"{path}#{row}"
