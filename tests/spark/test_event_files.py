@@ -93,11 +93,14 @@ def test_files_that_are_not_read_are_listed_with_the_reason(tmp_path: Path) -> N
     for name in ("a.csv", "b[1].csv", "c.geojson", ".hidden", "_draft"):
         (tmp_path / name).write_text(TEXT.format(1))
     (tmp_path / "folder").mkdir()
+    (tmp_path / "d.parquet").touch()
     found = list_passed_over(str(tmp_path))
-    assert sorted(found) == [str(tmp_path / "b[1].csv"), str(tmp_path / "c.geojson")]
+    names = ("b[1].csv", "c.geojson", "d.parquet")
+    assert sorted(found) == [str(tmp_path / name) for name in names]
+    assert "it is empty" in found[str(tmp_path / "d.parquet")]
     assert "for a pattern; rename it" in found[str(tmp_path / "b[1].csv")]
     assert "only files that end in .parquet, " in found[str(tmp_path / "c.geojson")]
-    assert list(list_passed_over(f"{tmp_path}/*")) == [str(tmp_path / "b[1].csv")]
+    assert list(list_passed_over(f"{tmp_path}/*[v]")) == [str(tmp_path / "b[1].csv")]
     assert list_passed_over(str(tmp_path / "a.csv")) == {}
 
 

@@ -23,7 +23,7 @@ from contrada.cli.stream_sources import (
     read_kafka_options,
 )
 from contrada.cli.stream_state import StreamState
-from contrada.cli.terminal import complain, say, show
+from contrada.cli.terminal import STDOUT, complain, say, show
 from contrada.cli.track_options import check_stream_track_options, transition_options
 from contrada.errors import ContradaError, InvalidInput, RowsLost, read_line
 from contrada.spark_options import SparkOptions, read_duration
@@ -45,7 +45,7 @@ _QUARANTINE = "-quarantine"  # what follows the name of a topic
 
 def add_parser(commands: Any) -> None:
     """Describe the command."""
-    add_stream_options(commands).set_defaults(run=run, output=None)
+    add_stream_options(commands).set_defaults(run=run, output=STDOUT)
 
 
 def run(options: argparse.Namespace) -> int:

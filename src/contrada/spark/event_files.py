@@ -7,6 +7,7 @@ from pathlib import Path
 from contrada.errors import InvalidInput
 
 SUFFIXES = (".parquet", ".geoparquet", ".ndjson", ".geojsonl", ".jsonl", ".ndgeojson", ".csv")
+_PARQUET = (".parquet", ".geoparquet")
 _MARKS = "*?[]{}\\"  # with one of these Spark takes a name for a pattern
 _NAME_MAX = 255  # characters of the name of a file
 _HIDDEN = (".", "_")  # with what the names of files begin that Spark does not look at
@@ -37,6 +38,8 @@ def find_obstacle(file: Path, by_pattern: bool) -> str | None:
     """Say why a file is not read, which a pattern names or a folder has; None where it is."""
     if find_mark(str(file)) is not None:
         return f"Spark takes a name with one of {' '.join(_MARKS)} for a pattern; rename it"
+    if file.suffix.lower() in _PARQUET and not file.stat().st_size:
+        return "it is empty, and Spark does not open empty files"
     if by_pattern or file.name.lower().endswith(SUFFIXES):
         return None
     return f"only files that end in {', '.join(SUFFIXES)} are read"

@@ -171,7 +171,10 @@ def check_columns(answer: "DataFrame", uri: str) -> None:
     lower = [name.lower() for name in answer.columns]
     twice = [name for name, low in zip(answer.columns, lower, strict=True) if lower.count(low) > 1]
     if twice:
-        raise InvalidInput(f"{uri}: columns have one name: {listed(twice)}; a file can have one")
+        raise InvalidInput(
+            f"{uri}: columns of the answer have the same name: {listed(twice)}; many readers take "
+            "upper and lower case for the same, so rename one"
+        )
     if _BATCH in lower:
         raise InvalidInput(
             f"{uri}: the answer has a column {_BATCH!r}, which readers take from the names of "
