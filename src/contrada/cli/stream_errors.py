@@ -13,7 +13,7 @@ _HEAD, _TAIL = "terminated with exception: ", " SQLSTATE:"
 
 @contextmanager
 def explaining_damage(folder: str) -> Iterator[None]:
-    """Say in one line that the checkpoint of a state is damaged; other errors stay as they are."""
+    """Raise, as one line, that the checkpoint of a state is damaged; let other errors pass."""
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import StreamingQueryException
 

@@ -48,7 +48,7 @@ def open_events(
 
 
 class PassedOverFiles:
-    """Says once of each file that is not read that it is not, and why."""
+    """Names each file that is not read once, with the reason."""
 
     def __init__(self, path: str) -> None:
         """Watch a folder, or what a pattern names; of a topic there is nothing to say."""
@@ -57,7 +57,7 @@ class PassedOverFiles:
         self._next_look = 0.0
 
     def look(self) -> None:
-        """Say what is new, unless it was looked just now: a folder may have many files."""
+        """Name what is new, unless it has looked just now: a folder may have many files."""
         from contrada.spark.event_files import list_passed_over
 
         if is_topic(self._path) or time.monotonic() < self._next_look:

@@ -35,7 +35,7 @@ def list_passed_over(path: str) -> dict[str, str]:
 
 
 def find_obstacle(file: Path, by_pattern: bool) -> str | None:
-    """Say why a file is not read, which a pattern names or a folder has; None where it is."""
+    """Find the reason why a file of a folder or pattern is not read; None where it is."""
     if find_mark(str(file)) is not None:
         return f"Spark takes a name with one of {' '.join(_MARKS)} for a pattern; rename it"
     if file.suffix.lower() in _PARQUET and not file.stat().st_size:
