@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
 from contrada.errors import InvalidInput, Unavailable
-from contrada.spark.event_files import find_first
+from contrada.spark.event_files import find_first, list_passed_over
 from contrada.spark.file_stream import FileColumns, ReadFilesTask, read_file_stream
 from contrada.spark.handshake import Handshake
 
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+PATTERNS = ["a?.csv", "b[x].csv", "c{a,b}.csv", "d*.csv", "e\\f.csv", "]g.csv", "h}.csv"]
 TEXT = "id,lon,lat\n{},0.5,0.5\n"
-ODD = ["a#1.csv", "a?.csv", "a%20b.csv", "a%.csv", "a b.csv", "a:b.csv", "A.CSV", "ä.Csv"]
+ODD = ["a#1.csv", "(a)^!$|+,.csv", "a%20b.csv", "a%.csv", "a b.csv", "a:b.csv", "A.CSV", "ä.Csv"]
 
 
 def read(path: str, columns: FileColumns) -> list[object]:
@@ -42,6 +44,15 @@ def test_a_file_is_opened_under_its_own_name(
 ) -> None:
     (tmp_path / name).write_text(TEXT.format(7))
     assert read(f"{scheme}{tmp_path}/{name}", columns) == [7]
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_a_batch_with_a_name_that_is_a_pattern_is_refused(
+    name: str, tmp_path: Path, columns: FileColumns
+) -> None:
+    (tmp_path / name).write_text(TEXT.format(7))
+    with pytest.raises(InvalidInput, match="which Spark takes for a pattern, and reads the other"):
+        read(f"file:{tmp_path}/{name}", columns)
 
 
 def test_a_file_that_is_taken_away_too_early_is_no_bad_row(
@@ -69,11 +80,41 @@ def test_columns_are_not_learnt_from_what_spark_passes_over(tmp_path: Path) -> N
 def test_a_folder_that_spark_would_take_for_a_pattern_is_refused(
     tmp_path: Path, columns: FileColumns
 ) -> None:
-    (tmp_path / "in[1]").mkdir()
-    with pytest.raises(
-        InvalidInput, match=r"in\[1\]: Spark takes a name with one of .* for a patt"
-    ):
-        read_file_stream(None, str(tmp_path / "in[1]"), columns)  # type: ignore[arg-type]
+    for name in ("in[1]", "in]"):
+        (tmp_path / name).mkdir()
+        message = rf"{re.escape(name)}: Spark takes a name with one of .* for a pattern; rename the"
+        with pytest.raises(InvalidInput, match=message):
+            read_file_stream(None, str(tmp_path / name), columns)  # type: ignore[arg-type]
+        with pytest.raises(InvalidInput, match=message):
+            find_first(str(tmp_path / name))
+
+
+def test_files_that_are_not_read_are_listed_with_the_reason(tmp_path: Path) -> None:
+    for name in ("a.csv", "b[1].csv", "c.geojson", ".hidden", "_draft"):
+        (tmp_path / name).write_text(TEXT.format(1))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "d.parquet").touch()
+    found = list_passed_over(str(tmp_path))
+    names = ("b[1].csv", "c.geojson", "d.parquet")
+    assert sorted(found) == [str(tmp_path / name) for name in names]
+    assert "it is empty" in found[str(tmp_path / "d.parquet")]
+    assert "for a pattern; rename it" in found[str(tmp_path / "b[1].csv")]
+    assert "only files that end in .parquet, " in found[str(tmp_path / "c.geojson")]
+    assert list(list_passed_over(f"{tmp_path}/*[v]")) == [str(tmp_path / "b[1].csv")]
+    assert list_passed_over(str(tmp_path / "a.csv")) == {}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("pattern", ["", "/*"])
+def test_files_beside_one_whose_name_is_a_pattern_are_read_once(
+    pattern: str, tmp_path: Path, columns: FileColumns, spark: SparkSession
+) -> None:
+    for name in ("a.csv", *PATTERNS):
+        (tmp_path / name).write_text(TEXT.format(1))
+    stream = read_file_stream(spark, str(tmp_path) + pattern, columns)
+    query = stream.writeStream.format("memory").queryName("once").trigger(availableNow=True)
+    query.start().awaitTermination()
+    assert sorted(row["id"] for row in spark.table("once").collect()) == [0, 1]
 
 
 @pytest.mark.spark

@@ -124,6 +124,21 @@ def test_a_version_may_have_no_subscriptions(spark: SparkSession, uri: str) -> N
     assert contrada.spark.match(points(spark, [0]), f"{uri}#{version}").collect() == []
 
 
+def test_a_version_without_subscriptions_has_the_kinds_of_that_before(
+    spark: SparkSession, uri: str
+) -> None:
+    stated = state_crs(zones(spark, THREE), {"geometry": "EPSG:4326"})
+    contrada.spark.publish(stated, uri)
+    kinds = "id long, geometry string, subscriber long"
+    empty = state_crs(spark.createDataFrame([], kinds), {"geometry": "EPSG:3857"})
+    version = contrada.spark.publish(empty, uri)
+    found = newest(uri)
+    assert (str(found.version), found.crs) == (version, "EPSG:4326")
+    assert (found.has_whole_ids, found.has_whole_subscribers) == (False, False)
+    assert contrada.spark.match(points(spark, [0]), f"{uri}#{version}").collect() == []
+    contrada.spark.publish(stated, uri)
+
+
 def test_a_version_can_be_published_again(spark: SparkSession, uri: str) -> None:
     first = contrada.spark.publish(zones(spark, THREE), uri)
     contrada.spark.publish(zones(spark, {"a": 9.0}), uri)

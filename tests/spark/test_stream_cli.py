@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import contrada.spark
+from contrada.cli import main
+from contrada.spark.folder_sink import FolderSink
 from kafka_cases import Sent, feature, send
 from kafka_topics import KafkaTopics
 from stream_desk import Desk
@@ -51,6 +55,19 @@ def test_files_are_matched_and_bad_rows_go_to_the_quarantine_with_their_lines(
     assert f'version="{counts["version"]}"' in metrics.read_text()
 
 
+def test_rows_that_are_found_bad_when_they_are_matched_have_their_lines_too(desk: Desk) -> None:
+    bow = "POLYGON((0 0, 1 1, 1 0, 0 1, 0 0))"
+    desk.send("1.csv", f'id,geometry\n1,"POINT (0.5 0.5)"\n\n2,"{bow}"\n,"POINT (0.5 0.5)"\n')
+    assert desk.run() == 0
+    assert desk.pairs() == [(1, "a")]
+    bad = {row["error"]["code"]: row["error"]["place"] for row in desk.rows("state/quarantine")}
+    path = desk.folder / "in" / "1.csv"
+    assert bad == {
+        "invalid": f"in {path}, line 4, column 'geometry'",
+        "null_id": f"in {path}, line 5, column 'id'",
+    }
+
+
 def test_the_same_state_goes_on_with_what_is_new_and_with_changed_subscriptions(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -62,6 +79,18 @@ def test_the_same_state_goes_on_with_what_is_new_and_with_changed_subscriptions(
     assert desk.pairs() == [(1, "a"), (2, "b"), (3, "c")]
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["events"] == 2
     assert len({row["version"] for row in desk.rows("out")}) == 2
+
+
+def test_an_empty_file_of_subscriptions_withdraws_them_all(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, "fences.geojson")
+    square = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]]}
+    fence = {"type": "Feature", "properties": {"code": "a"}, "geometry": square}
+    for number, features in enumerate([[fence], [], [fence]]):
+        fences = {"type": "FeatureCollection", "features": features}
+        desk.put("fences.geojson", json.dumps(fences))
+        desk.send(f"{number}.csv", f"id,lon,lat\n{number},0.5,0.5\n")
+        assert desk.run("--id", "code") == 0
+    assert desk.pairs() == [(0, "a"), (2, "a")]
 
 
 def test_of_bad_subscriptions_it_says_so_and_the_version_before_stays(
@@ -93,6 +122,11 @@ def test_a_file_that_cannot_be_read_is_one_bad_row_and_no_end(desk: Desk) -> Non
     [
         (lambda desk: None, (), "there is no file yet from which the columns could be learnt"),
         (
+            lambda desk: desk.send("1.geojson", "{}"),
+            (),
+            "1.geojson: is not read: only files that end in .parquet, ",
+        ),
+        (
             lambda desk: desk.send("1.csv", "id,lon,lat\n1,0.5,0.5\n"),
             ("--schema", "speed double"),
             "--schema is for events from kafka://",
@@ -114,9 +148,13 @@ def test_a_file_that_cannot_be_read_is_one_bad_row_and_no_end(desk: Desk) -> Non
         ),
         (
             lambda desk: desk.send("1.csv", "id,lon,lat\n1,0.5,0.5\n"),
-            ("--every", "soon"),
-            "--every 'soon' is not a duration",
+            ("--every", "2 s"),
+            "--every 2 s and --once exclude each other",
         ),
+        (lambda desk: None, ("--files", "0"), "--files must be a number >= 1, not 0"),
+        (lambda desk: None, ("--partitions", "-3"), "--partitions must be a number >= 1, not -3"),
+        (lambda desk: None, ("--metrics", "in"), "--metrics in: is a folder, not a file"),
+        (lambda desk: None, ("--metrics", "no/counts"), "--metrics no/counts: there is no folder"),
         (
             lambda desk: desk.send("1.csv", "id,lon,lat\n1,0.5,0.5\n"),
             ("--event-id", "ship"),
@@ -138,6 +176,60 @@ def test_what_cannot_run_is_refused(
     told = capsys.readouterr().err
     assert message in told
     assert "hush" not in told
+    assert not (desk.folder / "out").exists()
+
+
+def test_an_interval_is_a_duration(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(desk.words("--every", "soon")) == 2
+    assert "--every 'soon' is not a duration" in capsys.readouterr().err
+    assert not (desk.folder / "state").exists()
+
+
+def test_what_ends_the_stream_is_said_in_one_line(
+    desk: Desk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.send("1.csv", "id,lon,lat\n1,0.5,0.5\n")
+    begin = FolderSink._begin
+
+    def remove(sink: FolderSink) -> None:  # while the query runs
+        shutil.rmtree(desk.folder / "state" / "quarantine")
+        begin(sink)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FolderSink, "_begin", remove)
+        assert desk.run() == 2
+    told = capsys.readouterr().err
+    assert "state/quarantine: has no _contrada.json any more: the folder was removed" in told
+    assert "Traceback" not in told
+    assert desk.run() == 0
+    assert desk.pairs() == [(1, "a")]
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (["offsets/0"], "Failed to read log file "),
+        (["sources/0/0"], "batch 0 doesn't exist; restore the state"),
+        (["metadata"], "com.fasterxml.jackson"),
+    ],
+)
+def test_a_damaged_checkpoint_is_said_in_one_line(
+    files: list[str], said: str, desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.send("1.csv", "id,lon,lat\n1,0.5,0.5\n")
+    assert desk.run() == 0
+    for name in files:
+        file = desk.folder / "state" / "checkpoint" / name
+        file.with_name(f".{file.name}.crc").unlink()
+        if name.startswith("sources"):
+            file.unlink()
+        else:
+            file.write_text("")
+    desk.send("2.csv", "id,lon,lat\n2,0.5,0.5\n")
+    capsys.readouterr()
+    assert desk.run() == 2
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "damaged" in line]
+    assert said in line and "/state: the checkpoint in it is damaged: " in line
 
 
 def test_the_folder_of_another_stream_is_refused(
@@ -190,7 +282,15 @@ def test_messages_with_the_id_of_one_thing_are_not_taken_for_doubles(
     assert {event["data"]["event"] for event in found} == {"van"}
     ids = {event["id"] for event in found}
     assert len(ids) == 2 and all(re.fullmatch(r"vans/\d/\d\|a", id_) for id_ in ids), ids
-    assert len(topics.take("vans-found-quarantine")) == 1
+    schema = "event string, subscription string, version string"
+    answers = contrada.spark.read_kafka(
+        spark, topics.uri("vans-found"), schema=schema, drop_doubles="10 minutes", batch=True
+    )
+    assert [row[1:3] for row in answers.select("id", "event", "subscription").collect()] == [
+        ("van", "a")
+    ] * 2
+    (bad,) = topics.take("vans-found-quarantine")
+    assert bad["headers"].keys() >= {"contrada-error-message", "contrada-source"}
     assert desk.run(*places, "--event-id", "wind") == 2
     assert "--event-id wind: the stream began with id" in capsys.readouterr().err
 

@@ -74,7 +74,9 @@ def test_a_folder_that_another_query_took_meanwhile_is_not_written(
     with pytest.raises(InvalidInput, match="is the folder of the query with"):
         folder.check()
     marker.unlink()
-    with pytest.raises(InvalidInput, match="is the folder of no query"):
+    with pytest.raises(
+        InvalidInput, match=r"out: has no _contrada.json any more: the folder was removed"
+    ):
         folder.check()
 
 
@@ -264,10 +266,43 @@ def test_a_checkpoint_that_begins_anew_is_refused(
     watch: Any = StreamWatch(None)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="would begin again with batch 0, but batch 7 has been"):
         FolderSink(checkpoint, folder, None, watch).recover()
-    sink: Any = FolderSink(replace(checkpoint, has_begun=True), folder, None, watch)
+    with pytest.raises(InvalidInput, match="would begin again with batch 7, but batch 7 has been"):
+        FolderSink(replace(checkpoint, planned=6), folder, None, watch).recover()
+    sink: Any = FolderSink(replace(checkpoint, planned=8), folder, None, watch)
     sink.recover()
     with pytest.raises(InvalidInput, match="would begin again with batch 6, but batch 7 has been"):
         sink(None, 6)
+
+
+OLDER = "of other events: the checkpoint is older than the folder, as after restoring a copy"
+
+
+@pytest.mark.usefixtures("renames")
+def test_a_batch_is_not_taken_for_another_one_of_its_number(
+    tmp_path: Path, checkpoint: StreamCheckpoint
+) -> None:
+    folder = claim(tmp_path / "out", checkpoint)
+    write(folder, *NAMES)
+    folder.put(7, NAMES)
+    folder.put(7, NAMES)  # by an attempt that had not known
+    write(folder, "part-2.parquet")
+    with pytest.raises(InvalidInput, match=f"has batch=7 already.* batch 7, {OLDER}"):
+        folder.put(7, ["part-2.parquet"])
+
+
+@pytest.mark.parametrize(("batch", "is_decided"), [(6, True), (6, False), (7, False)])
+def test_a_batch_before_those_of_the_folder_is_refused(
+    batch: int, is_decided: bool, tmp_path: Path, checkpoint: StreamCheckpoint
+) -> None:
+    folder = claim(tmp_path / "out", checkpoint)
+    folder.refuse_later(0, is_decided=False)
+    write(folder, *NAMES)
+    folder.put(7, NAMES)
+    folder.refuse_later(7, is_decided=True)
+    folder.refuse_later(8, is_decided=False)
+    message = f"out: has batch=7 already, and Spark would now make batch {batch}, {OLDER}"
+    with pytest.raises(InvalidInput, match=message):
+        folder.refuse_later(batch, is_decided=is_decided)
 
 
 def test_a_checkpoint_knows_the_last_batch_and_whether_it_is_in_place(

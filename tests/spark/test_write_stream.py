@@ -282,7 +282,7 @@ REFUSALS: list[tuple[Callable[[DataFrame], Any], dict[str, Any], str]] = [
         {},
         "the answer has a column 'batch', which readers take from the names of folders",
     ),
-    (lambda found: found.select("*", "event"), {}, "columns have one name: event, event; a file"),
+    (lambda found: found.select("*", "event"), {}, "have the same name: event, event; many"),
 ]
 
 

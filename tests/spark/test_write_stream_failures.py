@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import contrada.spark
+from contrada.errors import InvalidInput
 from stream_runs import (
     PLACES,
     add_batch,
@@ -62,6 +63,42 @@ def test_files_that_were_listed_for_a_batch_which_never_began_join_the_next_one(
     run(spark, folder)
     check_whole(folder, 3)
     assert {batch for *_, batch in read(folder)[0]} == {0, 1}
+
+
+def test_new_events_are_not_lost_to_a_checkpoint_that_was_restored_from_a_copy(
+    folder: Path, spark: SparkSession
+) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    run(spark, folder)
+    checkpoint, copy = folder / "checkpoint", folder / "copy"
+    shutil.copytree(checkpoint, copy)
+    add_batch(folder, 2)
+    run(spark, folder)
+    shutil.rmtree(checkpoint)
+    copy.rename(checkpoint)
+    add_batch(folder, 3)
+    with pytest.raises(StreamingQueryException, match=r"has batch=2 already.* batch 2, of other"):
+        run(spark, folder)
+    check_whole(folder, 3)
+    for name in ("matches", "bad"):  # as the message says
+        (folder / name / "batch=2").rename(folder / f"{name} of batch 2")
+    run(spark, folder)
+    check_whole(folder, 4)
+
+
+def test_new_events_are_not_lost_when_the_last_offsets_are(
+    folder: Path, spark: SparkSession
+) -> None:
+    run(spark, folder)
+    for name in ("offsets/1", "offsets/.1.crc", "commits/1", "commits/.1.crc"):
+        (folder / "checkpoint" / name).unlink()
+    add_batch(folder, 2)
+    with pytest.raises(
+        InvalidInput, match="batch 1, but batch 1 has been written: its folder 'off"
+    ):
+        run(spark, folder)
+    check_whole(folder, 2)
 
 
 def test_a_replayed_batch_names_the_version_that_it_named_at_first(

@@ -11,14 +11,21 @@ from typing import TYPE_CHECKING, Any
 from contrada.cli.interrupting import asked_to_stop
 from contrada.cli.progress import require_tqdm
 from contrada.cli.spark_start import check_master, our_errors, our_log, read_conf, start
+from contrada.cli.stream_errors import explaining_damage
 from contrada.cli.stream_options import add_stream_options
 from contrada.cli.stream_publishing import SubscriptionPublisher
-from contrada.cli.stream_report import StreamReport
-from contrada.cli.stream_sources import OpenedEvents, is_topic, open_events, read_kafka_options
+from contrada.cli.stream_report import StreamReport, check_metrics
+from contrada.cli.stream_sources import (
+    OpenedEvents,
+    PassedOverFiles,
+    is_topic,
+    open_events,
+    read_kafka_options,
+)
 from contrada.cli.stream_state import StreamState
-from contrada.cli.terminal import complain, say, show
+from contrada.cli.terminal import STDOUT, complain, say, show
 from contrada.cli.track_options import check_stream_track_options, transition_options
-from contrada.errors import RowsLost, Unavailable, read_line
+from contrada.errors import ContradaError, InvalidInput, RowsLost, read_line
 from contrada.spark_options import SparkOptions, read_duration
 
 if TYPE_CHECKING:
@@ -38,7 +45,7 @@ _QUARANTINE = "-quarantine"  # what follows the name of a topic
 
 def add_parser(commands: Any) -> None:
     """Describe the command."""
-    add_stream_options(commands).set_defaults(run=run, output=None)
+    add_stream_options(commands).set_defaults(run=run, output=STDOUT)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -46,17 +53,22 @@ def run(options: argparse.Namespace) -> int:
     require_tqdm()
     check_stream_track_options(options)
     check_master("--spark", options.spark)
-    every_us = read_duration(options.every, "--every")
+    every_us = _check_numbers(options)
+    if options.metrics is not None:
+        check_metrics(Path(options.metrics))
     config, kafka = read_conf(options.conf), read_kafka_options(options)
     report = StreamReport()
     places = {"events": options.events, "to": options.to}
     with StreamState.open(options.state, places) as state, our_errors(), our_log():
         say(f"starting Spark on {options.spark}")
         spark = start(options.spark, config, "starting Spark")
+        passed_over = PassedOverFiles(options.events)
+        passed_over.look()
         events = open_events(spark, options, state, kafka)
         subscriptions, publisher = _open_subscriptions(spark, options, state)
-        query = _start(events, subscriptions, options, state, report, every_us / 1e6, kafka)
-        is_stopped = _wait(query, publisher)
+        with explaining_damage(options.state):
+            query = _start(events, subscriptions, options, state, report, every_us / 1e6, kafka)
+            is_stopped = _wait(query, publisher, passed_over)
         _await_reports(query, report)
     report.show(sys.stderr, is_last=True)
     if report.fault is not None:
@@ -66,6 +78,20 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         show(json.dumps(report.as_json()))
     return 0
+
+
+def _check_numbers(options: argparse.Namespace) -> int:
+    """Refuse numbers that cannot be, before anything starts; return microseconds of a batch."""
+    for option in ("files", "partitions"):
+        number = getattr(options, option)
+        if number is not None and number < 1:
+            raise InvalidInput(f"--{option} must be a number >= 1, not {number}")
+    if options.once and options.every is not None:
+        raise InvalidInput(
+            f"--every {options.every} and --once exclude each other: with --once the stream ends "
+            "when it has caught up"
+        )
+    return read_duration("1 s" if options.every is None else options.every, "--every")
 
 
 def _open_subscriptions(
@@ -121,8 +147,8 @@ def _start(
         if options.metrics is not None:
             try:
                 report.write_metrics(Path(options.metrics))
-            except (OSError, Unavailable) as fault:
-                complain(f"--metrics {options.metrics}: {fault}")
+            except (OSError, ContradaError) as fault:
+                complain(f"--metrics {fault}")
 
     has_topic = is_topic(options.to)
     return contrada.spark.write_stream(
@@ -137,7 +163,9 @@ def _start(
     )
 
 
-def _wait(query: "StreamingQuery", publisher: SubscriptionPublisher | None) -> bool:
+def _wait(
+    query: "StreamingQuery", publisher: SubscriptionPublisher | None, passed_over: PassedOverFiles
+) -> bool:
     """Wait for the end, and publish what changes; return whether somebody stopped it before."""
     next_look = 0.0
     with asked_to_stop() as asked:
@@ -145,6 +173,7 @@ def _wait(query: "StreamingQuery", publisher: SubscriptionPublisher | None) -> b
             if asked.is_set():
                 _stop(query)
                 return True
+            passed_over.look()
             if publisher is not None and time.monotonic() >= next_look:
                 publisher.look()
                 next_look = time.monotonic() + _LOOK_S

@@ -127,9 +127,7 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="end when what is there now has been matched (default: go on for ever)",
     )
-    parser.add_argument(
-        "--every", default="1 s", metavar="TIME", help="how often a batch begins (default: 1 s)"
-    )
+    parser.add_argument("--every", metavar="TIME", help="how often a batch begins (default: 1 s)")
     parser.add_argument(
         "--files", type=int, metavar="N", help="files in a batch at most (default: all there are)"
     )

@@ -92,10 +92,12 @@ class SubscriptionPublisher:
         options = self._options
         with saying(f"reading subscriptions from {options.subscriptions}"):
             subscriptions = open_subscriptions(options)
+        is_empty = subscriptions.rows.count == 0  # as a GeoJSON that has no columns then
+        is_lacking = options.id not in subscriptions.rows.schema.names
         rows = Source(
             subscriptions.rows,
             options.subscriptions,
-            options.id,
+            None if is_empty and is_lacking else options.id,
             Remedy.SUBSCRIPTION_ID,
             SUBSCRIPTION_COLUMNS,
             is_changed=True,  # it may change while Spark reads it: a copy stays as it is

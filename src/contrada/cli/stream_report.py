@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from contrada.cli.terminal import one_line
+from contrada.errors import InvalidInput
 from contrada.machine import write_whole
 
 if TYPE_CHECKING:
@@ -172,3 +173,11 @@ class StreamReport:
                 f'contrada_stream_version_info{{version="{self.version}"}} 1',
             ]
         write_whole(path, ("\n".join(lines) + "\n").encode())
+
+
+def check_metrics(path: Path) -> None:
+    """Refuse a place where counts cannot be written, before the first of them are."""
+    if path.is_dir():
+        raise InvalidInput(f"--metrics {path}: is a folder, not a file")
+    if not path.absolute().parent.is_dir():
+        raise InvalidInput(f"--metrics {path}: there is no folder {path.parent}")

@@ -5,18 +5,23 @@ change. Options of Kafka's clients may be secret, so that no error shows more th
 """
 
 import argparse
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contrada.cli.stream_state import StreamState
+from contrada.cli.terminal import complain
 from contrada.errors import InvalidInput, blame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _CLIENT = "kafka."
+_LOOK_S = 10.0  # how often a folder is looked at for files that are not read
+_TOLD_MAX = 5  # of which so many are named at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,32 @@ def open_events(
     if options.schema is not None:
         raise InvalidInput("--schema is for events from kafka://…; files have their columns")
     return _open_files(spark, options, state)
+
+
+class PassedOverFiles:
+    """Names each file that is not read once, with the reason."""
+
+    def __init__(self, path: str) -> None:
+        """Watch a folder, or what a pattern names; of a topic there is nothing to say."""
+        self._path = path
+        self._told: set[str] = set()
+        self._next_look = 0.0
+
+    def look(self) -> None:
+        """Name what is new, unless it has looked just now: a folder may have many files."""
+        from contrada.spark.event_files import list_passed_over
+
+        if is_topic(self._path) or time.monotonic() < self._next_look:
+            return
+        with suppress(OSError):  # what cannot be listed is for Spark to say
+            found = list_passed_over(self._path)
+            new = {file: why for file, why in found.items() if file not in self._told}
+            for file, why in list(new.items())[:_TOLD_MAX]:
+                complain(f"{file}: is not read: {why}")
+            if len(new) > _TOLD_MAX:
+                complain(f"{self._path}: {len(new) - _TOLD_MAX:,} more files are not read")
+            self._told = set(found)
+        self._next_look = time.monotonic() + _LOOK_S
 
 
 def _open_files(

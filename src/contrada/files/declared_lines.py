@@ -18,7 +18,7 @@ from contrada.files.arrow_types import is_text
 from contrada.files.crs import CRS84
 from contrada.files.declared_columns import DeclaredColumn
 from contrada.files.json_kinds import JsonSource
-from contrada.files.json_lines import decode_text, split_texts
+from contrada.files.json_lines import TOO_LONG, decode_text, split_texts
 from contrada.files.json_rows import (
     BATCH_CHARACTERS,
     Survey,
@@ -57,7 +57,7 @@ class _Held:
         self.lines.append(line)
         self.characters += len(text)
         try:
-            row = to_json_row(decode_text(text, line, name), "")
+            row = to_json_row(_decode(text, line, name), "")
         except InvalidInput as error:
             reason = error.message.removeprefix(f"{name}: ").removeprefix(f"line {line}")
             self.faults[len(self.rows)] = Fault(UNDECODABLE, reason.lstrip(",: "))
@@ -84,9 +84,8 @@ def read_declared_lines(
 ) -> Iterator[DeclaredRows]:
     """Read a file of JSON lines in the columns of a schema, in batches of bounded size.
 
-    A line that is not a JSON object, or has a value of another type, is a row with a fault; only
-    in the column of ids an integer may stand for its text. Raises `InvalidInput` where the lines
-    cannot be told apart, because one is too long.
+    A line that is not a JSON object, is too long, or has a value of another type, is a row with a
+    fault; only in the column of ids an integer may stand for its text.
     """
     held = _Held()
     for line, text in _open_lines(path):
@@ -118,7 +117,7 @@ def survey_lines(path: Path, id_column: str | None) -> SurveyedLines:
     first_fault: InvalidInput | None = None
     for line, text in _open_lines(path):
         try:
-            row = to_json_row(decode_text(text, line, name), f"{name}: line {line}")
+            row = to_json_row(_decode(text, line, name), f"{name}: line {line}")
         except InvalidInput as error:
             first_fault = first_fault or error
             continue
@@ -134,6 +133,13 @@ def survey_lines(path: Path, id_column: str | None) -> SurveyedLines:
         kinds[id_column] = kinds[id_column].as_ids()
     crs = CRS84 if survey.has_features else None
     return SurveyedLines(schema_of(kinds), find_geometries(kinds), crs)
+
+
+def _decode(text: bytes, line: int, name: str) -> object:
+    """Decode a text; one that was too long has come empty."""
+    if not text:
+        raise InvalidInput(f"{name}: line {line}: the line is {TOO_LONG}")
+    return decode_text(text, line, name)
 
 
 def _has_readable_names(value: Any) -> bool:
@@ -156,7 +162,7 @@ def _open_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     try:
         check_regular(path, name)
         with path.open("rb") as file:
-            yield from split_texts(file, name)
+            yield from split_texts(file, name, is_lenient=True)
     except FileNotFoundError:
         raise InvalidInput(f"{name}: no such file") from None
     except OSError as fault:

@@ -15,6 +15,8 @@ from contrada.limits import ROW_BYTES_MAX
 
 SUFFIXES = (".geojsonl", ".geojsons", ".ndgeojson", ".ndjson", ".jsonl")
 RECORD_SEPARATOR = b"\x1e"
+TOO_LONG = f"longer than {ROW_BYTES_MAX:,} bytes (ROW_BYTES_MAX)"
+_PIECE_BYTES = 2**20
 
 
 def read_json_lines(
@@ -41,15 +43,18 @@ def _find_crs(survey: Survey) -> str | None:
     return CRS84 if survey.has_features else None
 
 
-def split_texts(file: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
+def split_texts(
+    file: IO[bytes], name: str, *, is_lenient: bool = False
+) -> Iterator[tuple[int, bytes]]:
     """Split a file into texts, each with its first line; blank ones are left out.
 
-    Once a record separator has been met, a text goes on to the next one, over several lines.
+    Once a record separator has been met, a text goes on to the next one, over several lines. One
+    that is too long is refused, or where `is_lenient`, empty: the next one begins after it.
     """
     held: list[bytes] = []
     first = 1
     length = 0
-    is_sequence = False
+    is_sequence = is_skipping = False
     number = 0
     while line := file.readline(ROW_BYTES_MAX + 1):
         number += 1
@@ -58,17 +63,28 @@ def split_texts(file: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
         if starts or not is_sequence:
             yield from _nonblank(first, held)
             held, first, length = [], number, 0
+            is_skipping = False
         if not is_sequence and line.isspace():
             number += skip_blank_lines(file, BLANK_LINES)[0]
             continue
-        held.append(line)
-        length += len(line)
+        if not is_skipping:
+            held.append(line)
+            length += len(line)
         if length > ROW_BYTES_MAX:
-            what = f"line {first} is" if number == first else f"lines {first} to {number} are"
-            raise InvalidInput(
-                f"{name}: {what} longer than {ROW_BYTES_MAX:,} bytes (ROW_BYTES_MAX)"
-            )
+            if not is_lenient:
+                what = f"line {first} is" if number == first else f"lines {first} to {number} are"
+                raise InvalidInput(f"{name}: {what} {TOO_LONG}")
+            yield first, b""
+            held, length, is_skipping = [], 0, True
+        if is_skipping:
+            _skip_line(file, line)
     yield from _nonblank(first, held)
+
+
+def _skip_line(file: IO[bytes], begun: bytes) -> None:
+    """Read to the end of a line, of which a piece was read, and keep none of it."""
+    while begun and not begun.endswith(b"\n"):
+        begun = file.readline(_PIECE_BYTES)
 
 
 def _nonblank(line: int, parts: list[bytes]) -> Iterator[tuple[int, bytes]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from contrada.spark.crs_metadata import stated_primary
 from contrada.spark.frames import (
+    OF_SOURCES,
     SOURCE_FAULT,
     SOURCE_MESSAGE,
     with_file,
@@ -57,7 +58,7 @@ def choose_rows(
     named. With `needs_moment` each row has the moment at which its batch began.
     """
     columns = list(dict.fromkeys((options.event_id, *met.columns, *wanted)))
-    columns += [name for name in (SOURCE_FAULT, SOURCE_MESSAGE) if name in events.columns]
+    columns += [name for name in OF_SOURCES if name in events.columns]
     chosen = with_wkb(identified, columns, "events")
     if options.quarantine and identified is events and row is None and SOURCE_FAULT not in columns:
         chosen = with_file(chosen)  # else the id, the caller or the fault names the file

@@ -5,24 +5,28 @@ readers of `files`, so that a row means what it means everywhere else, and a bad
 file and line. The columns and their types are fixed when the stream starts.
 """
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from contrada.errors import InvalidInput, Unavailable
 from contrada.files import Rows, json_lines, read_rows
-from contrada.files.arrow_types import storage_type
+from contrada.files.arrow_types import decoded_type, is_binary, is_text, storage_type
 from contrada.files.crs import CRS84, is_same_crs
 from contrada.files.declared_lines import SurveyedLines, read_declared_lines, survey_lines
+from contrada.files.geometry_text import to_iso_wkb, to_wkt
 from contrada.matching.ids import read_id_column
-from contrada.model.geometry import BAD_CELL, UNDECODABLE, Fault
-from contrada.showing import brief
+from contrada.model.event import GEOMETRY
+from contrada.model.geometry import BAD_CELL, UNDECODABLE, Fault, read_meant
+from contrada.showing import brief, listed
 from contrada.spark.crs_metadata import state_crs, state_primary
-from contrada.spark.event_files import is_pattern, local_path, refuse_marks, suffix_pattern
-from contrada.spark.frames import DEFAULT_ID, FAULT_TYPE, SOURCE_FAULT
+from contrada.spark.event_files import find_mark, local_path, name_filter, refuse_marks
+from contrada.spark.frames import DEFAULT_ID, FAULT_TYPE, FILE, SOURCE_FAULT
 from contrada.spark.handshake import Handshake
 from contrada.spark.task_errors import noting_errors
 
@@ -62,6 +66,7 @@ class FileColumns:
             )
         if isinstance(found, Rows):
             found = found.identified(named)
+            _tell_texts(found, named)
         fields = []
         for field in found.schema:
             kind = storage_type(field.type)
@@ -89,8 +94,8 @@ def read_file_stream(
 ) -> "DataFrame":
     """Stream the rows of files in a folder, or that a pattern names, also of those to come.
 
-    A row has the columns of `columns`, `id` with file and number if it has no id of its own, and
-    `__fault` where the file shows it to be bad.
+    A row has the columns of `columns`, `id` with file and number if it has no id of its own,
+    `__fault` where the file shows it to be bad, and else `__file`, with its file and line.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -98,8 +103,7 @@ def read_file_stream(
     source = spark.readStream.format("binaryFile").schema(_FILE).option("maxFileAge", _AGE_MAX)
     if files_max is not None:
         source = source.option("maxFilesPerTrigger", files_max)
-    if not is_pattern(path):
-        source = source.option("pathGlobFilter", suffix_pattern())
+    source = source.option("pathGlobFilter", name_filter(path))
     paths = source.load(path).select("path")  # Spark does not read what is not asked for
     task = ReadFilesTask(Handshake.here(), columns)
     frame = paths.mapInArrow(task, from_arrow_schema(task.schema))
@@ -120,7 +124,8 @@ class ReadFilesTask:
         fields = list(self.columns.schema)
         if self.columns.id_column is None:
             fields.append(pa.field(DEFAULT_ID, pa.string()))
-        return pa.schema([*fields, pa.field(SOURCE_FAULT, FAULT_TYPE)])
+        own = (pa.field(SOURCE_FAULT, FAULT_TYPE), pa.field(FILE, pa.string()))
+        return pa.schema([*fields, *own])
 
     @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -128,7 +133,9 @@ class ReadFilesTask:
         self.handshake.check()
         for batch in batches:
             for uri in batch.column(0).to_pylist():
-                yield from self._read(local_path(uri))
+                path = local_path(uri)
+                _refuse_doubling(path)
+                yield from self._read(path)
 
     def _read(self, path: str) -> Iterator[pa.RecordBatch]:
         first_row = 0
@@ -149,12 +156,28 @@ class ReadFilesTask:
         rows = read_rows(path).identified(self.columns.id_column)
         self._check_system(path, rows.crs)
         first_row = 0
+        find_line = rows.line_finder()
         for batch, told in rows.judged(self.columns.schema.names):
-            fitted, faults = self._fit(batch, told)
-            find_line = rows.line_finder()
-            lines = {row: find_line(first_row + row) for row in sorted(faults)}
+            fitted, faults = self._fit(batch, told, self._find_geometry(path, rows))
+            lines = [find_line(first_row + row) for row in range(batch.num_rows)]
             yield self._finish(fitted, faults, lines, path, first_row)
             first_row += batch.num_rows
+
+    def _find_geometry(self, path: str, rows: Rows) -> str | None:
+        """Find the column of a file that is its primary geometry, whatever its name.
+
+        A file without one is refused: all its rows would match nothing, without a word.
+        """
+        name = self.columns.geometry
+        if name is None:
+            return None
+        found = next(iter(rows.geometry_columns), name)
+        if found not in rows.schema.names:
+            raise InvalidInput(
+                f"{path} has no column with geometries, as {name!r} of the file with which the "
+                f"stream began; it has {listed(rows.schema.names)}"
+            )
+        return found
 
     def _read_lines(self, path: str) -> Iterator[pa.RecordBatch]:
         """Read JSON line by line: of a file with a broken one, the others are as good as ever."""
@@ -162,8 +185,7 @@ class ReadFilesTask:
         columns = self.columns
         for read in read_declared_lines(Path(path), columns.schema, columns.id_column):
             self._check_system(path, CRS84 if read.has_features else None)
-            lines = dict(enumerate(read.lines))
-            yield self._finish(read.batch.columns, read.faults, lines, path, first_row)
+            yield self._finish(read.batch.columns, read.faults, read.lines, path, first_row)
             first_row += len(read.lines)
 
     def _check_system(self, path: str, system: str | None) -> None:
@@ -172,20 +194,28 @@ class ReadFilesTask:
             raise InvalidInput(f"{path} is in {system:.60}, and the stream began in {known:.60}")
 
     def _fit(
-        self, batch: pa.RecordBatch, told: Mapping[int, Fault]
+        self, batch: pa.RecordBatch, told: Mapping[int, Fault], geometry: str | None
     ) -> tuple[list[pa.Array], dict[int, Fault]]:
-        """Cast columns to the types with which the stream began; what does not fit is a fault."""
+        """Cast columns to the types with which the stream began; what does not fit is a fault.
+
+        `geometry` is the column that the batch has for that of the stream.
+        """
         faults = dict(told)
         fitted = []
         for field in self.columns.schema:
-            index = batch.schema.get_field_index(field.name)
+            is_geometry = field.name == self.columns.geometry
+            index = batch.schema.get_field_index(geometry if is_geometry else field.name)
             if index < 0:
                 fitted.append(pa.nulls(batch.num_rows, field.type))
                 continue
-            array, misfits = fit(batch.column(index), field.type)
+            column = batch.column(index)
+            if is_geometry:
+                column, unread = spell_geometries(column, field.type)
+                faults = unread | faults
+            array, misfits = fit(column, field.type)
             fitted.append(array)
             for row in misfits:
-                shown = brief(batch.column(index)[row].as_py())
+                shown = brief(column[row].as_py())
                 fault = Fault(BAD_CELL, f"{shown} is not {field.type}", f"column {field.name!r}")
                 faults.setdefault(row, fault)
         return fitted, faults
@@ -194,7 +224,7 @@ class ReadFilesTask:
         self,
         columns: Sequence[pa.Array],
         faults: Mapping[int, Fault],
-        lines: Mapping[int, int | None],
+        lines: Sequence[int | None],
         path: str,
         first_row: int,
     ) -> pa.RecordBatch:
@@ -204,18 +234,22 @@ class ReadFilesTask:
         if self.columns.id_column is None:
             numbers = range(first_row, first_row + count)
             added.append(pa.array([f"{path}#{number}" for number in numbers], pa.string()))
+        places: list[str | None] = [
+            f"{path}, row {first_row + row}" if line is None else f"{path}, line {line}"
+            for row, line in enumerate(lines)
+        ]
         stated: list[dict[str, str] | None] = [None] * count
         for row, fault in faults.items():
-            line = lines.get(row)
-            where = f"row {first_row + row}" if line is None else f"line {line}"
-            place = ", ".join(part for part in (path, where, fault.place) if part)
+            place = f"{places[row]}, {fault.place}" if fault.place else str(places[row])
             stated[row] = {"code": fault.code, "message": fault.message, "place": place}
-        arrays = [*columns, *added, pa.array(stated, FAULT_TYPE)]
+            places[row] = None
+        arrays = [*columns, *added, pa.array(stated, FAULT_TYPE), pa.array(places, pa.string())]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _as_bad(self, path: str, row: int, error: InvalidInput) -> pa.RecordBatch:
         """Return one bad row for all of a file that could not be read, from some row on."""
-        fault = {"code": UNDECODABLE, "message": error.message, "place": f"{path}, from row {row}"}
+        message = error.message.removeprefix(path).removeprefix(":").strip()  # `place` has the path
+        fault = {"code": UNDECODABLE, "message": message, "place": f"{path}, from row {row}"}
         values: dict[str, Any] = {SOURCE_FAULT: fault}
         if self.columns.id_column is None or pa.types.is_string(self._id_type()):
             values[self.columns.id_column or DEFAULT_ID] = f"{path}#{row}"
@@ -223,6 +257,32 @@ class ReadFilesTask:
 
     def _id_type(self) -> pa.DataType:
         return self.schema.field(self.columns.id_column or DEFAULT_ID).type
+
+
+def _tell_texts(rows: Rows, id_column: str | None) -> None:
+    """Warn of columns that are text because of a few cells, as they will be for good."""
+    for field in rows.schema:
+        is_geometry = field.name in rows.geometry_columns
+        if is_text(decoded_type(field.type)) and field.name != id_column and not is_geometry:
+            why = rows.explain_text(field.name)
+            if why is not None:
+                warnings.warn(
+                    f"{rows.name}: column {field.name!r} is text, and stays so for as long as the "
+                    f"stream goes on: {why}; if it is meant as numbers, correct that and begin "
+                    "with a new state",
+                    stacklevel=3,
+                )
+
+
+def _refuse_doubling(path: str) -> None:
+    """Refuse a batch with a name that is a pattern: Spark reads its other files once more."""
+    mark = find_mark(path)
+    if mark is not None:
+        raise InvalidInput(
+            f"{path}: has a {mark!r} in its name or in that of a folder, which Spark takes for a "
+            "pattern, and reads the other files of the batch twice; rename it, and begin with a "
+            "new state and a new folder of matches"
+        )
 
 
 def has_lines(path: str) -> bool:
@@ -248,6 +308,24 @@ def fit(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Sequence[int]]:
             fitted.append(None)
             misfits.append(row)
     return pa.array(fitted, kind), misfits
+
+
+def spell_geometries(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, dict[int, Fault]]:
+    """Write geometries in the encoding of a type, WKB or WKT; with them, what cannot be read.
+
+    A cast would take the letters of WKT for WKB.
+    """
+    has_text = is_text(decoded_type(array.type))
+    if has_text == is_text(kind) or not (has_text or is_binary(decoded_type(array.type))):
+        return array, {}
+    geometries, faults = np.full(len(array), None, object), {}
+    for row, value in enumerate(array.to_pylist()):
+        read = read_meant(value)
+        if isinstance(read, Fault):
+            faults[row] = replace(read, place=f"column {GEOMETRY!r}")
+        else:
+            geometries[row] = read
+    return (to_iso_wkb if has_text else to_wkt)(geometries), faults
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:

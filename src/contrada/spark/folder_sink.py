@@ -15,6 +15,7 @@ from contrada.spark.stream_checkpoints import DecidedBatch, StreamCheckpoint
 from contrada.spark.stream_file_tasks import LINES, StreamFileTask
 from contrada.spark.stream_folders import StreamFolder
 from contrada.spark.stream_watch import StreamWatch
+from contrada.spark.task_errors import noting
 from contrada.transitions.transition_rows import TRANSITION_COLUMNS
 
 if TYPE_CHECKING:
@@ -43,14 +44,16 @@ class FolderSink:
     bad: StreamFolder | None
     watch: StreamWatch
     decided: DecidedBatch | None = None
+    has_begun: bool = False
 
     def recover(self) -> None:
         """Carry through what was decided when the query ended."""
         found = self.checkpoint.find_decided()
         if found is not None:
             self.decided, is_placed = found
-            if not self.checkpoint.has_begun:
-                raise self._refuse_lost(0)
+            planned = -1 if self.checkpoint.planned is None else self.checkpoint.planned
+            if planned < self.decided.batch:  # which Spark would plan anew, of other events
+                raise self._refuse_lost(planned + 1)
             if not is_placed:
                 self._place(self.decided)
                 self.checkpoint.settle(self.decided, None)
@@ -77,8 +80,11 @@ class FolderSink:
 
     def __call__(self, lines: "DataFrame", number: int) -> None:
         """Write a batch and put it in place, unless it is."""
-        if self.decided is not None and number < self.decided.batch:
-            raise self._refuse_lost(number)
+        with noting():
+            self._write(lines, number)
+
+    def _write(self, lines: "DataFrame", number: int) -> None:
+        self._check_number(number)
         self._begin()
         files = [line.asDict() for line in lines.collect()]
         for file in files:
@@ -95,13 +101,27 @@ class FolderSink:
             self.checkpoint.settle(self.decided, before)
         self._clear()
 
+    def _check_number(self, number: int) -> None:
+        """Refuse a number that stands for other events: they would be taken for those before.
+
+        Within a run numbers only grow.
+        """
+        if self.has_begun:
+            return
+        if self.decided is not None and number < self.decided.batch:
+            raise self._refuse_lost(number)
+        for folder in self._folders():
+            folder.refuse_later(number, is_decided=self._is_decided(number))
+        self.has_begun = True
+
     def _refuse_lost(self, number: int) -> InvalidInput:
         """Refuse to begin anew on folders that have batches: new rows would be taken for old."""
         assert self.decided is not None
         return InvalidInput(
             f"{self.checkpoint.uri}: Spark would begin again with batch {number}, but batch "
-            f"{self.decided.batch} has been written: its folder 'offsets' has lost what it had; "
-            "restore it, or give a new checkpoint and new folders"
+            f"{self.decided.batch} has been written: its folder 'offsets' has lost what it had. "
+            "Restore the checkpoint as it was last (a copy from before is not enough), or give a "
+            "new checkpoint and new folders"
         )
 
     def _is_decided(self, number: int) -> bool:
@@ -151,7 +171,10 @@ def check_columns(answer: "DataFrame", uri: str) -> None:
     lower = [name.lower() for name in answer.columns]
     twice = [name for name, low in zip(answer.columns, lower, strict=True) if lower.count(low) > 1]
     if twice:
-        raise InvalidInput(f"{uri}: columns have one name: {listed(twice)}; a file can have one")
+        raise InvalidInput(
+            f"{uri}: columns of the answer have the same name: {listed(twice)}; many readers take "
+            "upper and lower case for the same, so rename one"
+        )
     if _BATCH in lower:
         raise InvalidInput(
             f"{uri}: the answer has a column {_BATCH!r}, which readers take from the names of "

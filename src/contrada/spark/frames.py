@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
 
-FILE = "__file"  # the column of files that bad events come from; it never leaves `match`
+FILE = "__file"  # the column of files, and perhaps lines, of bad events; it never leaves `match`
 SOURCE_FAULT = "__fault"  # a column of events: what their source found wrong with them, if anything
 SOURCE_MESSAGE = "__message"  # and the message that such an event came as
 SOURCE_PLACE = "__place"  # and its topic, partition and offset, if asked for
+OF_SOURCES = (SOURCE_FAULT, SOURCE_MESSAGE, FILE)  # what sources say of events, in columns of ours
 FAULT_TYPE = pa.struct([(name, pa.string()) for name in ("code", "message", "place")])
 MOMENT = "__moment"  # the column of the moment at which a batch of a stream began
 DEFAULT_ID = "id"

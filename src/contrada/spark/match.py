@@ -19,7 +19,7 @@ from contrada.spark.evaluators import EXACT, Evaluator, make_evaluator
 from contrada.spark.event_rows import choose_rows
 from contrada.spark.event_samples import EventSample, check_sample, read_sample
 from contrada.spark.frames import (
-    SOURCE_FAULT,
+    OF_SOURCES,
     SOURCE_MESSAGE,
     arrow_schema,
     check_id,
@@ -293,7 +293,7 @@ def _check_kept(events: "DataFrame", keep: Sequence[str], output: str) -> tuple[
             raise InvalidInput(
                 f"events have no column {brief(name)} to keep; they have {listed(events.columns)}"
             )
-        if name in (SOURCE_FAULT, SOURCE_MESSAGE):
+        if name in OF_SOURCES:
             raise InvalidInput(f"the column {name!r} cannot be kept: it is what its source says")
         if name in _OUTPUT_COLUMNS[output]:
             raise InvalidInput(

@@ -144,9 +144,9 @@ def _choose_published_plan(options: SparkOptions, manifest: Manifest, uri: str) 
 
 def _list_travelling(events: "DataFrame") -> tuple[str, ...]:
     """List the columns that Spark can pass to Python; warn of the others."""
-    from contrada.spark.frames import SOURCE_FAULT, SOURCE_MESSAGE
+    from contrada.spark.frames import OF_SOURCES
 
-    names = [name for name in events.columns if name not in (SOURCE_FAULT, SOURCE_MESSAGE)]
+    names = [name for name in events.columns if name not in OF_SOURCES]
     lost = [name for name in names if not can_travel(events.schema[name].dataType)]
     if lost:
         warnings.warn(

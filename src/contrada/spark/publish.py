@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _NAME = "subscriptions"
+_KINDS = {True: "integers", False: "strings"}  # of ids, by whether they are whole
 
 
 def publish(
@@ -72,6 +73,9 @@ def publish(
     large for every worker to hold, it is divided for the plan "partitioned", into that many or as
     many partitions as a shuffle has; `sample`, a DataFrame of events, says where these fall, and
     divides the set anew in a later version.
+
+    Subscriptions without a row are a version, too, from which on nothing matches; their ids have
+    the type of those before, and in a first version that of their column.
 
     Raises `InvalidInput` for bad arguments, and where ids have another type or geometries another
     coordinate system than in the version before; its subclass `BadRows` for bad subscriptions; and
@@ -141,7 +145,10 @@ def _stage(
     _refuse_other_kinds(subscriptions)
     check_id(subscriptions, options.subscription_id, _NAME, Remedy.SPARK_SUBSCRIPTION_ID)
     if newest is not None:
-        _compare(subscriptions, newest, options, uri)
+        _compare_partitions(newest, options, uri)
+        misfit = _find_misfit(subscriptions, newest, options, uri)
+        if misfit is not None and not subscriptions.isEmpty():  # which has neither ids nor system
+            raise InvalidInput(misfit)
     spark = subscriptions.sparkSession
     wanted = subscription_columns(subscriptions, options.subscription_id, options.strict)
     chosen = with_wkb(subscriptions, wanted, _NAME)
@@ -167,12 +174,14 @@ def _stage(
         used = {part.digest for part in settled.parts}
         delete_parts(task.uri, [part for part in added if part.digest not in used])
     refuse_ids(settled.repeated, rows)
+    before = None if rows else newest  # whose kinds a version without subscriptions has
+    id_ = options.subscription_id
     manifest = Manifest(
         number=0,
         moment=0,
-        has_whole_ids=has_whole_ids(subscriptions, options.subscription_id, _NAME),
-        has_whole_subscribers=_read_subscriber_kind(subscriptions, newest),
-        crs=_choose_crs(subscriptions, newest),
+        has_whole_ids=before.has_whole_ids if before else has_whole_ids(subscriptions, id_, _NAME),
+        has_whole_subscribers=_read_subscriber_kind(subscriptions, newest, before),
+        crs=before.crs if before else _choose_crs(subscriptions, newest),
         parts=settled.parts,
         description=settled.description,
     )
@@ -192,21 +201,25 @@ def _refuse_other_kinds(frame: object) -> None:
         raise InvalidInput("subscriptions cannot be a stream; give a batch DataFrame")
 
 
-def _compare(frame: "DataFrame", newest: Manifest, options: _Options, uri: str) -> None:
-    """Refuse what streams that run on the version before could not take up."""
+def _find_misfit(frame: "DataFrame", newest: Manifest, options: _Options, uri: str) -> str | None:
+    """Describe what streams that run on the version before could not take up."""
     is_whole = has_whole_ids(frame, options.subscription_id, _NAME)
     if is_whole != newest.has_whole_ids:
-        kinds = {True: "integers", False: "strings"}
-        raise InvalidInput(
-            f"{uri}: the ids are {kinds[newest.has_whole_ids]} in version {newest.version}, and "
-            f"would be {kinds[is_whole]}, which running streams cannot take up; publish elsewhere"
+        return (
+            f"{uri}: the ids are {_KINDS[newest.has_whole_ids]} in version {newest.version}, and "
+            f"would be {_KINDS[is_whole]}, which running streams cannot take up; publish elsewhere"
         )
     crs = _stated(frame)
     if crs is not None and newest.crs is not None and not is_same_crs(crs, newest.crs):
-        raise InvalidInput(
+        return (
             f"{uri}: version {newest.version} is in {newest.crs:.60}, the subscriptions are in "
             f"{crs:.60}; transform them, or publish elsewhere"
         )
+    return None
+
+
+def _compare_partitions(newest: Manifest, options: _Options, uri: str) -> None:
+    """Refuse another number of partitions than running streams count on."""
     if newest.partitions is not None and options.partitions not in {
         None,
         len(newest.partitions.segments) - 1,
@@ -227,16 +240,19 @@ def _choose_crs(frame: "DataFrame", newest: Manifest | None) -> str | None:
     return _stated(frame)
 
 
-def _read_subscriber_kind(frame: "DataFrame", newest: Manifest | None) -> bool:
+def _read_subscriber_kind(
+    frame: "DataFrame", newest: Manifest | None, before: Manifest | None
+) -> bool:
     """Whether subscribers are integers; a set without any leaves it as it was."""
+    if before is not None:
+        return before.has_whole_subscribers
     is_whole = has_whole_subscribers(frame)
     if newest is None or "subscriber" not in frame.columns:
         return is_whole if newest is None else newest.has_whole_subscribers
     if is_whole != newest.has_whole_subscribers:
-        kinds = {True: "integers", False: "strings"}
         raise InvalidInput(
             f"subscriptions, column 'subscriber': version {newest.version} has "
-            f"{kinds[newest.has_whole_subscribers]}, and would have {kinds[is_whole]}, which "
+            f"{_KINDS[newest.has_whole_subscribers]}, and would have {_KINDS[is_whole]}, which "
             "running streams cannot take up; publish elsewhere"
         )
     return is_whole

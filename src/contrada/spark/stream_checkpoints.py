@@ -40,18 +40,19 @@ class DecidedBatch:
 
 @dataclass(frozen=True, slots=True)
 class StreamCheckpoint:
-    """The checkpoint of a query; `has_begun` where Spark has planned a batch in it."""
+    """The checkpoint of a query; `planned` is the last batch that Spark has planned in it."""
 
     uri: str
     token: str
-    has_begun: bool
+    planned: int | None
 
     @classmethod
     def open(cls, uri: str) -> "StreamCheckpoint":
         """Open the checkpoint of a query, or make a new one; that of another query is refused."""
-        has_begun = bool(list_names(uri, "offsets"))
+        numbers = (int(name) for name in list_names(uri, "offsets") if name.isdecimal())
+        planned = max(numbers, default=None)
         stated = read_json(uri, _QUERY)
-        if stated is None and has_begun:
+        if stated is None and planned is not None:
             raise InvalidInput(
                 f"{uri}: is the checkpoint of a query that write_stream has not started; "
                 "give a new checkpoint"
@@ -60,7 +61,12 @@ class StreamCheckpoint:
             stated = {"format": STREAM_FORMAT, "token": secrets.token_hex(8)}
             write_json(uri, _QUERY, stated)
         check_format(stated, f"{uri}/{_QUERY}")
-        return cls(uri, str(stated["token"]), has_begun)
+        return cls(uri, str(stated["token"]), planned)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether Spark has planned a batch."""
+        return self.planned is not None
 
     def find_decided(self) -> "tuple[DecidedBatch, bool] | None":
         """Find the last batch that was decided, and whether it is in place; None without one."""

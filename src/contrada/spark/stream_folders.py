@@ -31,6 +31,7 @@ from contrada.spark.stream_checkpoints import STREAM_FORMAT, StreamCheckpoint, c
 from contrada.spark.uris import open_uri
 
 MARKER = "_contrada.json"
+_BATCH, _PARQUET = "batch=", ".parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +63,15 @@ class StreamFolder:
         marker = _read_marker(self.uri) or {}
         if marker.get("token") == self.token:
             return
-        whose = f"of the query with the checkpoint {marker.get('checkpoint')}"
+        if not marker:
+            raise InvalidInput(
+                f"{self.uri}: has no {MARKER} any more: the folder was removed or emptied while "
+                "its query ran; put it back if it had something that is needed, and start again"
+            )
         raise InvalidInput(
-            f"{self.uri}: is the folder {whose if marker else 'of no query'}; go on with that "
-            "checkpoint, or give another folder: a new checkpoint begins with batch 0 again"
+            f"{self.uri}: is the folder of the query with the checkpoint "
+            f"{marker.get('checkpoint')}; go on with that checkpoint, or give another folder: a "
+            "new checkpoint begins with batch 0 again"
         )
 
     def begin(self) -> None:
@@ -85,15 +91,19 @@ class StreamFolder:
     def put(self, batch: int, names: Sequence[str]) -> None:
         """Put files of the draft in place as a batch; one that is in place stays as it is.
 
-        An earlier attempt may have come to an end anywhere on the way. One that was in place, and
+        Other files in place of it are refused: what the batch has now would be lost. An earlier
+        attempt may have come to an end anywhere on the way. One that was in place, and
         was taken away since by whoever read it, has left its draft behind without the files.
         """
         filesystem, root = open_uri(self.uri)
-        draft, target = self._draft(root), f"{root}/batch={batch}"
+        draft, target = self._draft(root), f"{root}/{_BATCH}{batch}"
         is_renaming = renames_folders(filesystem)
         place = f"{draft}/{WHOLE_DRAFT}" if is_renaming else target
         with refusing(self.uri):
-            if SUCCESS in _present(filesystem, target):
+            in_place = _present(filesystem, target)
+            if {name for name in in_place if name.endswith(_PARQUET)} - set(names):
+                raise self._refuse_newer(batch, batch)
+            if SUCCESS in in_place:
                 return
             drafted, placed = _present(filesystem, draft), _present(filesystem, place)
             left = drafted & set(names)
@@ -112,6 +122,26 @@ class StreamFolder:
                 pass
             if is_renaming:
                 filesystem.move(place, target)
+
+    def refuse_later(self, batch: int, *, is_decided: bool) -> None:
+        """Refuse to write a batch in a folder that has it, or one after it.
+
+        The checkpoint is then older than the folder. Of a batch that is decided, only those after
+        it are looked for.
+        """
+        numbers = [name.removeprefix(_BATCH) for name in list_names(self.uri)]
+        last = max((int(number) for number in numbers if number.isdecimal()), default=-1)
+        if last > batch or (last == batch and not is_decided):
+            raise self._refuse_newer(batch, last)
+
+    def _refuse_newer(self, batch: int, last: int) -> InvalidInput:
+        return InvalidInput(
+            f"{self.uri}: has {_BATCH}{last} already, and Spark would now make batch {batch}, of "
+            "other events: the checkpoint is older than the folder, as after restoring a copy of "
+            f"it. Restore the checkpoint as it was last, or move {_BATCH}{batch} and all after it "
+            "out of this folder and out of that of the quarantine: their events are then matched "
+            "again"
+        )
 
     @staticmethod
     def _was_placed(filesystem: pa.fs.FileSystem, draft: str, drafted: set[str]) -> bool:
@@ -155,8 +185,8 @@ def _refuse_unmarked(uri: str, checkpoint: StreamCheckpoint, can_be_new: bool) -
         )
     if not can_be_new:
         raise InvalidInput(
-            f"{uri}: is empty, but the query of checkpoint {checkpoint.uri} has written batches to "
-            "another folder; go on with that folder, or give a new checkpoint"
+            f"{uri}: is empty or does not exist, but the query of checkpoint {checkpoint.uri} has "
+            "written batches to another folder; go on with that folder, or give a new checkpoint"
         )
 
 

@@ -21,15 +21,22 @@ def noting_errors(call: _Call[_Task]) -> _Call[_Task]:
 
     @wraps(call)
     def noted(self: _Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        try:
+        with noting():
             yield from call(self, batches)
-        except ContradaError as error:
-            line = write_line(error)
-            if line not in getattr(error, "__notes__", ()):  # by a task before this one
-                error.add_note(line)
-            raise
 
     return noted
+
+
+@contextmanager
+def noting() -> Iterator[None]:
+    """Note an error of ours that is about to leave for Java, from where only text comes back."""
+    try:
+        yield
+    except ContradaError as error:
+        line = write_line(error)
+        if line not in getattr(error, "__notes__", ()):  # by a task before this one
+            error.add_note(line)
+        raise
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from contrada.spark.kafka_messages import as_messages
 from contrada.spark.kafka_options import sink_options
 from contrada.spark.kafka_uris import is_kafka_uri, read_kafka_uri
 from contrada.spark.stream_watch import StreamWatch, count_written
+from contrada.spark.task_errors import noting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,8 +25,9 @@ class TopicSink:
 
     def __call__(self, messages: "DataFrame", number: int) -> None:
         """Write the messages of a batch."""
-        messages.write.format("kafka").options(**dict(self.options)).save()
-        self.watch.check(number)
+        with noting():
+            messages.write.format("kafka").options(**dict(self.options)).save()
+            self.watch.check(number)
 
 
 def write_topics(
