@@ -86,6 +86,7 @@ def test_the_command_can_be_run_as_a_module(
     module: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", [module, "match", "--help"])
+    monkeypatch.delitem(sys.modules, f"{module}.__main__", raising=False)  # of another test
     with pytest.raises(SystemExit) as ended:
         runpy.run_module(f"{module}.__main__", run_name="__main__")
     assert ended.value.code == 0

@@ -105,7 +105,7 @@ def test_a_matcher_is_made_once_in_each_worker_process(spark: SparkSession) -> N
     assert sum(rows for _, _, rows in said) == 3 * (80 * 17 + 8)
     assert len(said) == 3 * 8
     assert {made for _, made, _ in said} == {1}
-    assert len({process for process, _, _ in said}) <= 4
+    assert len({process for process, _, _ in said}) < len(said)
 
 
 def test_a_task_says_what_it_has_done() -> None:

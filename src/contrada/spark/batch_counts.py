@@ -42,7 +42,7 @@ class ObservedMatch:
                 f"{done.events:,} events came in, and {done.evaluated:,} were evaluated and "
                 f"{done.set_aside:,} set aside: the answer is not complete"
             )
-        if self.followed is not None and (fault := self.followed.find_fault(done)) is not None:
+        if self.followed is not None and (fault := _find_missing(done, self.followed)) is not None:
             return fault
         low, high = self.versions
         if low != high:
@@ -56,6 +56,18 @@ class ObservedMatch:
 def read_metrics(progress: "StreamingQueryProgress") -> Metrics:
     """Take what was observed in a batch out of its progress."""
     return {name: row.asDict() for name, row in progress.observedMetrics.items()}
+
+
+def _find_missing(events: EventCounts, followed: FollowedCounts) -> str | None:
+    """Describe positions that are missing; None where all are accounted for."""
+    came = events.evaluated - events.without_geometry + followed.waited
+    became = followed.applied + followed.late + followed.repeated + followed.held
+    if came == became:
+        return None
+    return (
+        f"{came:,} positions came in or were held before, and {became:,} were applied, late, "
+        "repeated or are held: the state is not complete"
+    )
 
 
 def read_observed(metrics: Metrics) -> list[ObservedMatch]:

@@ -64,17 +64,6 @@ class FollowedCounts:
     visits: int = 0
     state_bytes: int = 0
 
-    def find_fault(self, events: EventCounts) -> str | None:
-        """Describe positions that are missing; None where all are accounted for."""
-        came = events.evaluated - events.without_geometry + self.waited
-        became = self.applied + self.late + self.repeated + self.held
-        if came == became:
-            return None
-        return (
-            f"{came:,} positions came in or were held before, and {became:,} were applied, late, "
-            "repeated or are held: the state is not complete"
-        )
-
 
 def observed(
     events: "DataFrame",
