@@ -123,25 +123,76 @@ def walk_tracks(
         run_timers(owner, overdue, silence, tracks, visits, slots, rows, terms, counters)
         end_gone(owner, base, slots, rows, terms, counters)
         note_late(owner, tracks.late_starts, late, rows, counters)
-        for at in range(tracks.position_starts[owner], tracks.position_starts[owner + 1]):
-            most = count_hits(hits, walked.numbers[at])
-            slots = with_room(slots, counters[SLOTS], most)
-            rows = with_room(rows, counters[ROW_COUNT], 3 * counters[VISITS] + most)
-            spare = with_space(spare, counters[VISITS] + most)
-            run_timers(
-                owner, walked.times[at], silence, tracks, visits, slots, rows, terms, counters
-            )
-            apply_position(
-                owner, at, walked, hits, visits, spare, slots, slot_of, rows, terms, counters
-            )
-            visits, spare = spare, visits
-            tracks.last[owner] = counters[HORIZON] = walked.times[at]
-            tracks.bits[owner] = KNOWN
+        visits, spare, slots, rows = apply_positions(
+            owner,
+            tracks,
+            walked,
+            hits,
+            visits,
+            spare,
+            slots,
+            slot_of,
+            rows,
+            terms,
+            silence,
+            counters,
+        )
         rows = with_room(rows, counters[ROW_COUNT], 2 * counters[VISITS])
         run_timers(owner, tracks.end[owner], silence, tracks, visits, slots, rows, terms, counters)
         close_object(owner, base, silence, due, tracks, slots, slot_of, terms, counters)
         tracks.is_changed[owner] = counters[CHANGES] > changes
     return rows[: counters[ROW_COUNT]], slots[: counters[SLOTS]], counters
+
+
+@kernel
+def apply_positions(
+    owner: int,
+    tracks: Tracks,
+    walked: Walked,
+    hits: Hits,
+    visits: Ints,
+    spare: Ints,
+    slots: Ints,
+    slot_of: Ints,
+    rows: Ints,
+    terms: PairTerms,
+    silence: int,
+    counters: Ints,
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Apply the positions of an object; return the arrays, some of which may have grown."""
+    for at in range(tracks.position_starts[owner], tracks.position_starts[owner + 1]):
+        number, time = walked.numbers[at], walked.times[at]
+        if (  # nothing but inside, as mostly: a call for it would count references, which costs
+            counters[VISITS] == 1
+            and hits.matched_starts[number + 1] == hits.matched_starts[number] + 1
+            and hits.met_starts[number + 1] == hits.met_starts[number]
+            and slots[visits[0], RANK] == hits.matched[hits.matched_starts[number]]
+            and time < counters[NEXT_DWELL]
+            and (not silence or time < tracks.last[owner] + silence)
+        ):
+            if terms.kinds[slots[visits[0], RANK]] >> INSIDE_CODE & 1:
+                row = counters[ROW_COUNT]
+                if row == len(rows):
+                    rows = with_room(rows, row, 1)
+                rows[row, ROW_TIME], rows[row, ROW_OBJECT] = time, owner
+                rows[row, ROW_RANK] = slots[visits[0], RANK]
+                rows[row, ROW_EVENT], rows[row, ROW_CODE] = walked.events[at], INSIDE_CODE
+                counters[ROW_COUNT] = row + 1
+            counters[CHANGES] += 1
+            tracks.last[owner] = counters[HORIZON] = time
+            continue
+        most = count_hits(hits, number)
+        slots = with_room(slots, counters[SLOTS], most)
+        rows = with_room(rows, counters[ROW_COUNT], 3 * counters[VISITS] + most)
+        spare = with_space(spare, counters[VISITS] + most)
+        run_timers(owner, time, silence, tracks, visits, slots, rows, terms, counters)
+        apply_position(
+            owner, at, walked, hits, visits, spare, slots, slot_of, rows, terms, counters
+        )
+        visits, spare = spare, visits
+        tracks.last[owner] = counters[HORIZON] = time
+        tracks.bits[owner] = KNOWN
+    return visits, spare, slots, rows
 
 
 @kernel
