@@ -20,6 +20,7 @@ import numpy as np
 from contrada.arrays import RowBits
 from contrada.kernels.boxtree import Ints
 from contrada.kernels.compiling import kernel
+from contrada.kernels.roomy_arrays import with_room, with_space
 
 NO_MOMENT = -(2**63)
 ALWAYS_LATER = 2**62
@@ -193,26 +194,6 @@ def apply_positions(
         tracks.last[owner] = counters[HORIZON] = time
         tracks.bits[owner] = KNOWN
     return visits, spare, slots, rows
-
-
-@kernel
-def with_room(table: Ints, size: int, more: int) -> Ints:
-    """Return a table with room for more rows."""
-    if size + more <= len(table):
-        return table
-    larger = np.empty((2 * (size + more), table.shape[1]), np.int64)
-    larger[:size] = table[:size]
-    return larger
-
-
-@kernel
-def with_space(places: Ints, needed: int) -> Ints:
-    """Return an array of some length at least, with what is in it."""
-    if needed <= len(places):
-        return places
-    larger = np.empty(2 * needed, np.int64)
-    larger[: len(places)] = places
-    return larger
 
 
 @kernel
