@@ -16,6 +16,7 @@ from contrada.files.arrow_types import check_names
 from contrada.files.crs import is_same_crs
 from contrada.files.expanding import cut_rows
 from contrada.files.geometry_columns import warn_of_edges
+from contrada.files.parquet_footer import read_footer
 from contrada.files.parquet_sizes import plan_reading
 from contrada.files.regular_files import check_regular
 from contrada.files.rows import Rows
@@ -175,10 +176,10 @@ def _read_footers(parts: list[TablePart], name: str) -> tuple[pa.Schema, int]:
     count = 0
     for part in parts:
         try:
+            part_count = read_footer(part.path, _place(part, parts, name)).rows
             with pq.ParquetFile(part.path) as file:
                 # The footer's own metadata: a writer may add to it after the schema is written.
                 part_schema = file.schema_arrow.with_metadata(file.metadata.metadata or {})
-                part_count = file.metadata.num_rows
             check_names(part_schema, _place(part, parts, name))
         except (pa.ArrowException, OSError, UnicodeDecodeError) as fault:
             what = "cannot be read" if is_of_machine(fault) else "not a Parquet file"
@@ -237,20 +238,25 @@ def _columns(schema: pa.Schema) -> list[str]:
 def _read_part(
     part: TablePart, wanted: list[str], batch_rows: int, place: str
 ) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(part.path) as file:
-        facts, schema = file.metadata, file.schema_arrow
+    footer = read_footer(part.path, place)
     if not wanted:
-        for first in range(0, facts.num_rows, batch_rows):
-            rows = min(batch_rows, facts.num_rows - first)
+        for first in range(0, footer.rows, batch_rows):
+            rows = min(batch_rows, footer.rows - first)
             yield pa.RecordBatch.from_struct_array(pa.nulls(rows, pa.struct([])))
         return
-    plan = plan_reading(part.path, facts, wanted, batch_rows, place)
+    with pq.ParquetFile(part.path) as file:
+        facts, schema = file.metadata, file.schema_arrow
+    plan = plan_reading(part.path, facts, footer, wanted, batch_rows, place)
+    received = 0
     # A buffer would keep all it has read.
     with pq.ParquetFile(
         part.path, metadata=facts, pre_buffer=False, read_dictionary=plan.packed
     ) as file:
         for batch in file.iter_batches(plan.rows, columns=wanted, use_threads=False):
+            received += batch.num_rows
             yield from _unpack(batch, schema) if plan.packed else [batch]
+    if received != footer.rows:
+        raise InvalidInput(f"{place}: has {received:,} rows, but its footer states {footer.rows:,}")
 
 
 def _unpack(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -19,6 +19,7 @@ from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput
 from contrada.files.arrow_types import is_binary, is_text, storage_type
 from contrada.files.expanding import PIECE_BYTES
+from contrada.files.parquet_footer import CODECS, Chunk, ParquetFooter
 from contrada.files.parquet_pages import (
     DELTA_BYTE_ARRAY,
     DICTIONARY_ENCODINGS,
@@ -73,24 +74,30 @@ class _Leaf:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file that is looked at: how it is called, what its footer says, how many rows are wanted
-    at once."""
+    """A file that is looked at: how it is called, what its footer says to PyArrow and to us, how
+    many rows are wanted at once. Of PyArrow's facts only the schema is to be asked."""
 
     path: Path
     opened: IO[bytes]
     facts: "pq.FileMetaData"
+    footer: ParquetFooter
     rows_max: int
     place: str
 
 
 def plan_reading(
-    path: Path, facts: "pq.FileMetaData", wanted: Sequence[str], rows_max: int, place: str
+    path: Path,
+    facts: "pq.FileMetaData",
+    footer: ParquetFooter,
+    wanted: Sequence[str],
+    rows_max: int,
+    place: str,
 ) -> ReadingPlan:
     """Find how to read some columns of a file; refuse what would take far more than it does."""
     with path.open("rb") as opened:
-        leaves = list(_survey(_File(path, opened, facts, rows_max, place), wanted))
+        leaves = list(_survey(_File(path, opened, facts, footer, rows_max, place), wanted))
     rows = rows_max
-    while rows > 1 and sum(_worst(leaf, rows, facts.num_rows) for leaf in leaves) > PIECE_BYTES:
+    while rows > 1 and sum(_worst(leaf, rows, footer.rows) for leaf in leaves) > PIECE_BYTES:
         rows //= 2
     return ReadingPlan(rows, [leaf.path for leaf in leaves if _is_packed(leaf)])
 
@@ -104,20 +111,18 @@ def _survey(file: _File, wanted: Sequence[str]) -> Iterator[_Leaf]:
         is_text = column.physical_type == "BYTE_ARRAY"
         width = column.length if column.physical_type == "FIXED_LEN_BYTE_ARRAY" else 0
         leaf = _Leaf(column.path, column.max_repetition_level > 0, is_text, width)
-        if not (leaf.is_list or is_text or width or _is_dense(facts, index)):
+        if not (leaf.is_list or is_text or width or _is_dense(file.footer, index)):
             continue
         row = 0
-        for number in range(facts.num_row_groups):
-            group = facts.row_group(number)
-            _look(file, number, group.column(index), leaf, row)
-            row += group.num_rows
+        for number, rows in enumerate(file.footer.group_rows):
+            _look(file, number, file.footer.chunk(number, index), leaf, row)
+            row += rows
         yield leaf
 
 
-def _is_dense(facts: "pq.FileMetaData", index: int) -> bool:
+def _is_dense(footer: ParquetFooter, index: int) -> bool:
     """Whether a column is compressed so that a page may be far larger than in the file."""
-    codecs = {facts.row_group(i).column(index).compression for i in range(facts.num_row_groups)}
-    return not codecs <= {"UNCOMPRESSED", "SNAPPY"}
+    return not footer.codecs(index) <= {"uncompressed", "snappy"}
 
 
 @dataclass(slots=True)
@@ -133,7 +138,7 @@ class _Chunk:
     sizes: list[int] = field(default_factory=list)
 
 
-def _look(file: _File, number: int, chunk: "pq.ColumnChunkMetaData", leaf: _Leaf, row: int) -> None:
+def _look(file: _File, number: int, chunk: Chunk, leaf: _Leaf, row: int) -> None:
     """Take in the pages of one row group."""
     where = f'{file.place}: column "{leaf.path}"'
     found = _Chunk()
@@ -175,7 +180,7 @@ def _take_page(page: Page, found: _Chunk, leaf: _Leaf, row: int) -> None:
 def _take_dictionary(
     file: _File,
     number: int,
-    chunk: "pq.ColumnChunkMetaData",
+    chunk: Chunk,
     leaf: _Leaf,
     found: _Chunk,
     row: int,
@@ -184,7 +189,7 @@ def _take_dictionary(
     that would be much, as much as they do."""
     page = found.dictionary
     assert page is not None
-    values = leaf.values if leaf.is_list else min(file.rows_max, file.facts.num_rows)
+    values = leaf.values if leaf.is_list else min(file.rows_max, file.footer.rows)
     longest = page.plain_bytes - 4 * max(page.values - 1, 0)
     is_measured = not leaf.is_list and found.coded is not None and found.coded <= _MEASURED_MAX
     mean = longest // max(page.values, 1)  # where that is too long, so is the longest
@@ -272,16 +277,13 @@ def _worst(leaf: _Leaf, rows: int, rows_in_file: int) -> float:
     return float(coded + (total[after] - total[:-1]).max())
 
 
-def _find_longest(
-    file: IO[bytes], chunk: "pq.ColumnChunkMetaData", page: Page, longest: int
-) -> int:
+def _find_longest(file: IO[bytes], chunk: Chunk, page: Page, longest: int) -> int:
     """Find the length of the longest text of a dictionary; what is not one is left to Arrow."""
     file.seek(page.data_at)
     raw = file.read(page.stored_bytes)
-    codec = chunk.compression.lower()
+    codec = CODECS[chunk.codec]
     try:
         if codec != "uncompressed":
-            codec = "lz4_raw" if codec == "lz4" else codec
             raw = pa.decompress(raw, page.plain_bytes, codec=codec)
         return longest_text(np.frombuffer(raw, np.uint8), page.values)
     except (pa.ArrowException, ValueError, OSError, struct.error):
