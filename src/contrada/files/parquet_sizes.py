@@ -37,6 +37,8 @@ _CODE_BYTES = 8  # of a value of which only a number is read, with its levels
 _MEASURED_MAX = 1_000_000  # values of a row group whose numbers in a dictionary are read beforehand
 _BLOCK_ROWS = 1_024  # of which the bytes are added up together
 _SHARED_MIN = 10  # so many times its dictionary a column must take to be read as codes
+_SHARED_BYTES_MIN = 2**20  # and so many bytes
+_SHARED_LENGTH_MIN = 256  # and so many at the mean in each row: to judge shorter ones takes no time
 _LONG_MEAN = 64  # bytes of a text: to step over one is quicker than to look at all of them
 _LENGTH = struct.Struct("<I")
 
@@ -193,18 +195,31 @@ def _take_dictionary(
     longest = page.plain_bytes - 4 * max(page.values - 1, 0)
     is_measured = not leaf.is_list and found.coded is not None and found.coded <= _MEASURED_MAX
     mean = longest // max(page.values, 1)  # where that is too long, so is the longest
-    if longest * values > PIECE_BYTES and not (is_measured and mean * values > PIECE_BYTES):
+    if _is_much(longest, values) and not (is_measured and mean * values > PIECE_BYTES):
         longest = _find_longest(file.opened, chunk, page, longest)
     sizes = None
-    if is_measured and longest * values > PIECE_BYTES:
+    if is_measured and _is_much(longest, values):
         sizes = _measure(file, number, leaf.path, found.coded or 0)
-    if sizes is None:
+    if sizes is not None and _is_shared(sum(sizes), page, found.coded or 0):
+        leaf.is_shared |= _can_be_coded(file, leaf.path)
+    if leaf.is_shared:
+        pass  # whoever reads codes writes nothing out
+    elif sizes is None or longest * values <= PIECE_BYTES:
         leaf.longest = max(leaf.longest, longest)
-    elif sum(sizes) > _SHARED_MIN * page.plain_bytes and _can_be_coded(file, leaf.path):
-        leaf.is_shared = True  # whoever reads codes writes nothing out
     else:
         found.starts[:0] = range(row, row + (found.coded or 0), _BLOCK_ROWS)
         found.sizes[:0] = sizes
+
+
+def _is_much(longest: int, values: int) -> bool:
+    """Whether it is worth a look how often the values of a dictionary stand in a column."""
+    return longest >= _SHARED_LENGTH_MIN and longest * values > _SHARED_BYTES_MIN
+
+
+def _is_shared(written: int, dictionary: Page, rows: int) -> bool:
+    """Whether the rows that a dictionary stands for should be read as codes."""
+    times = max(_SHARED_MIN * dictionary.plain_bytes, _SHARED_LENGTH_MIN * rows)
+    return written > max(times, _SHARED_BYTES_MIN)
 
 
 def _can_be_coded(file: _File, name: str) -> bool:
@@ -213,6 +228,7 @@ def _can_be_coded(file: _File, name: str) -> bool:
     if schema.names.count(name) != 1:
         return False
     kind = storage_type(schema.field(name).type)
+    kind = storage_type(kind.value_type) if pa.types.is_dictionary(kind) else kind
     return is_text(kind) or is_binary(kind)
 
 
