@@ -97,8 +97,8 @@ def _find_parts(path: Path, name: str) -> list[TablePart]:
 def list_parts(folder: Path) -> list[Path]:
     """List the files below a folder that are read as one table, in the order of their names.
 
-    Links are followed. One that leads nowhere, or to a folder that is read anyway, is refused: rows
-    would be missing, or be there twice.
+    Links are followed. One that leads nowhere, or to a folder or file that is read anyway, is
+    refused: rows would be missing, or be there twice.
     """
     found: list[Path] = []
     seen: dict[str, Path] = {}
@@ -112,7 +112,21 @@ def list_parts(folder: Path) -> list[Path]:
             if not _is_hidden(name):
                 _check_link(path / name)
         found += [path / name for name in names]
-    return sorted(path for path in found if is_part_name(path.relative_to(folder)))
+    parts = sorted(path for path in found if is_part_name(path.relative_to(folder)))
+    _refuse_twins(parts)
+    return parts
+
+
+def _refuse_twins(parts: list[Path]) -> None:
+    """Refuse a link to a file that is among the parts, too, under its own name or another link."""
+    links = {path: os.path.realpath(path) for path in parts if path.is_symlink()}
+    if not links:
+        return
+    seen = {os.path.realpath(path): path for path in parts if path not in links}
+    for path, real in links.items():
+        twin = seen.setdefault(real, path)
+        if twin != path:
+            raise InvalidInput(f"{path}: is the same file as {twin}, reached through a link")
 
 
 def _refuse_folder(fault: OSError) -> None:
