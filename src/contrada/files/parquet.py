@@ -266,11 +266,31 @@ def _read_part(
     with pq.ParquetFile(
         part.path, metadata=facts, pre_buffer=False, read_dictionary=plan.packed
     ) as file:
-        for batch in file.iter_batches(plan.rows, columns=wanted, use_threads=False):
+        for batch in _iterate(file, plan.rows, wanted, len(footer.group_rows)):
             received += batch.num_rows
             yield from _unpack(batch, schema) if plan.packed else [batch]
     if received != footer.rows:
         raise InvalidInput(f"{place}: has {received:,} rows, but its footer states {footer.rows:,}")
+
+
+def _iterate(
+    file: "pq.ParquetFile", rows: int, wanted: list[str], groups: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield some columns in batches; those of several row groups in one where Arrow can do so.
+
+    It joins no dictionaries that are inside structs or lists.
+    """
+    parts = (file.schema_arrow.field(name).type for name in wanted)
+    if not any(_has_inner_dictionary(kind) for kind in parts):
+        yield from file.iter_batches(rows, columns=wanted, use_threads=False)
+        return
+    for group in range(groups):
+        yield from file.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False)
+
+
+def _has_inner_dictionary(kind: pa.DataType) -> bool:
+    inside = [kind.field(i).type for i in range(kind.num_fields)]
+    return any(pa.types.is_dictionary(part) or _has_inner_dictionary(part) for part in inside)
 
 
 def _unpack(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
