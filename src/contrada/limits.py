@@ -63,6 +63,7 @@ SIMULATED_MAX = 1_000_000  # peers, events or rounds of one
 ROW_BYTES_MAX = 64 * 2**20  # of one row in text: it must be in memory as a whole
 COLUMNS_MAX = 10_000  # of one text file, those inside others too
 OVERLAP_BYTES_MAX = 2**30  # of views of texts that overlap, if they take far fewer
+PARQUET_DEPTH_MAX = 99  # of groups and columns in each other in the schema of a Parquet file
 PARQUET_PAGE_BYTES_MAX = 64 * 2**20  # of a page, if it takes far fewer in the file
 LIST_VALUES_MAX = 2**25  # in the lists of a row group of Parquet, if it takes far fewer bytes
 LIST_CELLS_MAX = 1_000_000  # of a list of objects as a table, if they are far more than its values

@@ -10,6 +10,7 @@ import threading
 import time
 import tomllib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,43 @@ def test_an_interrupt_that_a_callback_loses_comes_again(
     assert steps == ["compiled"]
     said = capsys.readouterr().err
     assert said in ("contrada: interrupted\n", "contrada: terminated\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_that_a_library_catches_comes_again(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = []
+
+    def run(_: argparse.Namespace) -> None:
+        with suppress(BaseException):  # as while a module is loaded
+            signal.raise_signal(number)
+        steps.append("loaded")
+        threading.Event().wait(60)
+        steps.append("nobody interrupts")
+
+    monkeypatch.setattr("contrada.cli.explain.run", run)
+    assert main(["explain", "a"]) == 128 + number
+    assert steps == ["loaded"]
+    assert capsys.readouterr().err in ("contrada: interrupted\n", "contrada: terminated\n")
+
+
+def test_an_interrupt_that_ends_a_command_does_not_come_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = []
+
+    def run(_: argparse.Namespace) -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            assert not any(isinstance(one, threading.Timer) for one in threading.enumerate())
+            steps.append("tidied up")
+
+    monkeypatch.setattr("contrada.cli.explain.run", run)
+    assert main(["explain", "a"]) == 128 + signal.SIGTERM
+    assert steps == ["tidied up"]
+    assert capsys.readouterr().err == "contrada: terminated\n"
 
 
 def test_whoever_interrupts_twice_does_not_wait(

@@ -72,6 +72,8 @@ def test_the_report_counts_rows_of_each_kind_and_what_became_of_positions(
     assert {kind: counts[f"transitions_{kind}"] for kind in kinds} == kinds
     names = ("events", "events_left_out", "events_repeated", "events_without_geometry")
     assert [counts[name] for name in names] == [14, 2, 1, 1]
+    parts = ("applied", "late", "repeated", "held", "left_out", "without_geometry")
+    assert sum(counts[f"events_{part}"] for part in parts) == counts["events"]
     assert (counts["objects"], counts["transitions"], counts["quarantine"]) == (3, 9, str(bad))
     assert "  cross               1\n" in said.err
     assert bad.read_text().splitlines() == [

@@ -55,6 +55,14 @@ def test_batches_are_bounded_whatever_the_row_groups(tmp_path: Path) -> None:
     assert column_of(rows, "n") == list(range(1000))
 
 
+def test_dictionaries_in_structs_of_several_row_groups_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    kinds = pa.array(["u", "v", None, "u"] * 5).dictionary_encode()
+    column = pa.StructArray.from_arrays([kinds], ["kind"])
+    pq.write_table(pa.table({"a": column}), path, row_group_size=6)
+    assert column_of(read_rows(path), "a") == column.to_pylist()
+
+
 def test_a_folder_of_part_files_is_one_table(tmp_path: Path) -> None:
     folder = tmp_path / "events.parquet"
     folder.mkdir()

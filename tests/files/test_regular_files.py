@@ -180,3 +180,16 @@ def test_a_pipe_and_a_device_are_not_replaced_by_what_is_written(tmp_path: Path)
             Matcher().save(tmp_path / name)
     assert (tmp_path / "pipe.csv").is_fifo()
     assert Path("/dev/null").is_char_device()
+
+
+@pytest.mark.parametrize("inside", ["day=1/a.parquet", "day=1/b.parquet"])
+def test_a_link_in_a_folder_to_a_file_that_is_read_anyway_is_refused(
+    inside: str, folder: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes((folder / "day=1/a.parquet").read_bytes())
+    (folder / "day=1/b.parquet").symlink_to(elsewhere)
+    assert read_rows(folder).count == 3
+    (folder / "day=2/c.parquet").symlink_to(folder / inside)
+    with pytest.raises(InvalidInput, match=rf"c\.parquet: is the same file as .*{inside}, reached"):
+        read_rows(folder)

@@ -4,6 +4,7 @@ import datetime as dt
 import errno
 import os
 import sqlite3
+import struct
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ import shapely
 
 from contrada.errors import InvalidInput, MissingPackage, Remedy, Unavailable
 from contrada.files import Rows, is_same_crs, read_rows
+from contrada.files.flatgeobuf import count_bytes_left
 
 SUFFIXES = [".fgb", ".gpkg"]
 
@@ -243,3 +245,31 @@ def test_what_gdal_may_not_read_is_the_machines_fault_and_what_it_cannot_the_fil
         read_rows(path)
     with pytest.raises(Unavailable, match=r"reading failed after row 0: GDAL does not"):
         list(rows.batches())
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+@pytest.mark.parametrize("count", [0, 1, 2, 16, 17, 300])
+def test_a_flatgeobuf_file_is_read_to_its_end(count: int, is_indexed: bool, tmp_path: Path) -> None:
+    path = write_flatgeobuf(tmp_path, count, is_indexed)
+    assert count_bytes_left(path) == (count, 0)
+    assert sum(batch.num_rows for batch in read_rows(path).batches()) == count
+
+
+def test_a_flatgeobuf_file_that_counts_fewer_features_than_it_has_is_refused(
+    tmp_path: Path,
+) -> None:
+    path = write_flatgeobuf(tmp_path, 200, is_indexed=False)
+    content = path.read_bytes()
+    stated = struct.pack("<Q", 200)
+    assert content.count(stated) == 1
+    path.write_bytes(content.replace(stated, struct.pack("<Q", 60)))
+    with pytest.raises(InvalidInput, match=r"x\.fgb: its header counts 60 features, but .* follow"):
+        read_rows(path)
+
+
+def write_flatgeobuf(folder: Path, count: int, is_indexed: bool) -> Path:
+    path = folder / "x.fgb"
+    points = geopandas.points_from_xy(range(count), range(count))
+    frame = geopandas.GeoDataFrame({"n": range(count)}, geometry=points, crs=4326)
+    frame.to_file(path, engine="pyogrio", SPATIAL_INDEX="YES" if is_indexed else "NO")
+    return path

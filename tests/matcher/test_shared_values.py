@@ -178,6 +178,23 @@ def test_a_parquet_file_of_one_text_for_all_rows_is_read_as_codes(tmp_path: Path
     assert lengths == {len(text)}
 
 
+@pytest.mark.parametrize("store_schema", [True, False])
+@pytest.mark.parametrize("vertices", [2_000, 20_000])
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
+def test_a_geometry_that_a_parquet_file_states_once_is_judged_once(
+    kind: pa.DataType, vertices: int, store_schema: bool, tmp_path: Path, judged: list[int]
+) -> None:
+    ring = shapely.segmentize(shapely.Point(5, 5).buffer(4), 25 / vertices)
+    value = ring.wkt if kind == pa.string() else ring.wkb
+    path = tmp_path / "x.parquet"
+    table = pa.table({"geometry": coded([value], kind)})
+    pq.write_table(table, path, store_schema=store_schema, row_group_size=ROWS // 2)
+    matcher = Matcher()
+    matcher.add("near", geometry=shapely.box(0, 0, 9, 9))
+    assert len(matcher.match_many(path, threads=1)) == ROWS
+    assert sum(judged) <= 2  # row groups
+
+
 def test_views_that_overlap_without_end_are_refused_by_name() -> None:
     rows, length = 12_000, 100_000
     whole = bytes(length + rows)

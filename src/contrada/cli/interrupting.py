@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -18,14 +19,16 @@ _LAUNCH = "launch_gateway"  # of PySpark
 _RETRY_S = 0.2
 
 
-class Terminated(KeyboardInterrupt):
+class Interrupted(KeyboardInterrupt):
+    """Somebody pressed Ctrl-C: unlike the one of Python's own, it can be followed."""
+
+
+class Terminated(Interrupted):
     """Somebody sent SIGTERM, or a terminal went away: it ends a command as Ctrl-C does."""
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    if number == signal.SIGINT:
-        signal.default_int_handler(number, frame)
-    raise Terminated
+def _make_interrupt(number: int) -> Interrupted:
+    return Interrupted() if number == signal.SIGINT else Terminated()
 
 
 _DEFAULTS: dict[int, Callable[[int, FrameType | None], Any] | signal.Handlers] = {
@@ -39,12 +42,18 @@ if sys.platform != "win32":
 class Interrupts:
     """Whether an interrupt has come, and which was the first."""
 
-    def __init__(self, memory: socket.socket | None = None) -> None:
-        self._memory = memory
+    def __init__(
+        self, memory: socket.socket | None = None, settle: Callable[[], None] = lambda: None
+    ) -> None:
+        self._memory, self._settle = memory, settle
         self._first: int | None = None
 
     def first(self, fault: BaseException) -> int | None:
-        """Return the signal that made a command fail; None where the fault is its own."""
+        """Return the signal that made a command fail; None where the fault is its own.
+
+        The command has ended with that, so no interrupt is repeated any more.
+        """
+        self._settle()
         if self._memory is not None and self._first is None:
             with suppress(BlockingIOError):
                 come = self._memory.recv(4096)
@@ -71,9 +80,9 @@ def listening() -> Iterator[Interrupts]:
             signal.signal(number, postponing)
         sys.unraisablehook = postponing.hear_lost
         try:
-            yield Interrupts(ours)
+            yield Interrupts(ours, postponing.settle)
         finally:
-            postponing.cancel()
+            postponing.settle()
             sys.unraisablehook = postponing.tell_lost
             for number in taken:
                 if signal.getsignal(number) is postponing:
@@ -92,9 +101,9 @@ def asked_to_stop() -> Iterator[threading.Event]:
         yield asked
         return
 
-    def hear(number: int, frame: FrameType | None) -> None:
+    def hear(number: int, _: FrameType | None) -> None:
         if asked.is_set():
-            _interrupt(number, frame)
+            raise _make_interrupt(number)
         asked.set()
 
     before = {number: signal.signal(number, hear) for number in _DEFAULTS}
@@ -109,14 +118,15 @@ class _Postponing:
     """A handler that interrupts at once, but not while a Java starts: nobody would stop that one.
 
     Java ends with this process from the moment on at which both have met. Whoever interrupts twice
-    is not kept waiting. Where an interrupt is raised in a callback that can raise nothing, such as
-    those of a compiler, it comes again, too.
+    is not kept waiting. Where an interrupt is lost before it has ended the command, it comes again,
+    too: a callback such as those of a compiler can raise nothing, and there are libraries that
+    catch whatever is raised while they are loaded.
     """
 
     def __init__(self) -> None:
         self._timer: threading.Timer | None = None
         self._is_due = False
-        self._number = 0
+        self._is_settled = False
         self.tell_lost = sys.unraisablehook
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
@@ -124,15 +134,21 @@ class _Postponing:
         is_first = self._timer is None or self._is_due
         if not (is_first and _is_launching(frame)):
             self.cancel()
-            self._number = number
-            _interrupt(number, frame)
+            raise self._make_followed(number)
         self._wait(number)
 
+    def _make_followed(self, number: int) -> Interrupted:
+        """Make an interrupt that comes again if it is gone before it has ended the command.
+
+        Nobody may keep it who has raised it: it would live on with the frame.
+        """
+        interrupt = _make_interrupt(number)
+        weakref.finalize(interrupt, self._wait, number).atexit = False
+        return interrupt
+
     def hear_lost(self, lost: Any) -> None:
-        """Repeat an interrupt that was lost; report anything else as before."""
-        if issubclass(lost.exc_type, KeyboardInterrupt) and self._number:
-            self._wait(self._number)
-        else:
+        """Be silent about an interrupt that was lost, as it comes again; report anything else."""
+        if not issubclass(lost.exc_type, Interrupted):
             self.tell_lost(lost)
 
     def cancel(self) -> None:
@@ -140,7 +156,15 @@ class _Postponing:
         if self._timer is not None:
             self._timer.cancel()
 
+    def settle(self) -> None:
+        """Repeat no interrupt from now on."""
+        self._is_settled = True
+        self.cancel()
+
     def _wait(self, number: int) -> None:
+        self.cancel()
+        if self._is_settled:
+            return
         self._is_due = False
         self._timer = threading.Timer(_RETRY_S, self._come_again, [number])
         self._timer.daemon = True

@@ -9,6 +9,7 @@ RARE = (
     "without_geometry",
     "repeated",
     "late",
+    "held",
 )  # shown to people only where there are any
 
 
@@ -72,13 +73,19 @@ class MatchReport(RunReport):
 
 @dataclass(slots=True)
 class TrackReport(RunReport):
-    """What became of the objects whose positions are the events, in rows of each kind."""
+    """What became of the objects whose positions are the events, in rows of each kind.
+
+    All events were applied, late, repeated, held, left out or without a geometry.
+    """
 
     subscriptions: int = 0
     subscriptions_mended: int = 0
     subscriptions_left_out: int = 0
     events: int = 0
+    events_applied: int = 0
+    events_late: int = 0
     events_repeated: int = 0
+    events_held: int = 0
     events_mended: int = 0
     events_left_out: int = 0
     events_without_geometry: int = 0

@@ -78,7 +78,7 @@ class Layout:
                 with _naming(own, name):
                     kind = self.schema.field(name).type
                     encoding = encodings.get(name, "")
-                    columns.append(_compact_column(piece.column(name), encoding, kind))
+                    columns.append(_compact_column(piece.column(name), encoding, kind, name))
             yield pa.RecordBatch.from_arrays(columns, names=wanted)
 
 
@@ -197,10 +197,10 @@ def _target_type(kind: pa.DataType, encoding: str, is_decoded: bool) -> pa.DataT
     return kind.value_type if is_replaced else kind
 
 
-def _compact_column(array: pa.Array, encoding: str, kind: pa.DataType) -> pa.Array:
+def _compact_column(array: pa.Array, encoding: str, kind: pa.DataType, name: str) -> pa.Array:
     if encoding in NATIVE_TYPES:
         native = array.storage if isinstance(array, pa.ExtensionArray) else array
-        return encode_wkb(native, encoding)
+        return encode_wkb(native, encoding, name)
     array = as_compact_plain(array)
     if not pa.types.is_dictionary(array.type) or pa.types.is_dictionary(kind):
         return array

@@ -16,6 +16,7 @@ from contrada.files.arrow_types import check_names
 from contrada.files.crs import is_same_crs
 from contrada.files.expanding import cut_rows
 from contrada.files.geometry_columns import warn_of_edges
+from contrada.files.parquet_footer import read_footer
 from contrada.files.parquet_sizes import plan_reading
 from contrada.files.regular_files import check_regular
 from contrada.files.rows import Rows
@@ -96,8 +97,8 @@ def _find_parts(path: Path, name: str) -> list[TablePart]:
 def list_parts(folder: Path) -> list[Path]:
     """List the files below a folder that are read as one table, in the order of their names.
 
-    Links are followed. One that leads nowhere, or to a folder that is read anyway, is refused: rows
-    would be missing, or be there twice.
+    Links are followed. One that leads nowhere, or to a folder or file that is read anyway, is
+    refused: rows would be missing, or be there twice.
     """
     found: list[Path] = []
     seen: dict[str, Path] = {}
@@ -111,7 +112,21 @@ def list_parts(folder: Path) -> list[Path]:
             if not _is_hidden(name):
                 _check_link(path / name)
         found += [path / name for name in names]
-    return sorted(path for path in found if is_part_name(path.relative_to(folder)))
+    parts = sorted(path for path in found if is_part_name(path.relative_to(folder)))
+    _refuse_twins(parts)
+    return parts
+
+
+def _refuse_twins(parts: list[Path]) -> None:
+    """Refuse a link to a file that is among the parts, too, under its own name or another link."""
+    links = {path: os.path.realpath(path) for path in parts if path.is_symlink()}
+    if not links:
+        return
+    seen = {os.path.realpath(path): path for path in parts if path not in links}
+    for path, real in links.items():
+        twin = seen.setdefault(real, path)
+        if twin != path:
+            raise InvalidInput(f"{path}: is the same file as {twin}, reached through a link")
 
 
 def _refuse_folder(fault: OSError) -> None:
@@ -175,10 +190,10 @@ def _read_footers(parts: list[TablePart], name: str) -> tuple[pa.Schema, int]:
     count = 0
     for part in parts:
         try:
+            part_count = read_footer(part.path, _place(part, parts, name)).rows
             with pq.ParquetFile(part.path) as file:
                 # The footer's own metadata: a writer may add to it after the schema is written.
                 part_schema = file.schema_arrow.with_metadata(file.metadata.metadata or {})
-                part_count = file.metadata.num_rows
             check_names(part_schema, _place(part, parts, name))
         except (pa.ArrowException, OSError, UnicodeDecodeError) as fault:
             what = "cannot be read" if is_of_machine(fault) else "not a Parquet file"
@@ -237,20 +252,45 @@ def _columns(schema: pa.Schema) -> list[str]:
 def _read_part(
     part: TablePart, wanted: list[str], batch_rows: int, place: str
 ) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(part.path) as file:
-        facts, schema = file.metadata, file.schema_arrow
+    footer = read_footer(part.path, place)
     if not wanted:
-        for first in range(0, facts.num_rows, batch_rows):
-            rows = min(batch_rows, facts.num_rows - first)
+        for first in range(0, footer.rows, batch_rows):
+            rows = min(batch_rows, footer.rows - first)
             yield pa.RecordBatch.from_struct_array(pa.nulls(rows, pa.struct([])))
         return
-    plan = plan_reading(part.path, facts, wanted, batch_rows, place)
+    with pq.ParquetFile(part.path) as file:
+        facts, schema = file.metadata, file.schema_arrow
+    plan = plan_reading(part.path, facts, footer, wanted, batch_rows, place)
+    received = 0
     # A buffer would keep all it has read.
     with pq.ParquetFile(
         part.path, metadata=facts, pre_buffer=False, read_dictionary=plan.packed
     ) as file:
-        for batch in file.iter_batches(plan.rows, columns=wanted, use_threads=False):
+        for batch in _iterate(file, plan.rows, wanted, len(footer.group_rows)):
+            received += batch.num_rows
             yield from _unpack(batch, schema) if plan.packed else [batch]
+    if received != footer.rows:
+        raise InvalidInput(f"{place}: has {received:,} rows, but its footer states {footer.rows:,}")
+
+
+def _iterate(
+    file: "pq.ParquetFile", rows: int, wanted: list[str], groups: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield some columns in batches; those of several row groups in one where Arrow can do so.
+
+    It joins no dictionaries that are inside structs or lists.
+    """
+    parts = (file.schema_arrow.field(name).type for name in wanted)
+    if not any(_has_inner_dictionary(kind) for kind in parts):
+        yield from file.iter_batches(rows, columns=wanted, use_threads=False)
+        return
+    for group in range(groups):
+        yield from file.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False)
+
+
+def _has_inner_dictionary(kind: pa.DataType) -> bool:
+    inside = [kind.field(i).type for i in range(kind.num_fields)]
+    return any(pa.types.is_dictionary(part) or _has_inner_dictionary(part) for part in inside)
 
 
 def _unpack(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -6,10 +6,9 @@ structs of Thrift's compact protocol, of which this module knows as much as it t
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
-if TYPE_CHECKING:
-    import pyarrow.parquet as pq
+from contrada.files.parquet_footer import Chunk
 
 DICTIONARY_PAGE = 2
 DICTIONARY_ENCODINGS = frozenset({2, 8})
@@ -36,12 +35,12 @@ class Page:
     data_at: int
 
 
-def read_page_headers(file: IO[bytes], chunk: "pq.ColumnChunkMetaData") -> Iterator[Page]:
+def read_page_headers(file: IO[bytes], chunk: Chunk) -> Iterator[Page]:
     """Yield the pages of one column of one row group; at damage, raise `DamagedPage`."""
-    at = chunk.data_page_offset
-    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < at:
-        at = chunk.dictionary_page_offset
-    end, left = at + chunk.total_compressed_size, chunk.num_values
+    at = chunk.data_at
+    if 0 < chunk.dictionary_at < at:
+        at = chunk.dictionary_at
+    end, left = at + chunk.stored_bytes, chunk.values
     while at < end and left > 0:
         page = _read_header(file, at)
         yield page

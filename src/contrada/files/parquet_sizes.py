@@ -19,6 +19,7 @@ from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput
 from contrada.files.arrow_types import is_binary, is_text, storage_type
 from contrada.files.expanding import PIECE_BYTES
+from contrada.files.parquet_footer import CODECS, Chunk, ParquetFooter
 from contrada.files.parquet_pages import (
     DELTA_BYTE_ARRAY,
     DICTIONARY_ENCODINGS,
@@ -36,6 +37,8 @@ _CODE_BYTES = 8  # of a value of which only a number is read, with its levels
 _MEASURED_MAX = 1_000_000  # values of a row group whose numbers in a dictionary are read beforehand
 _BLOCK_ROWS = 1_024  # of which the bytes are added up together
 _SHARED_MIN = 10  # so many times its dictionary a column must take to be read as codes
+_SHARED_BYTES_MIN = 2**20  # and so many bytes
+_SHARED_LENGTH_MIN = 256  # and so many at the mean in each row: to judge shorter ones takes no time
 _LONG_MEAN = 64  # bytes of a text: to step over one is quicker than to look at all of them
 _LENGTH = struct.Struct("<I")
 
@@ -73,24 +76,30 @@ class _Leaf:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file that is looked at: how it is called, what its footer says, how many rows are wanted
-    at once."""
+    """A file that is looked at: how it is called, what its footer says to PyArrow and to us, how
+    many rows are wanted at once. Of PyArrow's facts only the schema is to be asked."""
 
     path: Path
     opened: IO[bytes]
     facts: "pq.FileMetaData"
+    footer: ParquetFooter
     rows_max: int
     place: str
 
 
 def plan_reading(
-    path: Path, facts: "pq.FileMetaData", wanted: Sequence[str], rows_max: int, place: str
+    path: Path,
+    facts: "pq.FileMetaData",
+    footer: ParquetFooter,
+    wanted: Sequence[str],
+    rows_max: int,
+    place: str,
 ) -> ReadingPlan:
     """Find how to read some columns of a file; refuse what would take far more than it does."""
     with path.open("rb") as opened:
-        leaves = list(_survey(_File(path, opened, facts, rows_max, place), wanted))
+        leaves = list(_survey(_File(path, opened, facts, footer, rows_max, place), wanted))
     rows = rows_max
-    while rows > 1 and sum(_worst(leaf, rows, facts.num_rows) for leaf in leaves) > PIECE_BYTES:
+    while rows > 1 and sum(_worst(leaf, rows, footer.rows) for leaf in leaves) > PIECE_BYTES:
         rows //= 2
     return ReadingPlan(rows, [leaf.path for leaf in leaves if _is_packed(leaf)])
 
@@ -104,20 +113,18 @@ def _survey(file: _File, wanted: Sequence[str]) -> Iterator[_Leaf]:
         is_text = column.physical_type == "BYTE_ARRAY"
         width = column.length if column.physical_type == "FIXED_LEN_BYTE_ARRAY" else 0
         leaf = _Leaf(column.path, column.max_repetition_level > 0, is_text, width)
-        if not (leaf.is_list or is_text or width or _is_dense(facts, index)):
+        if not (leaf.is_list or is_text or width or _is_dense(file.footer, index)):
             continue
         row = 0
-        for number in range(facts.num_row_groups):
-            group = facts.row_group(number)
-            _look(file, number, group.column(index), leaf, row)
-            row += group.num_rows
+        for number, rows in enumerate(file.footer.group_rows):
+            _look(file, number, file.footer.chunk(number, index), leaf, row)
+            row += rows
         yield leaf
 
 
-def _is_dense(facts: "pq.FileMetaData", index: int) -> bool:
+def _is_dense(footer: ParquetFooter, index: int) -> bool:
     """Whether a column is compressed so that a page may be far larger than in the file."""
-    codecs = {facts.row_group(i).column(index).compression for i in range(facts.num_row_groups)}
-    return not codecs <= {"UNCOMPRESSED", "SNAPPY"}
+    return not footer.codecs(index) <= {"uncompressed", "snappy"}
 
 
 @dataclass(slots=True)
@@ -133,7 +140,7 @@ class _Chunk:
     sizes: list[int] = field(default_factory=list)
 
 
-def _look(file: _File, number: int, chunk: "pq.ColumnChunkMetaData", leaf: _Leaf, row: int) -> None:
+def _look(file: _File, number: int, chunk: Chunk, leaf: _Leaf, row: int) -> None:
     """Take in the pages of one row group."""
     where = f'{file.place}: column "{leaf.path}"'
     found = _Chunk()
@@ -175,7 +182,7 @@ def _take_page(page: Page, found: _Chunk, leaf: _Leaf, row: int) -> None:
 def _take_dictionary(
     file: _File,
     number: int,
-    chunk: "pq.ColumnChunkMetaData",
+    chunk: Chunk,
     leaf: _Leaf,
     found: _Chunk,
     row: int,
@@ -184,22 +191,35 @@ def _take_dictionary(
     that would be much, as much as they do."""
     page = found.dictionary
     assert page is not None
-    values = leaf.values if leaf.is_list else min(file.rows_max, file.facts.num_rows)
+    values = leaf.values if leaf.is_list else min(file.rows_max, file.footer.rows)
     longest = page.plain_bytes - 4 * max(page.values - 1, 0)
     is_measured = not leaf.is_list and found.coded is not None and found.coded <= _MEASURED_MAX
     mean = longest // max(page.values, 1)  # where that is too long, so is the longest
-    if longest * values > PIECE_BYTES and not (is_measured and mean * values > PIECE_BYTES):
+    if _is_much(longest, values) and not (is_measured and mean * values > PIECE_BYTES):
         longest = _find_longest(file.opened, chunk, page, longest)
     sizes = None
-    if is_measured and longest * values > PIECE_BYTES:
+    if is_measured and _is_much(longest, values):
         sizes = _measure(file, number, leaf.path, found.coded or 0)
-    if sizes is None:
+    if sizes is not None and _is_shared(sum(sizes), page, found.coded or 0):
+        leaf.is_shared |= _can_be_coded(file, leaf.path)
+    if leaf.is_shared:
+        pass  # whoever reads codes writes nothing out
+    elif sizes is None or longest * values <= PIECE_BYTES:
         leaf.longest = max(leaf.longest, longest)
-    elif sum(sizes) > _SHARED_MIN * page.plain_bytes and _can_be_coded(file, leaf.path):
-        leaf.is_shared = True  # whoever reads codes writes nothing out
     else:
         found.starts[:0] = range(row, row + (found.coded or 0), _BLOCK_ROWS)
         found.sizes[:0] = sizes
+
+
+def _is_much(longest: int, values: int) -> bool:
+    """Whether it is worth a look how often the values of a dictionary stand in a column."""
+    return longest >= _SHARED_LENGTH_MIN and longest * values > _SHARED_BYTES_MIN
+
+
+def _is_shared(written: int, dictionary: Page, rows: int) -> bool:
+    """Whether the rows that a dictionary stands for should be read as codes."""
+    times = max(_SHARED_MIN * dictionary.plain_bytes, _SHARED_LENGTH_MIN * rows)
+    return written > max(times, _SHARED_BYTES_MIN)
 
 
 def _can_be_coded(file: _File, name: str) -> bool:
@@ -208,6 +228,7 @@ def _can_be_coded(file: _File, name: str) -> bool:
     if schema.names.count(name) != 1:
         return False
     kind = storage_type(schema.field(name).type)
+    kind = storage_type(kind.value_type) if pa.types.is_dictionary(kind) else kind
     return is_text(kind) or is_binary(kind)
 
 
@@ -272,16 +293,13 @@ def _worst(leaf: _Leaf, rows: int, rows_in_file: int) -> float:
     return float(coded + (total[after] - total[:-1]).max())
 
 
-def _find_longest(
-    file: IO[bytes], chunk: "pq.ColumnChunkMetaData", page: Page, longest: int
-) -> int:
+def _find_longest(file: IO[bytes], chunk: Chunk, page: Page, longest: int) -> int:
     """Find the length of the longest text of a dictionary; what is not one is left to Arrow."""
     file.seek(page.data_at)
     raw = file.read(page.stored_bytes)
-    codec = chunk.compression.lower()
+    codec = CODECS[chunk.codec]
     try:
         if codec != "uncompressed":
-            codec = "lz4_raw" if codec == "lz4" else codec
             raw = pa.decompress(raw, page.plain_bytes, codec=codec)
         return longest_text(np.frombuffer(raw, np.uint8), page.values)
     except (pa.ArrowException, ValueError, OSError, struct.error):

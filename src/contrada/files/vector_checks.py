@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import IO
 
 from contrada.errors import InvalidInput
+from contrada.files.flatgeobuf import count_bytes_left
 from contrada.files.vector_formats import (
     FOR_MACOS,
     ZIP,
@@ -47,6 +48,8 @@ def check_file(path: Path, suffix: str, name: str) -> None:
         raise InvalidInput(f"{name}: it only refers to other files or addresses; use those instead")
     if suffix == ".shp":
         _check_shapefile(path, name)
+    if suffix == ".fgb":
+        _check_flatgeobuf(path, name)
     if suffix in _XML_SUFFIXES:
         with path.open("rb") as file:
             _check_xml(file, suffix, name)
@@ -66,6 +69,15 @@ def _check_shapefile(path: Path, name: str) -> None:
     index, attributes = find_side_file(path, ".shx"), find_side_file(path, ".dbf")
     _refuse_cut(index, lambda head: 2 * int.from_bytes(head[24:28], "big"), name)
     _refuse_cut(attributes, _find_dbf_length, name)
+
+
+def _check_flatgeobuf(path: Path, name: str) -> None:
+    """Refuse a file with more features than its header counts: GDAL would leave them out."""
+    count, left = count_bytes_left(path)
+    if left:
+        raise InvalidInput(
+            f"{name}: its header counts {count:,} features, but {left:,} bytes follow the last one"
+        )
 
 
 def _check_geodatabase(folder: Path, name: str) -> None:

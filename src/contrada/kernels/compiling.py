@@ -5,9 +5,9 @@ whoever only imports a kernel does not wait for it.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from contrada.threads import once
 
@@ -32,17 +32,37 @@ class Kernel(Generic[Parameters, Result]):
         """The function as Numba compiles it, calling others like itself."""
         from contrada.kernels.machine_code import compile_kernel
 
+        function = self._copy()
+        compiled: Callable[Parameters, Result] = compile_kernel(function)
+        for name, called in self._called():
+            function.__globals__[name] = compiled if called is self else called.compiled
+        return compiled
+
+    @once
+    def interpreted(self) -> Callable[Parameters, Result]:
+        """The function as Python runs it, calling others like itself, without loading Numba."""
+        function = self._copy()
+        for name, called in self._called():
+            function.__globals__[name] = function if called is self else called.interpreted
+        return function
+
+    def _copy(self) -> FunctionType:
+        """Return the function with global names of its own."""
         written = self.function
         assert isinstance(written, FunctionType)
         names = dict(written.__globals__)
         function = FunctionType(written.__code__, names, written.__name__, written.__defaults__)
         function.__qualname__ = written.__qualname__
-        compiled: Callable[Parameters, Result] = compile_kernel(function)
+        return function
+
+    def _called(self) -> "Iterator[tuple[str, Kernel[..., Any]]]":
+        """Yield the kernels that the function calls, and how it names them."""
+        written = self.function
+        assert isinstance(written, FunctionType)
         for name in written.__code__.co_names:
-            called = names.get(name)
+            called = written.__globals__.get(name)
             if isinstance(called, Kernel):
-                names[name] = compiled if called is self else called.compiled
-        return compiled
+                yield name, called
 
 
 def is_numba_loaded() -> bool:
