@@ -16,6 +16,7 @@ import shapely
 import contrada.spark
 from contrada.errors import InvalidInput
 from contrada.files import is_same_crs, read_rows
+from contrada.files.parquet_footer import read_footer
 from contrada.spark.crs_metadata import refuse_two_systems, stated_crs
 
 if TYPE_CHECKING:
@@ -166,6 +167,31 @@ def test_paths_and_boxes_that_cannot_be_are_refused(spark: SparkSession, tmp_pat
     for bbox in [(0, 1, 2), (0, 2, 1, 1), (0, 0, float("nan"), 1)]:
         with pytest.raises(InvalidInput, match=r"bbox must be \(west, south, east, north\)"):
             contrada.spark.read_geoparquet(spark, tmp_path, bbox=bbox)  # type: ignore[arg-type]
+
+
+def test_a_codec_that_nobody_knows_is_refused_before_pyarrow_sees_the_footer(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = points(tmp_path / "a.parquet", write_covering_bbox=True)
+    sound, words = path.read_bytes(), "unknown codec: [0-9]+"
+    footer = range(len(sound) - 8 - int.from_bytes(sound[-8:-4], "little"), len(sound) - 8)
+    for at in footer:
+        path.write_bytes(sound[:at] + bytes([sound[at] ^ 0x20]) + sound[at + 1 :])
+        if re.search(words, fault_of(path)):
+            break
+    else:
+        raise AssertionError("no byte of the footer states a codec")
+    with pytest.raises(InvalidInput, match=words):
+        contrada.spark.read_geoparquet(spark, path, bbox=(6, 0, 7, 1))
+
+
+def fault_of(path: Path) -> str:
+    """What is wrong with a footer, if anything is."""
+    try:
+        read_footer(path, "a")
+    except InvalidInput as fault:
+        return str(fault)
+    return ""
 
 
 def test_the_covering_prunes_row_groups(spark: SparkSession, tmp_path: Path) -> None:

@@ -108,7 +108,12 @@ class _TooDeep(Exception):
 def read_footer(path: Path, place: str) -> ParquetFooter:
     """Read the footer of a Parquet file; refuse one that PyArrow must not see."""
     with path.open("rb") as file:
-        footer = _find_footer(file, place)
+        return read_open_footer(file, place)
+
+
+def read_open_footer(file: IO[bytes], place: str) -> ParquetFooter:
+    """Read the footer of a file that is open, as `read_footer` does; its place moves."""
+    footer = _find_footer(file, place)
     try:
         found = _walk(footer)
         levels = _read_levels(found[found[:, 0] == _ELEMENT])

@@ -25,6 +25,7 @@ from contrada.files.geometry_columns import (
     geoparquet_metadata,
     warn_of_edges,
 )
+from contrada.files.parquet_footer import read_open_footer
 from contrada.model.event import GEOMETRY
 from contrada.spark.box_columns import (
     Covering,
@@ -167,7 +168,9 @@ def _read_footers(uris: list[str], box: Box | None) -> list[Footer]:
 def _read_footer(uri: str, box: Box | None) -> Footer:
     filesystem, path = open_uri(uri)
     try:
-        with filesystem.open_input_file(path) as source, pq.ParquetFile(source) as file:
+        with filesystem.open_input_file(path) as source:
+            read_open_footer(source, uri)
+            file = pq.ParquetFile(source)
             metadata = file.metadata
             # The footer's own metadata: a writer may add to it after the schema is written.
             schema = file.schema_arrow.with_metadata(metadata.metadata or {})
