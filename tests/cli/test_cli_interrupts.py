@@ -313,7 +313,7 @@ def test_a_signal_in_the_middle_of_a_job_on_spark_says_so(
         else:
             os.killpg(process.pid, number)
         said = process.stderr.read()
-    assert said.split(b"\r")[-1].strip() == b"contrada: %s; nothing was written" % word
+    assert said.splitlines()[-1] == b"contrada: %s; nothing was written" % word
     assert process.returncode == 128 + number
     assert not (tmp_path / "out.csv").exists()
 

@@ -12,6 +12,7 @@ import pytest
 import shapely
 
 from contrada import Matcher
+from contrada.matcher.background import BackgroundMerges
 from contrada.matching import checks, merges, ranked_ids, segment_rows
 from contrada.threads import once
 
@@ -134,6 +135,7 @@ def test_the_ids_of_several_large_segments_are_ranked_before_readers_see_them(
     monkeypatch: pytest.MonkeyPatch, made: Counter[str]
 ) -> None:
     monkeypatch.setattr(ranked_ids, "_MANY_MIN", 4)
+    monkeypatch.setattr(BackgroundMerges, "wake", lambda _: None)  # two segments stay two
     matcher = Matcher()
     for first, count in ((0, 100), (1_000, 8)):
         ids = [f"i{-i}" for i in range(first, first + count)]

@@ -18,7 +18,7 @@ from contrada.files.arrow_types import is_text
 from contrada.files.crs import CRS84
 from contrada.files.declared_columns import DeclaredColumn
 from contrada.files.json_kinds import JsonSource
-from contrada.files.json_lines import TOO_LONG, decode_text, split_texts
+from contrada.files.json_lines import decode_text, describe_length, split_texts
 from contrada.files.json_rows import (
     BATCH_CHARACTERS,
     Survey,
@@ -138,7 +138,7 @@ def survey_lines(path: Path, id_column: str | None) -> SurveyedLines:
 def _decode(text: bytes, line: int, name: str) -> object:
     """Decode a text; one that was too long has come empty."""
     if not text:
-        raise InvalidInput(f"{name}: line {line}: the line is {TOO_LONG}")
+        raise InvalidInput(f"{name}: line {line}: the line is {describe_length()}")
     return decode_text(text, line, name)
 
 

@@ -15,7 +15,6 @@ from contrada.limits import ROW_BYTES_MAX
 
 SUFFIXES = (".geojsonl", ".geojsons", ".ndgeojson", ".ndjson", ".jsonl")
 RECORD_SEPARATOR = b"\x1e"
-TOO_LONG = f"longer than {ROW_BYTES_MAX:,} bytes (ROW_BYTES_MAX)"
 _PIECE_BYTES = 2**20
 
 
@@ -73,12 +72,17 @@ def split_texts(
         if length > ROW_BYTES_MAX:
             if not is_lenient:
                 what = f"line {first} is" if number == first else f"lines {first} to {number} are"
-                raise InvalidInput(f"{name}: {what} {TOO_LONG}")
+                raise InvalidInput(f"{name}: {what} {describe_length()}")
             yield first, b""
             held, length, is_skipping = [], 0, True
         if is_skipping:
             _skip_line(file, line)
     yield from _nonblank(first, held)
+
+
+def describe_length() -> str:
+    """Return what a line is that is too long."""
+    return f"longer than {ROW_BYTES_MAX:,} bytes (ROW_BYTES_MAX)"
 
 
 def _skip_line(file: IO[bytes], begun: bytes) -> None:
