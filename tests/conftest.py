@@ -3,6 +3,7 @@
 Also who runs what, and the last lines of a run: what was not tested, and why.
 """
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +20,17 @@ settings.register_profile("soak", deadline=None, max_examples=3_000, print_blob=
 settings.load_profile("default")
 
 SPARK_ROOM = "tests/spark/"
+_OF_STREAMS = re.compile("stream|kafka|publish|version|transition")  # half of them
 
 _deselected = pytest.StashKey[int]()
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Let one worker run all tests on Spark, in the only session, and others take file by file."""
+    """Let two workers begin with the tests on Spark, in a session each; the rest goes by file.
+
+    On Spark tests mostly wait, for Java or for Python, so that one worker alone would be last.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     scheduler = LoadScopeScheduling(config, log)
@@ -34,7 +39,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def _room_or_file(nodeid: str) -> str:
-    return SPARK_ROOM if nodeid.startswith(SPARK_ROOM) else nodeid.partition("::")[0]
+    file = nodeid.partition("::")[0]
+    if not file.startswith(SPARK_ROOM):
+        return file
+    return SPARK_ROOM + ("streams" if _OF_STREAMS.search(file) else "tables")
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
