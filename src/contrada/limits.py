@@ -73,6 +73,17 @@ JSON_DEPTH_MAX = 64  # objects and lists within each other: as many as Arrow's f
 DIRECTORY_BYTES_MAX = 16 * 2**20  # settings and names of the columns of a snapshot, as JSON
 XML_DEPTH_MAX = 63  # elements within each other: at one more GDAL stops, without a word
 
+# Collections of a broker
+ROWS_MAX = 10_000_000  # of one collection
+ROWS_BYTES_MAX = 4 * 2**30  # of one file of rows that is sent to a broker
+
 # Messages
 MESSAGE_BYTES_MAX = 16 * 2**20  # of one in JSON, from Kafka or elsewhere
 MESSAGE_DEPTH_MAX = 2 * GEOMETRY_DEPTH_MAX + 16  # a collection is two levels, an envelope a few
+
+# The broker
+BROKER_NAME_LENGTH_MAX = 200  # characters of the id of a subscription, or a subscriber's name
+PAGE_DELIVERIES_MAX = 1_000  # in one page of deliveries, or of a list
+EVENT_BYTES_MAX = 2**19  # of one event as JSON, without white space
+EVENT_VERTICES_MAX = 100_000  # of the geometries of one event
+REQUEST_EVENTS_MAX = 10_000  # of one request, however small

@@ -164,7 +164,8 @@ def read_geometries(
     if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
         return _read_wkb(array, repair)
     is_text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
-    if is_text or pa.types.is_struct(array.type) or pa.types.is_union(array.type):
+    is_mixed = pa.types.is_union(array.type) or isinstance(array.type, pa.BaseExtensionType)
+    if is_text or is_mixed or pa.types.is_struct(array.type):
         return read_geometry_values(as_values(array, place), repair=repair, is_meant=is_meant)
     return GeometryColumn.of(np.full(len(array), None, object))
 

@@ -1,0 +1,1 @@
+"""The durable log, cursors and deliveries: SQLite and the matcher, no HTTP."""
