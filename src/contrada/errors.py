@@ -176,6 +176,31 @@ class Unavailable(ContradaError):
     """
 
 
+class NotFound(InvalidInput):
+    """A name, or a path, that the broker does not have."""
+
+
+class Conflict(InvalidInput):
+    """What is asked for goes against what the broker has."""
+
+
+class Gone(InvalidInput):
+    """A position that is no longer kept, or one of a history that a backup has replaced."""
+
+
+class Overloaded(ContradaError):
+    """The broker has as much to do as it may take on: try again after `retry_after_s` seconds."""
+
+    def __init__(self, message: str, retry_after_s: float = 1.0) -> None:
+        """Take what is full, and when to try again."""
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class OutOfSpace(Unavailable):
+    """The disk is nearly full: nothing is stored any more but cursors and deletions."""
+
+
 class MissingPackage(Unavailable, ImportError):
     """An optional package must be installed; the message says how."""
 

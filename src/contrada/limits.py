@@ -83,7 +83,26 @@ MESSAGE_DEPTH_MAX = 2 * GEOMETRY_DEPTH_MAX + 16  # a collection is two levels, a
 
 # The broker
 BROKER_NAME_LENGTH_MAX = 200  # characters of the id of a subscription, or a subscriber's name
+WHY_MAX = 100  # ids of which one request may ask why they match
 PAGE_DELIVERIES_MAX = 1_000  # in one page of deliveries, or of a list
 EVENT_BYTES_MAX = 2**19  # of one event as JSON, without white space
 EVENT_VERTICES_MAX = 100_000  # of the geometries of one event
 REQUEST_EVENTS_MAX = 10_000  # of one request, however small
+
+# The server
+CONNECTIONS_MAX = 4_096  # that are open at one time, handshakes among them
+CONNECTIONS_PER_ADDRESS_MAX = 2_048  # of one address, or one /64 of IPv6
+REQUESTS_PER_S_MAX = 5_000  # of one key, or of an address without one; twice as many at once
+HEADER_BYTES_MAX = 32_768  # of the first line and all headers of one request
+HEADER_S_MAX = 10  # for a TLS handshake, and for a header
+STALL_S_MAX = 60  # in which a client takes nothing of what waits for it
+BODIES_BYTES_MAX = 256 * 2**20  # of all bodies of requests that are in memory at one time
+BODY_IDLE_S_MAX = 30  # without a byte, in mid-body
+BODY_TIME_S_MAX = 300  # for a whole body
+SUBSCRIPTION_BYTES_MAX = 8 * 2**20  # of the body of one subscription
+WAIT_S_MAX = 60  # of a read that waits for deliveries
+STREAMS_MAX = 4_000  # streams, sockets and waiting reads that are open at one time
+FRAME_BYTES_MAX = 2**20  # of one frame of a socket
+SOCKET_PUBLISHES_MAX = 256  # frames published on one socket and not yet answered
+SOCKET_READERS_MAX = 100  # subscribers that one socket reads
+CREDIT_MAX = 100_000  # deliveries that a socket may ask for in advance

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from contrada.errors import Remedy, blaming_memory
 from contrada.files import Rows, read_rows
 from contrada.files.crs import is_longitude_latitude
 from contrada.language.expecting import ValueKind
-from contrada.matcher.adding import IncomingRows
+from contrada.matcher.adding import IncomingRows, combine_arguments
 from contrada.matcher.column_sources import open_column_source
 from contrada.matcher.event_lists import EventList
 from contrada.matcher.holding import Holding
@@ -21,11 +22,15 @@ from contrada.matcher.match_run import (
     list_read,
     narrow_to_read,
 )
-from contrada.matcher.saving import MatcherSettings
+from contrada.matcher.saving import MatcherSettings, save_subscriptions
 from contrada.matcher.sets_elsewhere import OutlinedSubscriptions
 from contrada.matching.segments import SubscriptionSet
 from contrada.matching.subscribing import HearBad, find_miscased
 from contrada.matching.subscription_columns import SubscriptionColumns
+from contrada.model.event import GEOMETRY
+from contrada.model.relation import Relation
+from contrada.model.row_columns import DEFAULT_RELATION
+from contrada.model.subscription import Id, Predicate, Subscription
 
 if TYPE_CHECKING:
     from contrada.matcher.facade import Matcher
@@ -37,6 +42,13 @@ _Kind = TypeVar("_Kind", bound="Matcher")
 def freeze(matcher: "Matcher") -> SubscriptionSet:
     """Return the subscriptions of a matcher as they are now, untouched by later changes."""
     return matcher._subscriptions
+
+
+def freeze_for_saving(matcher: "Matcher") -> Callable[[Path], None]:
+    """Return what writes the subscriptions as they are now, whenever it is called."""
+    held = matcher._held.now()
+    settings = matcher._settings(held.crs)
+    return lambda path: save_subscriptions(path, held.subscriptions.living(), settings)
 
 
 def add_rows(
@@ -79,6 +91,31 @@ def add_rows(
         subscriptions_mended=incoming.mended, subscriptions_left_out=incoming.tell_left_out()
     )
     return incoming.added
+
+
+def read_predicate(
+    matcher: "Matcher",
+    filter: Any,
+    geometry: Any,
+    *,
+    relation: str | Relation = DEFAULT_RELATION,
+    where: Any = None,
+    attribute: str = GEOMETRY,
+) -> Predicate:
+    """Make the predicate of a subscription that is not added yet, as `add` does."""
+    return combine_arguments(
+        matcher._reader, filter, geometry, relation, where, attribute, repair=False
+    )
+
+
+def exchange(
+    matcher: "Matcher", removed: Sequence[Id], added: Sequence[Subscription], name: str
+) -> None:
+    """Remove subscriptions, then add others; ids that are not there are passed over."""
+    for id_ in removed:
+        matcher._held.remove(id_)
+    for subscription in added:
+        matcher._held.add(subscription, replace=False, name=name)
 
 
 @blaming_memory()

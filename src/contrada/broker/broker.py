@@ -1,0 +1,380 @@
+"""The broker of one tenant: publish, match, deliver, and lose nothing.
+
+A folder has the log, and beside it what can be made from it again. What writes returns a future
+that resolves when it is on disk; reads see what is committed, and block for about a millisecond.
+Every method may be called from any thread. Positions are texts here, and numbers further inside.
+"""
+
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from contrada.broker.asking import explain_body, match_body
+from contrada.broker.broker_options import BrokerOptions
+from contrada.broker.changing import Changing, PackedPart
+from contrada.broker.chores import Chores
+from contrada.broker.commit_tasks import Changed, ChangeTask, CursorTask, Published, PublishTask
+from contrada.broker.committing import Committer, Fatal
+from contrada.broker.deliveries import DeliveryGap, DeliveryPage, write_delivery, write_time
+from contrada.broker.event_storing import EventStoring, StoredEvents
+from contrada.broker.incoming_events import IncomingEvents
+from contrada.broker.log_reading import LogReader, StoredSubscriber, StoredSubscription
+from contrada.broker.log_writing import LogWriter
+from contrada.broker.number_names import NumberNames
+from contrada.broker.repeats import Known, RepeatWindow
+from contrada.broker.restoring import lock_folder, restore_standing, save_standing
+from contrada.broker.steady_clock import SteadyClock
+from contrada.broker.subscription_bodies import read_name, read_subscription_body
+from contrada.broker.watching import Watchers
+from contrada.errors import Gone, InvalidInput, NotFound, OutOfSpace
+from contrada.limits import PAGE_DELIVERIES_MAX
+from contrada.model.instant import read_instant
+from contrada.showing import brief
+
+_log = logging.getLogger(__name__)
+_US = 1_000_000
+_WAITING_MAX = 10_000
+
+
+def end_process(reason: str) -> None:
+    """End the process at once: nobody knows what is on disk, or the set may differ from the log."""
+    _log.critical("the broker ends: %s", reason)
+    os._exit(70)
+
+
+class Broker:
+    """A tenant's log and what is matched against it."""
+
+    def __init__(self, folder: Path, options: BrokerOptions, on_fatal: Fatal) -> None:
+        """Use `Broker.open`."""
+        self.folder, self._options = folder, options
+        self._lock = lock_folder(folder)
+        self._writer = LogWriter(folder, is_durable=options.is_durable)
+        self._clock = SteadyClock(int(self._writer.read_meta("lived_us", 0)))
+        self._standing = restore_standing(self._writer, folder)
+        self._window = RepeatWindow(int(options.repeats_age_s * _US), options.repeats_events_max)
+        self._reader = LogReader(folder)
+        self._names = NumberNames(self._reader, folder)
+        self._watchers = Watchers(self._writer.head)
+        self._head = self._writer.head
+        self._counts = dict.fromkeys(("events", "matches", "deliveries", "repeated", "bad"), 0)
+        storing = EventStoring(self._writer, self._standing, self._window)
+        self._chores = Chores(self._writer, self._standing, self._clock, options, folder)
+        self._changing = Changing(self._writer, self._standing, self._chores.expire_at)
+        self._chores.changing = self._changing
+        self._committer = Committer(
+            self._writer,
+            storing,
+            self._clock,
+            events_max=options.queue_events_max,
+            bytes_max=options.queue_bytes_max,
+            on_stored=self._note_stored,
+            chores=self._run_chores,
+            on_fatal=on_fatal,
+        )
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | os.PathLike[str],
+        options: BrokerOptions | None = None,
+        *,
+        on_fatal: Fatal = end_process,
+    ) -> "Broker":
+        """Open the broker of a folder, or begin one; whose log another process has is refused."""
+        path = Path(folder)
+        broker = cls(path, options or BrokerOptions(), on_fatal)
+        broker._begin()
+        return broker
+
+    def _begin(self) -> None:
+        since_us = self._clock.now_us() - int(self._options.repeats_age_s * _US)
+        rows = self._writer.connection.execute(
+            "SELECT key, position, matches, time_us FROM entries "
+            "WHERE key IS NOT NULL AND position > ? AND time_us >= ? ORDER BY position",
+            (self._writer.head - self._options.repeats_events_max, since_us),
+        )
+        for key, position, matches, time_us in rows:
+            self._window.add([(key, Known(position, matches))], time_us)
+        self._chores.begin()
+        self._committer.start()
+
+    def close(self) -> None:
+        """Store what waits, save the set, and let others have the folder."""
+        self._committer.close()
+        self._watchers.wake_all()
+        self._reader.close()
+        self._chores.end()
+        save_standing(self._writer, self._standing, self.folder, changes_min=1_000)
+        self._writer.close()
+        self._lock.close()
+
+    # In the thread that commits
+
+    def _note_stored(self, stored: StoredEvents) -> None:
+        self._window.add(stored.named, self._clock.now_us())
+        self._head = self._writer.head
+        for subscribers, head in stored.touched:
+            self._watchers.tell(subscribers, head)
+        for name in ("events", "matches", "deliveries"):
+            self._counts[name] += getattr(stored, name)
+        self._counts["repeated"] += sum(answer.repeated for answer in stored.answers)
+        self._counts["bad"] += sum(len(answer.errors) for answer in stored.answers)
+
+    def _run_chores(self) -> float:
+        pause_s = self._chores.run()
+        self._head = self._writer.head
+        return pause_s
+
+    # Changes
+
+    def put_subscription(
+        self, id: str, body: Mapping[str, Any], *, by: str | None = None
+    ) -> "Future[Changed]":
+        """Let a subscription be as its body says; an equal body changes nothing."""
+        id_ = read_name(id, "id")
+        read = read_subscription_body(id_, body, self._standing.matcher)
+        self._refuse_without_space()
+        return self._change(lambda now: self._changing.put_subscription(id_, read, by, now))
+
+    def delete_subscription(self, id: str, *, by: str | None = None) -> "Future[Changed]":
+        """End a subscription; what it matched before is delivered all the same."""
+        return self._change(
+            lambda now: self._changing.delete_subscription(id, by, now), frees_space=True
+        )
+
+    def put_rows(
+        self, id: str, path: Path, first: int, count: int, *, by: str | None = None
+    ) -> "Future[Changed]":
+        """Let packed rows, numbered from `first` on, be those of a collection."""
+        id_ = read_name(id, "id")
+        part = PackedPart(path, first, count)
+        self._refuse_without_space()
+        return self._change(lambda now: self._changing.put_rows(id_, part, by, now))
+
+    def reserve_numbers(self, count: int) -> "Future[int]":
+        """Give out numbers for the rows of a collection, and return the first."""
+        future: Future[int] = Future()
+        self._committer.submit(CursorTask(lambda now: self._changing.reserve(count, now), future))
+        return future
+
+    def put_subscriber(
+        self, name: str, body: Mapping[str, Any], *, by: str | None = None
+    ) -> "Future[Changed]":
+        """Let a subscriber begin, unless it is there."""
+        name = read_name(name, "name")
+        for member in body:
+            raise InvalidInput("there is no such member of a subscriber", place=brief(member))
+        self._refuse_without_space()
+        return self._change(lambda now: self._changing.put_subscriber(name, by, now))
+
+    def delete_subscriber(self, name: str, *, by: str | None = None) -> "Future[Changed]":
+        """End a subscriber, with its subscriptions, its cursor and what waits for it."""
+        return self._change(
+            lambda now: self._changing.delete_subscriber(name, by, now), frees_space=True
+        )
+
+    def _change(self, apply: Callable[[int], Any], *, frees_space: bool = False) -> "Future[Any]":
+        task = ChangeTask(apply, frees_space)
+        self._committer.submit(task)
+        return task.future
+
+    # Events and cursors
+
+    def publish(self, events: IncomingEvents, *, all_or_none: bool = False) -> "Future[Published]":
+        """Store events, and match each once; bad ones are left out, or with `all_or_none` all."""
+        self._refuse_without_space()
+        if not events.texts or (all_or_none and events.errors):
+            future: Future[Published] = Future()
+            future.set_result(Published(0, self.head, 0, list(events.errors)))
+            return future
+        task = PublishTask(events, all_or_none)
+        self._committer.submit(task)
+        return task.future
+
+    def ack(self, subscriber: str, position: str) -> "Future[str]":
+        """Move the cursor of a subscriber forward to a position; it is never moved back."""
+        number = self._read_position(position)
+        return self._move(subscriber, lambda cursor: max(cursor, number))
+
+    def put_cursor(
+        self, subscriber: str, *, position: str | None = None, time: str | None = None
+    ) -> "Future[str]":
+        """Set the cursor of a subscriber to a position, or before the first event of a time."""
+        if (position is None) == (time is None):
+            raise InvalidInput('give either "position" or "time"')
+        if position is not None:
+            number = self._read_position(position)
+            if number < self._writer.floor:
+                raise Gone(
+                    f"position {position} is no longer kept; the first that is "
+                    f"comes after {self._write(self._writer.floor)}",
+                    place="position",
+                )
+        else:
+            moment = read_instant(time) if isinstance(time, str) else None
+            if moment is None:
+                raise InvalidInput(
+                    f'{brief(time)} is not a moment such as "2027-01-31T12:00:00Z"', place="time"
+                )
+            number = self._reader.find_time(moment.ns // 1_000, self._writer.floor, self._head)
+        return self._move(subscriber, lambda _: number)
+
+    def _move(self, name: str, choose: Callable[[int], int]) -> "Future[str]":
+        def apply(_: int) -> str:
+            row = self._writer.connection.execute(
+                "SELECT number, cursor FROM subscribers WHERE name = ?", (name,)
+            ).fetchone()
+            if row is None:
+                raise NotFound(f"there is no subscriber {brief(name)}")
+            cursor = choose(row[1])
+            if cursor != row[1]:
+                self._writer.move_cursors([(row[0], cursor)])
+            return self._write(cursor)
+
+        task = CursorTask(apply)
+        self._committer.submit(task)
+        return task.future
+
+    def _refuse_without_space(self) -> None:
+        if not self._chores.has_space():
+            raise OutOfSpace(
+                f"less than {self._options.space_bytes_min:,} bytes are free on the disk: only "
+                "cursors and deletions are stored"
+            )
+
+    # Reads
+
+    @property
+    def head(self) -> str:
+        """The position of the last entry of the log."""
+        return self._write(self._head)
+
+    def _write(self, number: int) -> str:
+        return self._writer.epochs.write(number)
+
+    def _read_position(self, text: str, place: str = "position") -> int:
+        return self._writer.epochs.read(text, place, self._head)
+
+    def get_subscription(self, id: str) -> dict[str, Any]:
+        """Return the body of a subscription, with its id and the position of its last change."""
+        found = self._reader.find_subscription(id)
+        if found is None:
+            raise NotFound(f"there is no subscription {brief(id)}")
+        return self._show(found)
+
+    def _show(self, found: StoredSubscription) -> dict[str, Any]:
+        members = json.loads(found.body)
+        return {"id": found.id, **members, "position": self._write(found.created)}
+
+    def list_subscriptions(
+        self, *, after: str | None = None, limit: int = 100, subscriber: str | None = None
+    ) -> dict[str, Any]:
+        """List subscriptions by id, those of one subscriber or all; `next` is where to go on."""
+        limit = _read_limit(limit)
+        number = None if subscriber is None else self._find(subscriber).number
+        found = self._reader.list_subscriptions(after or "", limit + 1, number)
+        shown = [self._show(each) for each in found[:limit]]
+        return {"subscriptions": shown, "next": found[limit - 1].id if found[limit:] else None}
+
+    def get_subscriber(self, name: str) -> dict[str, Any]:
+        """Return what there is to know of a subscriber: its cursor, and what waits for it."""
+        return self._show_subscriber(self._find(name))
+
+    def _find(self, name: str) -> StoredSubscriber:
+        found = self._reader.find_subscriber(name)
+        if found is None:
+            raise NotFound(f"there is no subscriber {brief(name)}")
+        return found
+
+    def _show_subscriber(self, found: StoredSubscriber) -> dict[str, Any]:
+        waiting = 0
+        if self._watchers.has_after(found.number, found.cursor):
+            waiting = self._reader.count_waiting(
+                found.number, found.cursor, self._head, _WAITING_MAX
+            )
+        return {
+            "name": found.name,
+            "cursor": self._write(found.cursor),
+            "waiting": waiting,
+            "gone": found.lost,
+        }
+
+    def list_subscribers(self, *, after: str | None = None, limit: int = 100) -> dict[str, Any]:
+        """List subscribers by name; `next` is where to go on."""
+        limit = _read_limit(limit)
+        found = self._reader.list_subscribers(after or "", limit + 1)
+        shown = [self._show_subscriber(each) for each in found[:limit]]
+        return {"subscribers": shown, "next": found[limit - 1].name if found[limit:] else None}
+
+    def read_deliveries(
+        self, subscriber: str, *, after: str | None = None, limit: int = 100
+    ) -> DeliveryPage:
+        """Return the next deliveries of a subscriber after a position, or after its cursor.
+
+        The page is empty only where nothing more is there yet.
+        """
+        limit = _read_limit(limit)
+        found = self._find(subscriber)
+        start = found.cursor if after is None else self._read_position(after, "after")
+        head = self._head
+        gap, floor = None, self._writer.floor
+        if start < floor:
+            gap = DeliveryGap(self._write(floor), found.lost if start == found.cursor else None)
+            start = floor
+        if not self._watchers.has_after(found.number, start):
+            return DeliveryPage([], self._write(max(start, head)), True, gap)
+        stored, end = self._reader.read_page(found.number, start, head, limit)
+        deliveries = [
+            write_delivery(each, self._write(each.position), subscriber, self._names.find)
+            for each in stored
+        ]
+        return DeliveryPage(deliveries, self._write(end), end >= head, gap)
+
+    def watch(self, subscriber: str, wake: Callable[[], object]) -> Callable[[], None]:
+        """Call a function after each commit that has deliveries for a subscriber, until stopped."""
+        return self._watchers.watch(self._find(subscriber).number, wake)
+
+    def explain(self, body: Any) -> dict[str, Any]:
+        """Explain a subscription that is not stored: its filters, and what finds it."""
+        return explain_body(body, self._standing)
+
+    def match(self, body: Any) -> dict[str, Any]:
+        """Match an event that is not stored; of named ids, say why they match or not."""
+        return match_body(body, self._standing, self._names, self._reader)
+
+    def counts(self) -> dict[str, int | float]:
+        """Count what was done since the start, and what there is."""
+        return {
+            **self._counts,
+            "commits": self._committer.commits,
+            "events_waiting": self._committer.events_waiting,
+            "readers_waiting": self._watchers.count(),
+            "head": self._head,
+            "floor": self._writer.floor,
+            "log_bytes": sum(block.nbytes for block in self._writer.list_blocks()),
+            **self._reader.sum_facts(),
+        }
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the log: its head, its epochs, and whether the machine's clock has jumped."""
+        return {
+            "head": self.head,
+            "epoch": self._writer.epochs.names[-1],
+            "time": write_time(self._clock.now_us()),
+            "clock_has_jumped": self._clock.has_jumped,
+        }
+
+
+def _read_limit(limit: Any) -> int:
+    if not isinstance(limit, int) or not 1 <= limit <= PAGE_DELIVERIES_MAX:
+        raise InvalidInput(
+            f"must be a number from 1 to {PAGE_DELIVERIES_MAX} (PAGE_DELIVERIES_MAX), not "
+            f"{brief(limit)}",
+            place="limit",
+        )
+    return limit

@@ -1,0 +1,259 @@
+"""Changes of what is wanted and of who wants it, written in the transaction of a writer.
+
+Each function refuses before it writes, and returns what is to be done once the change is on disk:
+the set that events are matched against changes only then.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from contrada.broker.commit_tasks import Changed, Outcome
+from contrada.broker.log_writing import LogWriter
+from contrada.broker.standing_set import StandingSet
+from contrada.broker.subscription_bodies import SubscriptionBody, write_canonical
+from contrada.errors import Conflict, NotFound
+from contrada.showing import brief
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """The version of a body that counts, as it lies in the log."""
+
+    number: int
+    subscriber: int
+    body: str
+    created: int
+
+
+@dataclass(frozen=True, slots=True)
+class PackedPart:
+    """The rows of a collection as a file that another process packed: their numbers, and where."""
+
+    path: Path
+    first: int
+    count: int
+
+
+class Changing:
+    """Writes changes; numbers that it gives out are never given out again."""
+
+    def __init__(
+        self, writer: LogWriter, standing: StandingSet, expire: Callable[[int, str, int], object]
+    ) -> None:
+        """Take where changes go; `expire` hears of a moment at which a number of an id ends."""
+        self._writer, self._standing, self._expire = writer, standing, expire
+        self._next_number = self._find_next_number()
+
+    def _find_next_number(self) -> int:
+        execute = self._writer.connection.execute
+        (last,) = execute("SELECT max(number) FROM subscriptions").fetchone()
+        (end,) = execute("SELECT max(first + count) FROM row_ranges").fetchone()
+        return max((last or 0) + 1, end or 1, int(self._writer.read_meta("next_number", 1)))
+
+    def take_numbers(self, count: int) -> int:
+        """Give out numbers in a row, and return the first."""
+        first = self._next_number
+        self._next_number += count
+        return first
+
+    def reserve(self, count: int, _: int) -> int:
+        """Give out numbers that outlive a crash before they are used."""
+        first = self.take_numbers(count)
+        self._writer.write_meta("next_number", self._next_number)
+        return first
+
+    # Subscriptions
+
+    def put_subscription(
+        self, id_: str, body: SubscriptionBody, by: str | None, now_us: int
+    ) -> Outcome:
+        """Let a subscription be as its body says; an equal body changes nothing."""
+        known = self._find(id_)
+        if known is not None and known.body == body.text:
+            return Outcome(Changed(self._write(known.created), is_changed=False))
+        if known is not None and self._has_rows(known.number):
+            raise Conflict(
+                f"the subscription {brief(id_)} has rows, which were packed with its members: "
+                "delete it first, or put rows with another id"
+            )
+        position = self._writer.add_change(now_us, _facts("put", id_, by))
+        subscriber = self.ensure_subscriber(body.subscriber, position)
+        old = [] if known is None else [known.number]
+        number = self._replace(id_, subscriber, body.text, position, known, body.expires_us)
+        predicate = body.predicate
+
+        def then() -> None:
+            if predicate is None:
+                self._standing.remove(old)
+            else:
+                self._standing.put(number, subscriber, predicate, old)
+            if body.expires_us is not None:
+                self._expire(body.expires_us, id_, number)
+
+        return Outcome(Changed(self._write(position), known is None), then)
+
+    def _replace(
+        self,
+        id_: str,
+        subscriber: int,
+        text: str,
+        position: int,
+        known: _Version | None,
+        expires_us: int | None,
+    ) -> int:
+        if known is not None:
+            self._end(known.number, position)
+        number = self.take_numbers(1)
+        self._writer.connection.execute(
+            "INSERT INTO subscriptions VALUES (?, ?, ?, ?, ?, NULL, ?)",
+            (number, id_, subscriber, text, position, expires_us),
+        )
+        return number
+
+    def delete_subscription(
+        self, id_: str, by: str | None, now_us: int, *, number: int | None = None
+    ) -> Outcome:
+        """End a subscription; with `number` only that version of it, as when it expires."""
+        known = self._find(id_)
+        if known is None or number not in {None, known.number}:
+            raise NotFound(f"there is no subscription {brief(id_)}")
+        what = "delete" if number is None else "expire"
+        position = self._writer.add_change(now_us, _facts(what, id_, by))
+        self._end(known.number, position)
+        ranges = self._end_ranges(known.number, position)
+
+        def then() -> None:
+            self._remove_all([known.number], ranges)
+
+        return Outcome(Changed(self._write(position)), then)
+
+    def _remove_all(self, numbers: list[int], ranges: list[range]) -> None:
+        living = [number for number in numbers if number in self._standing.matcher]
+        self._standing.remove(living)
+        for old in ranges:
+            self._standing.put_rows(None, 0, 0, 0, old)
+
+    def _find(self, id_: str) -> _Version | None:
+        row = self._writer.connection.execute(
+            "SELECT number, subscriber, body, created FROM subscriptions "
+            "WHERE id = ? AND ended IS NULL",
+            (id_,),
+        ).fetchone()
+        return None if row is None else _Version(*row)
+
+    def _end(self, number: int, position: int) -> None:
+        self._writer.connection.execute(
+            "UPDATE subscriptions SET ended = ? WHERE number = ?", (position, number)
+        )
+
+    # Rows of collections
+
+    def put_rows(self, id_: str, part: PackedPart, by: str | None, now_us: int) -> Outcome:
+        """Let packed rows be those of a collection, in place of all it had."""
+        known = self._find(id_)
+        is_new = known is None
+        if known is not None and "filter" in json.loads(known.body):
+            raise Conflict(
+                f"the subscription {brief(id_)} has a filter: only one without can have rows"
+            )
+        facts = _facts("put_rows", id_, by) | {"rows": part.count}
+        position = self._writer.add_change(now_us, facts)
+        if known is None:
+            subscriber = self.ensure_subscriber(id_, position)
+            text = write_canonical({"subscriber": id_})
+            number = self._replace(id_, subscriber, text, position, None, None)
+        elif "geometry" in (members := json.loads(known.body)):
+            del members["geometry"]
+            subscriber = known.subscriber
+            text = write_canonical(members)
+            number = self._replace(id_, subscriber, text, position, known, None)
+        else:
+            number, subscriber = known.number, known.subscriber
+        old = self._end_ranges(number if known is None else known.number, position)
+        self._writer.connection.execute(
+            "INSERT INTO row_ranges VALUES (?, ?, ?, ?, ?, NULL)",
+            (part.first, part.count, number, part.path.name, position),
+        )
+
+        def then() -> None:
+            first = old[0] if old else range(0)
+            if known is not None and known.number in self._standing.matcher:
+                self._standing.remove([known.number])
+            self._standing.put_rows(part.path, part.first, part.count, subscriber, first)
+            for more in old[1:]:
+                self._standing.put_rows(None, 0, 0, 0, more)
+
+        changed = Changed(self._write(position), is_new, details={"rows": part.count})
+        return Outcome(changed, then)
+
+    def _has_rows(self, number: int) -> bool:
+        row = self._writer.connection.execute(
+            "SELECT 1 FROM row_ranges WHERE subscription = ? AND ended IS NULL", (number,)
+        ).fetchone()
+        return row is not None
+
+    def _end_ranges(self, number: int, position: int) -> list[range]:
+        rows = self._writer.connection.execute(
+            "UPDATE row_ranges SET ended = ? WHERE subscription = ? AND ended IS NULL "
+            "RETURNING first, count",
+            (position, number),
+        ).fetchall()
+        return [range(first, first + count) for first, count in rows]
+
+    # Subscribers
+
+    def ensure_subscriber(self, name: str, position: int) -> int:
+        """Return the number of a subscriber, who begins here if there is none of the name."""
+        execute = self._writer.connection.execute
+        row = execute("SELECT number FROM subscribers WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            row = execute(
+                "INSERT INTO subscribers (name, cursor, created) VALUES (?, ?, ?) RETURNING number",
+                (name, position, position),
+            ).fetchone()
+        return int(row[0])
+
+    def put_subscriber(self, name: str, by: str | None, now_us: int) -> Outcome:
+        """Let a subscriber begin, unless it is there."""
+        row = self._writer.connection.execute(
+            "SELECT created FROM subscribers WHERE name = ?", (name,)
+        ).fetchone()
+        if row is not None:
+            return Outcome(Changed(self._write(row[0]), is_changed=False))
+        position = self._writer.add_change(now_us, _facts("put_subscriber", name, by))
+        self.ensure_subscriber(name, position)
+        return Outcome(Changed(self._write(position), is_new=True))
+
+    def delete_subscriber(self, name: str, by: str | None, now_us: int) -> Outcome:
+        """End a subscriber, with its subscriptions, its cursor and what waits for it."""
+        execute = self._writer.connection.execute
+        row = execute("SELECT number FROM subscribers WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            raise NotFound(f"there is no subscriber {brief(name)}")
+        position = self._writer.add_change(now_us, _facts("delete_subscriber", name, by))
+        ended = execute(
+            "UPDATE subscriptions SET ended = ? WHERE subscriber = ? AND ended IS NULL "
+            "RETURNING number",
+            (position, row[0]),
+        ).fetchall()
+        numbers = [number for (number,) in ended]
+        ranges = [old for number in numbers for old in self._end_ranges(number, position)]
+        execute("DELETE FROM subscribers WHERE number = ?", (row[0],))
+
+        def then() -> None:
+            self._remove_all(numbers, ranges)
+
+        changed = Changed(self._write(position), details={"subscriptions": len(numbers)})
+        return Outcome(changed, then)
+
+    def _write(self, position: int) -> str:
+        return self._writer.epochs.write(position)
+
+
+def _facts(change: str, name: str, by: str | None) -> dict[str, Any]:
+    """What the log says of a change."""
+    facts: dict[str, Any] = {"change": change, "name": name}
+    return facts if by is None else facts | {"by": by}

@@ -1,0 +1,141 @@
+"""What the thread that commits does besides: expiry, retention, checkpoints, and a look at the disk.
+
+Each chore takes little at a time, since whoever publishes waits for it meanwhile.
+"""
+
+import heapq
+import logging
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+from contrada.broker.broker_options import BrokerOptions
+from contrada.broker.changing import Changing
+from contrada.broker.commit_tasks import Outcome
+from contrada.broker.log_writing import LogWriter
+from contrada.broker.restoring import Saver
+from contrada.broker.retention import count_droppable
+from contrada.broker.standing_set import StandingSet
+from contrada.broker.steady_clock import SteadyClock
+from contrada.errors import NotFound
+
+_log = logging.getLogger(__name__)
+_US = 1_000_000
+_PAUSE_MAX_S, _SOON_S = 1.0, 0.02
+_SPACE_AGE_S = 0.2
+
+
+class Chores:
+    """The chores of one broker; all but `has_space` run in the thread that commits."""
+
+    changing: Changing
+
+    def __init__(
+        self,
+        writer: LogWriter,
+        standing: StandingSet,
+        clock: SteadyClock,
+        options: BrokerOptions,
+        folder: Path,
+    ) -> None:
+        """Take what the chores are about."""
+        self._writer, self._clock, self._options = writer, clock, options
+        self._folder = folder
+        self._expiring: list[tuple[int, str, int]] = []
+        self._space: tuple[float, bool] = (0.0, True)
+        self._next_retention = 0.0
+        self._saver = Saver(writer, standing, folder, options.snapshot_interval_s)
+        self._is_idle = False
+        self._idle_head = -1
+
+    def begin(self) -> None:
+        """Find out which subscriptions expire, and when."""
+        self._expiring = self._writer.connection.execute(
+            "SELECT expires_us, id, number FROM subscriptions "
+            "WHERE ended IS NULL AND expires_us IS NOT NULL"
+        ).fetchall()
+        heapq.heapify(self._expiring)
+
+    def end(self) -> None:
+        """Wait for what runs in threads of its own."""
+        self._saver.end()
+        self._writer.begin()
+        self._writer.write_meta("lived_us", self._clock.lived_us())
+        self._writer.commit(self._clock.lived_us())
+
+    def expire_at(self, time_us: int, id_: str, number: int) -> None:
+        """Note that a version of a subscription ends at a moment."""
+        heapq.heappush(self._expiring, (time_us, id_, number))
+
+    def has_space(self) -> bool:
+        """Whether the disk has room for more than cursors and deletions."""
+        asked, found = self._space
+        now = time.monotonic()
+        if now - asked > _SPACE_AGE_S:
+            disk = os.statvfs(self._folder)
+            found = disk.f_bavail * disk.f_frsize >= self._options.space_bytes_min
+            self._space = now, found
+        return found
+
+    def run(self) -> float:
+        """Do what is due; return in how many seconds to come again."""
+        now_us = self._clock.now_us()
+        self._expire(now_us)
+        is_behind = False
+        if time.monotonic() >= self._next_retention:
+            is_behind = self._drop_oldest()
+            if not is_behind:
+                self._next_retention = time.monotonic() + self._options.retention_interval_s
+        self._checkpoint()
+        self._saver.look()
+        if is_behind:
+            return _SOON_S
+        due_s = (self._expiring[0][0] - now_us) / _US if self._expiring else _PAUSE_MAX_S
+        return min(max(due_s, _SOON_S), _PAUSE_MAX_S)
+
+    def _expire(self, now_us: int) -> None:
+        while self._expiring and self._expiring[0][0] <= now_us:
+            _, id_, number = heapq.heappop(self._expiring)
+            self._writer.begin()
+            try:
+                outcome = self.changing.delete_subscription(id_, None, now_us, number=number)
+            except NotFound:  # changed or deleted since
+                self._writer.rollback()
+                continue
+            self._writer.commit(self._clock.lived_us())
+            if isinstance(outcome, Outcome) and outcome.then is not None:
+                outcome.then()
+
+    def _drop_oldest(self) -> bool:
+        """Drop the oldest block if it is due; return whether more are."""
+        blocks = self._writer.list_blocks()
+        age_us = self._options.retention_age_s * _US
+        count = count_droppable(
+            blocks, self._clock.lived_us(), age_us, self._options.retention_bytes
+        )
+        self._writer.begin()
+        try:
+            if count:
+                self._writer.drop_block(blocks[0])
+            self._writer.write_meta("lived_us", self._clock.lived_us())
+            files = self._writer.take_ended_ranges() if count else []
+            self._writer.commit(self._clock.lived_us())
+        except sqlite3.OperationalError as fault:
+            _log.error("retention: nothing was dropped: %s", fault)
+            self._writer.rollback()
+            return False
+        for file in files:
+            (self._folder / "rows" / file).unlink(missing_ok=True)
+        return count > 1
+
+    def _checkpoint(self) -> None:
+        """Move the write-ahead log to the file where it is long, or nothing else is to be done."""
+        is_idle = self._idle_head == self._writer.head
+        self._idle_head = self._writer.head
+        if self._writer.is_wal_long() or (is_idle and not self._is_idle):
+            try:
+                self._writer.checkpoint(is_idle=is_idle)
+            except sqlite3.OperationalError as fault:
+                _log.warning("the write-ahead log stays as it is: %s", fault)
+        self._is_idle = is_idle

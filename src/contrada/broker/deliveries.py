@@ -1,0 +1,78 @@
+"""Deliveries as CloudEvents: an event, and all that one subscriber's subscriptions matched of it."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from contrada.broker.log_reading import StoredDelivery
+from contrada.broker.match_lists import MatchEntry, unpack
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+TYPE = "contrada.delivery"
+
+
+class Delivery(NamedTuple):
+    """A delivery: its position, and the whole CloudEvent as JSON in UTF-8."""
+
+    position: str
+    json: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryGap:
+    """What is no longer kept: deliveries up to a position, and how many, if that is known."""
+
+    until: str
+    deliveries: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryPage:
+    """Some deliveries in order; `next` is where to go on, `is_end` that nothing more is there."""
+
+    deliveries: list[Delivery]
+    next: str
+    is_end: bool
+    gap: DeliveryGap | None = None
+
+
+NameNumber = Callable[[int], Mapping[str, Any]]
+
+
+def write_delivery(
+    stored: StoredDelivery, position: str, subscriber: str, name_number: NameNumber
+) -> Delivery:
+    """Write a stored delivery as a CloudEvent; `name_number` names what a number stands for."""
+    matches = [_write_match(entry, name_number) for entry in unpack(stored.matches)]
+    head = {
+        "specversion": "1.0",
+        "id": position,
+        "source": f"/v1/subscribers/{quote(subscriber, safe='')}",
+        "type": TYPE,
+        "time": write_time(stored.time_us),
+        "datacontenttype": "application/json",
+        "position": position,
+    }
+    parts = [_dump(head)[:-1], b',"data":{']
+    if stored.body is not None:
+        parts += [b'"event":', stored.body, b","]
+    parts += [b'"matches":', _dump(matches), b"}}"]
+    return Delivery(position, b"".join(parts))
+
+
+def _write_match(entry: MatchEntry, name_number: NameNumber) -> Mapping[str, Any]:
+    named = name_number(entry.number)
+    return named if entry.transition is None else {**named, **entry.transition}
+
+
+def write_time(time_us: int) -> str:
+    """Write a moment as ISO 8601 text, in UTC."""
+    moment = _EPOCH + timedelta(microseconds=time_us)
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _dump(value: Mapping[str, Any] | Sequence[Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,0 +1,238 @@
+"""The connection that writes: entries, deliveries and cursors, a commit at a time.
+
+Knows tables, not what matches. Whoever writes calls `begin`, then `commit` or `rollback`; positions
+that were given out in between are given out again after a rollback.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from contrada.broker.log_positions import Epochs, make_epoch
+from contrada.broker.log_schema import LOG_FILE, open_writing
+from contrada.broker.match_lists import Packed
+from contrada.broker.retention import BLOCK_BITS, BLOCK_POSITIONS, Block, block_of
+
+_ROW_BYTES = 32  # of an entry or a delivery, besides what it holds
+_WAL_PAGES_MAX = 4_096
+
+
+class EntryKind(IntEnum):
+    """What an entry of the log is."""
+
+    EVENT = 0
+    CHANGE = 1
+    DERIVED = 2  # by time or by a change, of positions that came before
+
+
+DeliveryRow = tuple[int, int, int, Packed]  # block, subscriber, position, matches
+
+
+class LogWriter:
+    """All that is ever written to a log goes through here, in one thread."""
+
+    def __init__(self, folder: Path, *, is_durable: bool = True) -> None:
+        """Open the log of a folder, or make one."""
+        self.path = folder / LOG_FILE
+        self.connection = open_writing(self.path, is_durable=is_durable)
+        self._begin_epoch()
+        self.epochs = self._read_epochs()
+        self.floor = int(self.read_meta("floor", 0))  # the last position that is not kept
+        (last,) = self._one("SELECT max(position) FROM entries") or (None,)
+        self.head = max(self.floor, last or 0)
+        self._committed = self.head
+        rows = self.connection.execute("SELECT block, bytes, lived_us FROM blocks ORDER BY block")
+        self._blocks = {number: Block(number, *rest) for number, *rest in rows}
+        self._changed_blocks: dict[int, Block | None] = {}
+
+    def close(self) -> None:
+        """Write the log file whole, and close it."""
+        self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.connection.close()
+
+    def _one(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        return self.connection.execute(sql, values).fetchone()
+
+    # Facts about the log as a whole
+
+    def read_meta(self, name: str, default: Any = None) -> Any:
+        """Return a fact by its name."""
+        found = self._one("SELECT value FROM meta WHERE name = ?", (name,))
+        return default if found is None else found[0]
+
+    def write_meta(self, name: str, value: Any) -> None:
+        """Keep a fact by its name; None forgets it."""
+        if value is None:
+            self.connection.execute("DELETE FROM meta WHERE name = ?", (name,))
+        else:
+            self.connection.execute("REPLACE INTO meta VALUES (?, ?)", (name, value))
+
+    def _begin_epoch(self) -> None:
+        """Begin an epoch in a new log, and in one that is started from a backup."""
+        is_backup = bool(self.read_meta("is_backup", 0))
+        (last,) = self._one("SELECT max(position) FROM entries")
+        first = max(int(self.read_meta("floor", 0)), last or 0) + 1
+        if self._one("SELECT 1 FROM epochs") is not None and not is_backup:
+            return
+        self.connection.execute("BEGIN IMMEDIATE")
+        self.connection.execute("REPLACE INTO epochs VALUES (?, ?)", (first, make_epoch()))
+        self.write_meta("is_backup", None)
+        self.connection.execute("COMMIT")
+
+    def _read_epochs(self) -> Epochs:
+        rows = self.connection.execute("SELECT first, name FROM epochs ORDER BY first").fetchall()
+        return Epochs([name for _, name in rows], [first for first, _ in rows])
+
+    # Commits
+
+    def begin(self) -> None:
+        """Begin what is to be on disk together, or not at all."""
+        self.connection.execute("BEGIN IMMEDIATE")
+
+    def commit(self, lived_us: int) -> None:
+        """Put all since `begin` on disk."""
+        for number, block in self._changed_blocks.items():
+            if block is None:
+                self.connection.execute("DELETE FROM blocks WHERE block = ?", (number,))
+            else:
+                self.connection.execute(
+                    "REPLACE INTO blocks VALUES (?, ?, ?)", (number, block.nbytes, lived_us)
+                )
+        self.connection.execute("COMMIT")
+        for number, block in self._changed_blocks.items():
+            if block is None:
+                self._blocks.pop(number, None)
+            else:
+                self._blocks[number] = Block(number, block.nbytes, lived_us)
+        self._changed_blocks.clear()
+        self._committed = self.head
+
+    def rollback(self) -> None:
+        """Undo all since `begin`."""
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+        self.head = self._committed
+        self.floor = int(self.read_meta("floor", 0))
+        self._changed_blocks.clear()
+
+    def checkpoint(self, *, is_idle: bool) -> None:
+        """Move what was committed from the write-ahead log to the file."""
+        if is_idle:
+            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        else:
+            self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def is_wal_long(self) -> bool:
+        """Whether the write-ahead log has so much that it should be moved to the file."""
+        wal = self.path.with_name(f"{self.path.name}-wal")
+        return wal.exists() and wal.stat().st_size > _WAL_PAGES_MAX * 4_096
+
+    # Entries and deliveries
+
+    def add_entry(self, kind: EntryKind, time_us: int, body: bytes | None) -> int:
+        """Append an entry, and return its position."""
+        self.head += 1
+        self.connection.execute(
+            "INSERT INTO entries VALUES (?, ?, ?, ?, NULL, NULL)",
+            (self.head, int(kind), time_us, body),
+        )
+        self._weigh(self.head, _ROW_BYTES + len(body or b""))
+        return self.head
+
+    def add_change(self, time_us: int, facts: Mapping[str, Any]) -> int:
+        """Append an entry that tells of a change, and return its position."""
+        text = json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
+        return self.add_entry(EntryKind.CHANGE, time_us, text.encode())
+
+    def add_events(
+        self,
+        time_us: int,
+        texts: Sequence[bytes],
+        keys: Sequence[bytes | None],
+        matches: Sequence[int],
+    ) -> int:
+        """Append events, and return the position of the first."""
+        first = self.head + 1
+        positions = range(first, first + len(texts))
+        kind = int(EntryKind.EVENT)
+        self.connection.executemany(
+            "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                (position, kind, time_us, text, key, None if key is None else count)
+                for position, text, key, count in zip(positions, texts, keys, matches, strict=True)
+            ),
+        )
+        self.head += len(texts)
+        start = 0
+        while start < len(texts):
+            end = min(len(texts), start + BLOCK_POSITIONS - (first + start) % BLOCK_POSITIONS)
+            nbytes = sum(map(len, texts[start:end])) + _ROW_BYTES * (end - start)
+            self._weigh(first + start, nbytes)
+            start = end
+        return first
+
+    def add_deliveries(self, rows: Sequence[DeliveryRow]) -> None:
+        """Add deliveries, sorted by their keys."""
+        self.connection.executemany("INSERT INTO deliveries VALUES (?, ?, ?, ?)", rows)
+        counts: dict[int, int] = {}
+        for row in rows:
+            own = len(row[3]) if not isinstance(row[3], int) else 0
+            counts[row[0]] = counts.get(row[0], 0) + _ROW_BYTES + own
+        for block, nbytes in counts.items():
+            self._weigh(block << BLOCK_BITS, nbytes)
+
+    def _weigh(self, position: int, nbytes: int) -> None:
+        number = block_of(position)
+        known = self._changed_blocks.get(number) or self._blocks.get(number)
+        own = nbytes + (known.nbytes if known is not None else 0)
+        self._changed_blocks[number] = Block(number, own, 0)
+
+    # Retention
+
+    def list_blocks(self) -> list[Block]:
+        """List the blocks that are kept, the oldest first."""
+        return [self._blocks[number] for number in sorted(self._blocks)]
+
+    def drop_block(self, block: Block) -> None:
+        """Drop the entries and deliveries of a block, and count who has not had them all."""
+        number = block.number
+        end = ((number + 1) << BLOCK_BITS) - 1
+        lost = self.connection.execute(
+            "SELECT d.subscriber, count(*) FROM deliveries d JOIN subscribers s "
+            "ON s.number = d.subscriber WHERE d.block = ? AND s.cursor < ? "
+            "AND d.position > s.cursor GROUP BY d.subscriber",
+            (number, end),
+        ).fetchall()
+        self.connection.executemany(
+            "UPDATE subscribers SET lost = lost + ? WHERE number = ?",
+            [(count, subscriber) for subscriber, count in lost],
+        )
+        self.connection.execute("DELETE FROM deliveries WHERE block = ?", (number,))
+        self.connection.execute(
+            "DELETE FROM entries WHERE position BETWEEN ? AND ?", (number << BLOCK_BITS, end)
+        )
+        gone = end - BLOCK_POSITIONS  # what was derived from a change comes after it
+        self.connection.execute("DELETE FROM subscriptions WHERE ended <= ?", (gone,))
+        self.floor = end
+        self.write_meta("floor", end)
+        self._changed_blocks[number] = None
+
+    def take_ended_ranges(self) -> list[str]:
+        """Forget the rows of collections that no entry which is kept names; return their files."""
+        rows = self.connection.execute(
+            "DELETE FROM row_ranges WHERE ended <= ? RETURNING file",
+            (self.floor - BLOCK_POSITIONS,),
+        )
+        return [file for (file,) in rows]
+
+    # Cursors
+
+    def move_cursors(self, cursors: Iterable[tuple[int, int]]) -> None:
+        """Set cursors: subscriber and position; what was lost before them no longer counts."""
+        self.connection.executemany(
+            "UPDATE subscribers SET cursor = ?2, lost = CASE WHEN ?2 >= ?3 THEN 0 ELSE lost END "
+            "WHERE number = ?1",
+            [(number, position, self.floor) for number, position in cursors],
+        )

@@ -1,0 +1,167 @@
+"""The set of a broker after a start: from the last snapshot, or from the log without one.
+
+A snapshot is a cache: the matcher's own file, named by the position up to which it has all changes.
+What changed since is in the log.
+"""
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+from contrada.broker.log_writing import LogWriter
+from contrada.broker.standing_set import StandingRow, StandingSet
+from contrada.errors import ContradaError, Unavailable
+from contrada.machine import try_lock
+from contrada.matcher.facade import Matcher
+from contrada.matcher.inside import freeze_for_saving
+
+_log = logging.getLogger(__name__)
+LOCK_FILE, ROWS_FOLDER = "lock", "rows"
+_PREFIX, _SUFFIX = "set-", ".contrada"
+_CHANGES_MIN = 10_000
+
+
+def lock_folder(folder: Path) -> IO[str]:
+    """Make the folder of a broker if need be, and let nobody else have it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ROWS_FOLDER).mkdir(exist_ok=True)
+        return try_lock(folder / LOCK_FILE)
+    except BlockingIOError:
+        raise Unavailable(f"{folder}: another broker is running on this folder") from None
+    except OSError as fault:
+        raise Unavailable(f"{folder}: cannot be used: {fault.strerror or fault}") from fault
+
+
+def restore_standing(writer: LogWriter, folder: Path) -> StandingSet:
+    """Return the set that holds at the head of the log."""
+    for path, position in _list_snapshots(writer, folder):
+        try:
+            standing = StandingSet(Matcher.open(path))
+        except ContradaError as fault:
+            _log.warning("a snapshot of the set is not used: %s", fault)
+            continue
+        _catch_up(writer, standing, folder, position)
+        return standing
+    standing = StandingSet()
+    _catch_up(writer, standing, folder, 0)
+    return standing
+
+
+def _list_snapshots(writer: LogWriter, folder: Path) -> list[tuple[Path, int]]:
+    """List the snapshots of this log's history, the newest first."""
+    found = []
+    for path in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
+        text = path.name.removeprefix(_PREFIX).removesuffix(_SUFFIX)
+        try:
+            found.append((path, writer.epochs.read(text, "", writer.head)))
+        except ContradaError:
+            path.unlink(missing_ok=True)
+    return sorted(found, key=lambda pair: -pair[1])
+
+
+def _catch_up(writer: LogWriter, standing: StandingSet, folder: Path, position: int) -> None:
+    """Take in what changed after a position."""
+    execute = writer.connection.execute
+    ended = execute("SELECT number FROM subscriptions WHERE ended > ?", (position,)).fetchall()
+    standing.remove([number for (number,) in ended if number in standing.matcher])
+    for first, count in execute(
+        "SELECT first, count FROM row_ranges WHERE ended > ? AND created <= ?", (position, position)
+    ).fetchall():
+        standing.put_rows(None, 0, 0, 0, range(first, first + count))
+    standing.load(_list_added(writer, position))
+    for first, count, file, subscriber in execute(
+        "SELECT r.first, r.count, r.file, v.subscriber FROM row_ranges r JOIN subscriptions v "
+        "ON v.number = r.subscription WHERE r.ended IS NULL AND r.created > ? AND r.count > 0",
+        (position,),
+    ).fetchall():
+        part = folder / ROWS_FOLDER / file
+        standing.put_rows(part, first, count, subscriber, range(0))
+
+
+def _list_added(writer: LogWriter, position: int) -> Iterator[StandingRow]:
+    rows = writer.connection.execute(
+        "SELECT number, subscriber, body FROM subscriptions "
+        "WHERE ended IS NULL AND created > ? ORDER BY number",
+        (position,),
+    )
+    for number, subscriber, body in rows:
+        row = StandingRow(number, subscriber, json.loads(body))
+        if row.has_predicate:
+            yield row
+
+
+def save_standing(writer: LogWriter, standing: StandingSet, folder: Path, changes_min: int) -> None:
+    """Save the set as of the head of the log, unless little has changed since the last time."""
+    head = writer.head
+    kept = _list_snapshots(writer, folder)
+    since = kept[0][1] if kept else 0
+    (changes,) = writer.connection.execute(
+        "SELECT (SELECT count(*) FROM subscriptions WHERE created > ?1) + "
+        "(SELECT count(*) FROM subscriptions WHERE ended > ?1) + "
+        "(SELECT count(*) FROM row_ranges WHERE created > ?1)",
+        (since,),
+    ).fetchone()
+    if changes >= changes_min:
+        _save(writer.epochs.write(head), freeze_for_saving(standing.matcher), folder)
+
+
+def _save(position: str, save: Callable[[Path], object], folder: Path) -> None:
+    path = folder / f"{_PREFIX}{position}{_SUFFIX}"
+    try:
+        save(path)
+    except ContradaError as fault:
+        _log.warning("the set is not saved, so that the next start takes longer: %s", fault)
+        return
+    for other in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
+        if other != path:
+            other.unlink(missing_ok=True)
+
+
+class Saver:
+    """Saves the set now and then while the broker runs, in a thread of its own."""
+
+    def __init__(
+        self, writer: LogWriter, standing: StandingSet, folder: Path, interval_s: float
+    ) -> None:
+        """Look every `interval_s` whether there is something to save."""
+        self._writer, self._standing, self._folder = writer, standing, folder
+        self._interval_s = interval_s
+        self._next = time.monotonic() + interval_s
+        self._changes = writer.connection.total_changes
+        self._thread: threading.Thread | None = None
+
+    def look(self) -> None:
+        """Save the set as it is now, if it is time and much has changed."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + self._interval_s
+        if self._thread is not None and self._thread.is_alive():
+            return
+        (last,) = self._writer.connection.execute(
+            "SELECT max(created) FROM subscriptions"
+        ).fetchone()
+        kept = _list_snapshots(self._writer, self._folder)
+        since = kept[0][1] if kept else 0
+        if last is None or last <= since:
+            return
+        (changes,) = self._writer.connection.execute(
+            "SELECT count(*) FROM subscriptions WHERE created > ?", (since,)
+        ).fetchone()
+        if changes < _CHANGES_MIN:
+            return
+        save = freeze_for_saving(self._standing.matcher)
+        position = self._writer.epochs.write(self._writer.head)
+        self._thread = threading.Thread(
+            target=_save, args=(position, save, self._folder), name="contrada-save"
+        )
+        self._thread.start()
+
+    def end(self) -> None:
+        """Wait for what is being saved."""
+        if self._thread is not None:
+            self._thread.join()

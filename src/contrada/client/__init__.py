@@ -1,0 +1,1 @@
+"""What talks to a broker: clients, and the verification of webhooks; needs no server package."""
