@@ -28,7 +28,7 @@ from contrada.cli.terminal import (
 )
 from contrada.errors import ContradaError, InvalidInput
 
-COMMANDS = ("match", "stream", "explain", "demo", "simulate", "reproduce")  # a module each
+COMMANDS = ("match", "stream", "key", "explain", "demo", "simulate", "reproduce")  # a module each
 EXIT_INVALID, EXIT_SIGNALLED = 2, 128
 
 
