@@ -10,6 +10,7 @@ stand-ins. Columns of other names are skipped.
 import json
 import os
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -40,10 +41,16 @@ _MOMENTS, _INTERVALS = "moments.ns", "intervals.ns"
 
 
 def save_columns(
-    path: str | os.PathLike[str], columns: SubscriptionColumns, settings: Mapping[str, Any]
+    path: str | os.PathLike[str],
+    columns: SubscriptionColumns,
+    settings: Mapping[str, Any],
+    beside: Mapping[str, NDArray[Any]] = MappingProxyType({}),
 ) -> None:
-    """Write subscriptions to a snapshot, in the order of their ids, whole or not at all."""
-    write_sections(path, settings, list_columns(in_canonical_order(columns)))
+    """Write subscriptions to a snapshot, in the order of their ids, whole or not at all.
+
+    Columns `beside` them are skipped by whoever loads the subscriptions.
+    """
+    write_sections(path, settings, {**list_columns(in_canonical_order(columns)), **beside})
 
 
 def list_columns(columns: SubscriptionColumns) -> dict[str, NDArray[Any]]:

@@ -141,6 +141,21 @@ class Holding:
             self._publish(changed, self._stating(crs, name), is_lazy=is_lazy)
         self._wake()
 
+    def exchange(
+        self, gone: range, rows: SegmentRows, draft: SubscriptionSet, crs: str | None, name: str
+    ) -> None:
+        """Swap in the version with rows that are indexed in place of the ids of a range.
+
+        The draft is the version that would have been next when the rows were indexed.
+        """
+        with self._writing:
+            self.check_crs(crs, name)
+            known = self.subscriptions
+            changed = known.exchanged(gone, rows, draft)
+            changed.prepare(known)
+            self._state = self._stating(crs, name)._replace(subscriptions=changed)
+        self._wake()
+
     def _changed(
         self,
         known: SubscriptionSet,

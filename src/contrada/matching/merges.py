@@ -73,7 +73,10 @@ class MergeChoice:
         self._segments, self._recent, self._make_index = segments, recent, make_index
         self._beside = beside
         taken = {id(segment.rows.columns) for merge in beside for segment in merge.segments}
-        self._is_free = [id(segment.rows.columns) not in taken for segment in segments]
+        self._is_free = [
+            id(segment.rows.columns) not in taken and not segment.rows.stays_alone
+            for segment in segments
+        ]
         self._sizes = [len(segment.is_alive) for segment in segments]
         # Too little by those that others take and that have been removed since.
         self._weight = recent.weight - sum(merge.weight for merge in beside)

@@ -1,9 +1,8 @@
 """Segments: columns of subscriptions, each with an index of its own, of which rows may be gone."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ from contrada.model.subscription import Id, Subscription
 from contrada.threads import once
 
 LARGE_MIN = 1_000  # rows: a smaller index is built in no time by whoever asks first
+_ALONE_MIN = 200_000  # rows that go together: merged with others they would leave a large gap
 _GROUPED_MAX = 10_000  # rows: to group more for each event takes longer than what it saves
 
 _ASKED_ALWAYS = ("groups", "skeleton_counts", "facts")
@@ -30,10 +30,16 @@ def is_large(count: int) -> bool:
 class SegmentRows:
     """Subscriptions and their index; the same for all versions of a segment."""
 
-    def __init__(self, columns: SubscriptionColumns, make_index: MakeIndex) -> None:
-        """Take the columns; the index is built when it is first asked."""
+    def __init__(
+        self, columns: SubscriptionColumns, make_index: MakeIndex, *, is_one: bool = False
+    ) -> None:
+        """Take the columns; the index is built when it is first asked.
+
+        Rows that are one come and go together.
+        """
         self.columns = columns
         self._make_index = make_index
+        self.stays_alone = is_one and len(columns) >= _ALONE_MIN
 
     def prepare(self, like: "Iterable[SegmentRows]" = ()) -> None:
         """Build now what is large, so that no reader has to; others know what readers ask."""
@@ -133,11 +139,24 @@ class Segment:
         newly = np.unique(gone[self.is_alive[gone]])
         return self.leave_out(newly) if newly.size else self
 
+    def without_range(self, removed: range) -> "Segment":
+        """Return the segment without the ids of a range, by which integers are meant."""
+        ids = self.rows.columns.ids
+        if not (ids.is_whole and removed):
+            return self
+        numbers = ids.array.to_numpy()
+        is_gone = self.is_alive & (numbers >= removed.start) & (numbers < removed.stop)
+        gone = np.flatnonzero(is_gone)
+        return self.leave_out(gone) if gone.size else self
+
     def leave_out(self, gone: Positions) -> "Segment":
         """Return the segment without some living rows."""
         is_alive = self.is_alive.copy()
         is_alive[gone] = False
-        newly = Counter(self.rows.columns.expressions.which[gone].tolist())
+        if len(gone) == self.living_count:  # nobody will ask anything of it
+            return replace(self, is_alive=is_alive, living_count=0)
+        codes, numbers = np.unique(self.rows.columns.expressions.which[gone], return_counts=True)
+        newly = dict(zip(codes.tolist(), numbers.tolist(), strict=True))
         counts = {**self.gone, **{code: self.gone.get(code, 0) + n for code, n in newly.items()}}
         emptied = [code for code in newly if counts[code] == self.rows.skeleton_counts[code]]
         left = Segment(

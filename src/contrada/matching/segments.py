@@ -143,15 +143,46 @@ class SubscriptionSet:
             changed = changed.merged(merge, merge.run())
         return changed
 
-    def _version(self, segments: Sequence[Segment], recent: Recent) -> "SubscriptionSet":
+    def exchanged(
+        self, gone: range, rows: SegmentRows, draft: "SubscriptionSet | None" = None
+    ) -> "SubscriptionSet":
+        """Return the version with rows that are one in place of the ids of a range.
+
+        Nothing is merged. What a draft of that version has found out of its ids is used, if it
+        still holds.
+        """
+        segments = [segment.without_range(gone) for segment in self._segments]
+        segments = [segment for segment in segments if segment.living_count]
+        members = self._recent.members
+        recent = self._recent.without([members[id_] for id_ in members if id_ in gone])
+        if len(rows.columns):  # before others, so that it does not keep these from merging
+            segments.insert(0, Segment.of(rows))
+        return self._version(segments, recent, None if draft is None else draft._segment_ids)
+
+    def has_any(self, ids: range, but: range = range(0)) -> bool:
+        """Whether a subscription has an id of a range, unless it is in another one, too."""
+        left = [segment.without_range(but) for segment in self._segments]
+        is_taken = any(segment.without_range(ids) is not segment for segment in left)
+        return is_taken or any(id_ in ids and id_ not in but for id_ in self._recent.members)
+
+    def _version(
+        self,
+        segments: Sequence[Segment],
+        recent: Recent,
+        segment_ids: RankedIds | None = None,
+    ) -> "SubscriptionSet":
         return SubscriptionSet(
             self._make_index,
             segments,
             recent,
             find_event_faults=self.find_event_faults,
             is_exact=self._is_exact,
-            segment_ids=self._segment_ids,
+            segment_ids=self._segment_ids if segment_ids is None else segment_ids,
         )
+
+    def make_rows(self, columns: SubscriptionColumns) -> SegmentRows:
+        """Take subscriptions that come and go together, for `exchanged`."""
+        return SegmentRows(columns, self._make_index, is_one=True)
 
     def _make_segment(self, added: Sequence[Subscription]) -> Segment:
         columns = added if isinstance(added, SubscriptionColumns) else pack_subscriptions(added)
