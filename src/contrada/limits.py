@@ -74,8 +74,8 @@ DIRECTORY_BYTES_MAX = 16 * 2**20  # settings and names of the columns of a snaps
 XML_DEPTH_MAX = 63  # elements within each other: at one more GDAL stops, without a word
 
 # Collections of a broker
-ROWS_MAX = 10_000_000  # of one collection
-ROWS_BYTES_MAX = 4 * 2**30  # of one file of rows that is sent to a broker
+COLLECTION_ROWS_MAX = 10_000_000  # of one collection
+COLLECTION_BYTES_MAX = 4 * 2**30  # of one file of rows that is sent to a broker
 
 # Messages
 MESSAGE_BYTES_MAX = 16 * 2**20  # of one in JSON, from Kafka or elsewhere
@@ -88,6 +88,7 @@ PAGE_DELIVERIES_MAX = 1_000  # in one page of deliveries, or of a list
 EVENT_BYTES_MAX = 2**19  # of one event as JSON, without white space
 EVENT_VERTICES_MAX = 100_000  # of the geometries of one event
 REQUEST_EVENTS_MAX = 10_000  # of one request, however small
+REQUEST_CELLS_MAX = 2_000_000  # names of properties times events of one request
 
 # The server
 CONNECTIONS_MAX = 4_096  # that are open at one time, handshakes among them

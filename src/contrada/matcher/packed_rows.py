@@ -23,7 +23,7 @@ from contrada.files import Rows
 from contrada.files.crs import is_same_crs
 from contrada.files.sections import Sections, open_sections
 from contrada.files.text_columns import text_array, text_columns
-from contrada.limits import ROWS_MAX
+from contrada.limits import COLLECTION_ROWS_MAX
 from contrada.matcher.column_files import load_columns, save_columns
 from contrada.matcher.column_sources import ColumnSource
 from contrada.matcher.facade import Matcher
@@ -123,8 +123,10 @@ def _read(rows: Rows, terms: SharedTerms, matcher: Matcher) -> SubscriptionColum
     refused = RefusedRows(rows, id_column, None, quarantine=False, on_bad=None)
     found, count = SubscriptionRows(), 0
     for batch, told in rows.judged(list(kept.values())):
-        if count + batch.num_rows > ROWS_MAX:
-            raise InvalidInput(f"{rows.name}: there are more than {ROWS_MAX:,} rows (ROWS_MAX)")
+        if count + batch.num_rows > COLLECTION_ROWS_MAX:
+            raise InvalidInput(
+                f"{rows.name}: there are more than {COLLECTION_ROWS_MAX:,} rows (COLLECTION_ROWS_MAX)"
+            )
         read_subscriptions(
             terms.beside(batch, kept),
             count,
