@@ -124,9 +124,8 @@ def _read(rows: Rows, terms: SharedTerms, matcher: Matcher) -> SubscriptionColum
     found, count = SubscriptionRows(), 0
     for batch, told in rows.judged(list(kept.values())):
         if count + batch.num_rows > COLLECTION_ROWS_MAX:
-            raise InvalidInput(
-                f"{rows.name}: there are more than {COLLECTION_ROWS_MAX:,} rows (COLLECTION_ROWS_MAX)"
-            )
+            limit = f"{COLLECTION_ROWS_MAX:,} (COLLECTION_ROWS_MAX)"
+            raise InvalidInput(f"{rows.name}: there are too many rows; the limit is {limit}")
         read_subscriptions(
             terms.beside(batch, kept),
             count,
