@@ -1,0 +1,119 @@
+"""Events in batches, each under a key by which a repeat of it is known.
+
+A broker knows a CloudEvent by its `source` and `id`, and any other event by the `Idempotency-Key`
+of its request and its place in it. So a request whose answer was lost can be sent again. An event
+gets no id that it did not have: its id often names what moves.
+"""
+
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from contrada.client.exchange import BrokerRequest, Steps, path_of
+from contrada.client.outgoing import OutgoingEvent, read_outgoing
+from contrada.client.received import (
+    PublishReceipt,
+    RefusedEvents,
+    add_receipts,
+    read_receipt,
+)
+from contrada.client.refusals import read_object, read_problem
+from contrada.client.retrying import Attempts, ask
+from contrada.errors import InvalidInput
+from contrada.showing import brief
+
+BATCH_EVENTS_MAX = 500
+BATCH_BYTES_MAX = 2 * 2**20
+KEY_LENGTH_MAX = 200
+
+_KEY_BYTES = 16
+_BAD_REQUEST = 400
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingBatch:
+    """Events of one request, Features or CloudEvents; the first is the `first` of its call."""
+
+    first: int
+    events: Sequence[OutgoingEvent]
+
+    def request(self, key: str, all_or_none: bool) -> BrokerRequest:
+        """Make the request."""
+        texts = ",".join(event.text for event in self.events)
+        if self.events[0].is_envelope:
+            body, media_type = f"[{texts}]", "application/cloudevents-batch+json"
+        else:
+            body = f'{{"type":"FeatureCollection","features":[{texts}]}}'
+            media_type = "application/geo+json"
+        headers = {"content-type": media_type, "idempotency-key": key}
+        query = {"all": "true"} if all_or_none else {}
+        return BrokerRequest("POST", path_of("events"), query, body.encode(), headers)
+
+
+def cut_batches(
+    events: Iterable[OutgoingEvent],
+    events_max: int = BATCH_EVENTS_MAX,
+    bytes_max: int = BATCH_BYTES_MAX,
+) -> Iterator[OutgoingBatch]:
+    """Cut events into batches of one kind and of bounded size; an event is never cut."""
+    held: list[OutgoingEvent] = []
+    first = size = 0
+    for event in events:
+        length = len(event.text)
+        is_full = len(held) == events_max or size + length > bytes_max
+        if held and (is_full or event.is_envelope != held[0].is_envelope):
+            yield OutgoingBatch(first, held)
+            first, held, size = first + len(held), [], 0
+        held.append(event)
+        size += length
+    if held:
+        yield OutgoingBatch(first, held)
+
+
+def publish(
+    events: object, idempotency_key: str | None, all_or_none: bool, retries: int
+) -> Steps[PublishReceipt]:
+    """Publish events of any kind, batch by batch; see `Client.publish`."""
+    if idempotency_key is not None:
+        check_key(idempotency_key)
+    run = idempotency_key or secrets.token_hex(_KEY_BYTES)
+    receipt = PublishReceipt(0, 0, None)
+    for batch in _cut(read_outgoing(events), all_or_none):
+        key = f"{run}-{batch.first}" if batch.first else run
+        answer = yield from ask(batch.request(key, all_or_none), Attempts(retries))
+        problem = read_problem(answer) if answer.status == _BAD_REQUEST else {}
+        members = problem if is_about_events(problem) else read_object(answer)
+        receipt = add_receipts(receipt, read_receipt(members, batch.first))
+    if receipt.errors and not receipt.accepted:
+        raise RefusedEvents(receipt)
+    return receipt
+
+
+def _cut(events: Iterable[OutgoingEvent], all_or_none: bool) -> Iterator[OutgoingBatch]:
+    """Cut events into batches; those that go together or not at all are one."""
+    if not all_or_none:
+        yield from cut_batches(events)
+        return
+    held = list(events)
+    if len({event.is_envelope for event in held}) > 1:
+        raise InvalidInput("all_or_none takes Features or CloudEvents, not both at once")
+    if held:
+        yield OutgoingBatch(0, held)
+
+
+def is_about_events(problem: dict[str, object]) -> bool:
+    """Whether a problem lists what is wrong with each event."""
+    errors = problem.get("errors")
+    return isinstance(errors, list) and all(
+        isinstance(error, dict) and "index" in error for error in errors
+    )
+
+
+def check_key(key: str) -> None:
+    """Refuse a key that cannot be in a header."""
+    is_sound = isinstance(key, str) and key.isascii() and key.isprintable() and key.strip() == key
+    if not is_sound or not 0 < len(key) <= KEY_LENGTH_MAX or '"' in key or "\\" in key:
+        raise InvalidInput(
+            f"idempotency_key {brief(key)} is not 1 to {KEY_LENGTH_MAX} printable characters of "
+            'ASCII without spaces around them, " and \\'
+        )

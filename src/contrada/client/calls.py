@@ -1,0 +1,177 @@
+"""The calls of a client but for events, rows and deliveries, each as the steps that it takes."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from contrada.client.exchange import BrokerRequest, Steps, path_of
+from contrada.client.outgoing import read_outgoing, spell_geometry, write_json_text
+from contrada.client.received import (
+    ChangeReceipt,
+    ReceivedMatch,
+    ReceivedPage,
+    read_change,
+    read_match,
+    read_page,
+    read_position,
+)
+from contrada.client.refusals import read_object
+from contrada.client.retrying import Attempts, ask
+from contrada.errors import InvalidInput, NotFound
+from contrada.model.event import GEOMETRY
+from contrada.model.relation import Relation, find_relation
+from contrada.showing import brief
+
+JSON_HEADERS = {"content-type": "application/json"}
+_CREATED = 201
+_PAGE = 100
+
+ListPage = tuple[list[dict[str, Any]], str | None]  # some items, and after which the rest comes
+
+
+def call(
+    method: str,
+    path: str,
+    body: Any = None,
+    *,
+    retries: int,
+    query: Mapping[str, str] | None = None,
+    wait_s: float = 0.0,
+) -> Steps[tuple[int, dict[str, Any]]]:
+    """Send a request that may have a JSON body; return the status and the object answered."""
+    content = b"" if body is None else write_json_text(body, "").encode()
+    headers = {} if body is None else JSON_HEADERS
+    request = BrokerRequest(method, path, query or {}, content, headers, wait_s)
+    attempts = Attempts(retries)
+    answer = yield from ask(request, attempts)
+    try:
+        return answer.status, read_object(answer)
+    except NotFound as error:
+        if method == "DELETE" and attempts.has_lost:
+            words = f"{error.message}; an attempt whose answer was lost may have deleted it"
+            raise NotFound(words, code=error.code) from None
+        raise
+
+
+def change(method: str, path: str, body: Any, retries: int) -> Steps[ChangeReceipt]:
+    """Send a change."""
+    status, answer = yield from call(method, path, body, retries=retries)
+    return read_change(answer, status == _CREATED)
+
+
+def get(path: str, retries: int) -> Steps[dict[str, Any]]:
+    """Read one object."""
+    _, answer = yield from call("GET", path, retries=retries)
+    return answer
+
+
+def post(path: str, body: Any, retries: int) -> Steps[dict[str, Any]]:
+    """Ask a question that has a body."""
+    _, answer = yield from call("POST", path, body, retries=retries)
+    return answer
+
+
+def list_part(
+    kind: str, after: str | None, retries: int, subscriber: str | None = None
+) -> Steps[ListPage]:
+    """Read a part of the list of `subscriptions` or `subscribers`."""
+    wanted = {"after": after, "subscriber": subscriber, "limit": str(_PAGE)}
+    query = {name: value for name, value in wanted.items() if value is not None}
+    _, answer = yield from call("GET", path_of(kind), query=query, retries=retries)
+    return answer.get(kind, []), answer.get("next")
+
+
+def read_deliveries(
+    subscriber: str, after: str | None, limit: int, wait_s: float, retries: int | None
+) -> Steps[ReceivedPage]:
+    """Read the next deliveries; with `retries` None, try for as long as it takes."""
+    if limit < 1:
+        raise InvalidInput(f"limit must be at least 1, not {limit}")
+    query = {"limit": str(limit)}
+    if after is not None:
+        query["after"] = after
+    if wait_s > 0:
+        query["wait"] = f"{wait_s:g}"
+    path = path_of("subscribers", subscriber, "deliveries")
+    request = BrokerRequest("GET", path, query, wait_s=wait_s)
+    answer = yield from ask(request, Attempts(retries))
+    return read_page(read_object(answer))
+
+
+def move(subscriber: str, path: str, body: Mapping[str, Any], retries: int) -> Steps[str]:
+    """Move the cursor of a subscriber; return where it is then."""
+    method = "PUT" if path == "cursor" else "POST"
+    path = path_of("subscribers", subscriber, path)
+    _, answer = yield from call(method, path, body, retries=retries)
+    return read_position(answer)
+
+
+def put_cursor(
+    subscriber: str, position: str | None, time: str | datetime | None, retries: int
+) -> Steps[str]:
+    """Move the cursor to a position or a time."""
+    if (position is None) == (time is None):
+        raise InvalidInput("give either a position or a time")
+    body = {"time": spell_time(time)} if position is None else {"position": position}
+    return move(subscriber, "cursor", body, retries)
+
+
+def match(event: Any, retries: int) -> Steps[list[ReceivedMatch]]:
+    """Ask which subscriptions an event would match."""
+    answer = yield from post(path_of("match"), {"event": _read_one(event)}, retries)
+    return list(map(read_match, answer.get("matches", ())))
+
+
+def why(id: str, event: Any, retries: int) -> Steps[dict[str, Any]]:
+    """Ask why a subscription does or does not match an event."""
+    body = {"event": _read_one(event), "why": [id]}
+    answer = yield from post(path_of("match"), body, retries)
+    found = answer.get("why", {}).get(id)
+    if not isinstance(found, dict):
+        raise NotFound(f"there is no subscription {brief(id)}")
+    return found
+
+
+def _read_one(event: Any) -> Any:
+    events = list(read_outgoing(event))
+    if len(events) != 1:
+        raise InvalidInput(f"expected one event, not {len(events):,}")
+    return json.loads(events[0].text)
+
+
+def describe_subscription(
+    filter: str | Mapping[str, Any] | bool | None,
+    geometry: Any,
+    relation: str | Relation | None,
+    where: str | Mapping[str, Any] | None,
+    attribute: str | None,
+    subscriber: str | None,
+    expires: str | datetime | None,
+    transitions: bool | Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """Make the body of a subscription; what is not given is left out."""
+    members = {
+        "filter": filter,
+        GEOMETRY: spell_geometry(geometry, GEOMETRY),
+        "relation": None if relation is None else _spell_relation(relation),
+        "where": where,
+        "attribute": attribute,
+        "subscriber": subscriber,
+        "expires": spell_time(expires),
+        "transitions": transitions,
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def spell_time(time: str | datetime | None) -> str | None:
+    """Write a time as ISO 8601; one without a zone is UTC."""
+    if time is None or isinstance(time, str):
+        return time
+    if not isinstance(time, datetime):
+        raise InvalidInput(f"expected a time as text or a datetime, not {brief(time)}")
+    return (time.replace(tzinfo=UTC) if time.tzinfo is None else time).isoformat()
+
+
+def _spell_relation(relation: str | Relation) -> str:
+    return find_relation(relation).name if isinstance(relation, Relation) else relation
