@@ -1,46 +1,39 @@
 """The events of a request: read from its body, judged, and told apart from those that are bad.
 
-Nothing here knows subscriptions. What counts as an event is the library's rule (`read_event`);
-beyond it a body has to be GeoJSON, alone or in CloudEvents, since what comes in is delivered.
+Nothing here knows subscriptions: a geometry is judged whether or not one reads it.
 """
 
 import hashlib
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
-import shapely
 
+from contrada.broker.event_bodies import EventTexts, read_event_body
+from contrada.broker.event_geometries import write_geometries_of
 from contrada.broker.feature_columns import make_rows
+from contrada.broker.sent_features import (
+    ID,
+    PROPERTIES,
+    Feature,
+    as_carried,
+    as_feature,
+    check_size,
+    is_ordinary,
+    write_feature,
+    write_json,
+)
 from contrada.errors import InvalidInput
-from contrada.files.cloudevents import is_structured, read_binary, read_envelope
-from contrada.limits import (
-    EVENT_BYTES_MAX,
-    EVENT_VERTICES_MAX,
-    JSON_DEPTH_MAX,
-    REQUEST_EVENTS_MAX,
-)
-from contrada.matching.columns import read_geometry_values
-from contrada.model.envelopes import check_carried, is_envelope
-from contrada.model.event import GEOMETRY, is_feature
-from contrada.model.json_message import decode_json
-from contrada.model.nesting import NestedTooDeep, check_nesting
-from contrada.showing import brief
+from contrada.files.cloudevents import CloudEvent, read_envelope
+from contrada.limits import EVENT_BYTES_MAX
+from contrada.model.envelopes import CONTENT_TYPE, check_carried, is_envelope
+from contrada.model.event import GEOMETRY
+from contrada.model.geometry import Fault
 
-_LINES = frozenset(
-    "application/x-ndjson application/ndjson application/jsonl application/x-jsonlines "
-    "application/geo+json-seq application/json-seq".split()
-)
-_SEPARATOR = b"\x1e"
-_PREFIX = "ce-"
-_EXPECTED = (
-    "a GeoJSON Feature, a FeatureCollection, newline-delimited Features "
-    "(application/x-ndjson), or CloudEvents that carry Features"
-)
+_KEY_BYTES = 16
+_OF_CLOUD, _OF_REQUEST = b"cloudevent", b"idempotency"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +51,9 @@ class IncomingEvents:
     All lists but `errors` have an entry for each good event, in the order in which they came:
     the Feature as parsed, its JSON text, the 16 bytes that make a repeat if there are any, and its
     index among all that came. `rows` has the same events as columns.
+
+    The id of a CloudEvent is in the Feature and its text where that has none, and, as in the
+    library, is no attribute: it is not in `rows`.
     """
 
     features: list[dict[str, Any]]
@@ -69,62 +65,86 @@ class IncomingEvents:
 
 
 @dataclass(slots=True)
-class _Reading:
-    """What has been read so far."""
+class _Taken:
+    """The events that have been taken in so far, geometries not yet judged.
+
+    `ids` are those that are attributes.
+    """
 
     idempotency_key: str | None
-    features: list[dict[str, Any]] = field(default_factory=list)
-    attributes: list[dict[str, Any]] = field(default_factory=list)
+    features: list[Feature] = field(default_factory=list)
     texts: list[bytes] = field(default_factory=list)
     keys: list[bytes | None] = field(default_factory=list)
     indexes: list[int] = field(default_factory=list)
+    ids: list[Any] = field(default_factory=list)
+    properties: list[Feature] = field(default_factory=list)
     errors: list[BadEvent] = field(default_factory=list)
 
-    def take(self, index: int, value: Any) -> None:
-        """Take the next event in, good or bad."""
+    def take(self, index: int, value: Any, cut: EventTexts, is_cloud: bool) -> None:
+        """Take one event in, or what is wrong with it."""
         try:
-            key = self._repeat_key(index)
-            if is_envelope(value):
-                cloud = read_envelope(value)
-                content_type = cloud.others.get("datacontenttype")
-                check_carried(cloud.data, content_type)
-                key = _make_key(b"cloudevent", cloud.source, cloud.id)
-                value = _as_feature(cloud.data, cloud.id)
-            feature, attributes = _read_feature(value)
-            text = _write(feature)
+            if is_cloud or is_envelope(value):
+                self.take_cloud(index, read_envelope(value), cut.texts[index], cut.members[index])
+            else:
+                feature = as_feature(value)
+                self.add(index, feature, write_feature(feature))
         except InvalidInput as error:
-            self.errors.append(BadEvent(index, error.message))
-            return
+            self.refuse(index, error.message)
+
+    def take_cloud(self, index: int, cloud: CloudEvent, text: bytes, members: int) -> None:
+        """Take in what a CloudEvent carries; its id is that of a Feature without one."""
+        check_carried(cloud.data, cloud.others.get(CONTENT_TYPE))
+        feature = cloud.data
+        if not text or not is_ordinary(feature, members):
+            feature = as_feature(as_carried(feature))
+            text = write_feature(feature)
+        properties = feature.get(PROPERTIES) or {}
+        is_named = feature.get(ID) is None and properties.get(ID) is None
+        if is_named and ID in feature:
+            feature = {**feature, ID: cloud.id}
+            text = write_json(feature)
+        elif is_named:
+            feature = {ID: cloud.id, **feature}
+            text = b'{"id":%b,%b' % (write_json(cloud.id), text[1:])
+        self.add(index, feature, text, _make_key(_OF_CLOUD, cloud.source, cloud.id))
+        if is_named:
+            self.ids[-1] = None
+
+    def add(self, index: int, feature: Feature, text: bytes, key: bytes | None = None) -> None:
+        """Add an event that is right, but for its geometry."""
+        properties = feature.get(PROPERTIES) or {}
+        check_size(text, properties)
+        if key is None and self.idempotency_key is not None:
+            key = _make_key(_OF_REQUEST, self.idempotency_key, str(index))
         self.features.append(feature)
-        self.attributes.append(attributes)
         self.texts.append(text)
         self.keys.append(key)
         self.indexes.append(index)
+        self.ids.append(feature.get(ID))
+        self.properties.append(properties)
 
-    def _repeat_key(self, index: int) -> bytes | None:
-        if self.idempotency_key is None:
-            return None
-        return _make_key(b"idempotency", self.idempotency_key, str(index))
+    def refuse(self, index: int, detail: str) -> None:
+        """Add an event that is bad."""
+        self.errors.append(BadEvent(index, detail))
 
     def finish(self) -> IncomingEvents:
-        """Judge the geometries."""
-        values = [feature.get(GEOMETRY) for feature in self.features]
-        column = read_geometry_values(values, is_meant=True)
-        geometries = column.take(np.arange(len(values)))
-        bad = {row: str(fault) for row, fault in column.faults.items()}
-        counts = shapely.get_num_coordinates(geometries)
-        for row in (counts > EVENT_VERTICES_MAX).nonzero()[0].tolist():
-            bad[row] = f"its geometry has {counts[row]:,} vertices, more than EVENT_VERTICES_MAX"
-        self.errors += [BadEvent(self.indexes[row], f"geometry: {bad[row]}") for row in bad]
-        good = [row for row in range(len(values)) if row not in bad]
-        return IncomingEvents(
-            [self.features[row] for row in good],
-            [self.texts[row] for row in good],
-            [self.keys[row] for row in good],
-            [self.indexes[row] for row in good],
-            sorted(self.errors, key=lambda bad: bad.index),
-            make_rows([self.attributes[row] for row in good], geometries[good]),
-        )
+        """Judge the geometries, and make columns of the events that are good."""
+        wkb, faults = write_geometries_of([feature.get(GEOMETRY) for feature in self.features])
+        if faults:
+            wkb = self._drop(faults, wkb)
+        rows = make_rows(wkb, self.ids, self.properties)
+        errors = sorted(self.errors, key=lambda error: error.index)
+        return IncomingEvents(self.features, self.texts, self.keys, self.indexes, errors, rows)
+
+    def _drop(self, faults: Mapping[int, Fault], wkb: pa.Array) -> pa.Array:
+        """Count events with a bad geometry among the bad ones."""
+        for row, fault in faults.items():
+            self.refuse(self.indexes[row], f"{GEOMETRY}: {fault.message}")
+        good = np.delete(np.arange(len(wkb)), list(faults))
+        lists: tuple[list[Any], ...] = (self.features, self.texts, self.keys, self.indexes)
+        for kept in (*lists, self.ids, self.properties):
+            kept[:] = [kept[row] for row in good.tolist()]
+        return wkb.take(pa.array(good))
 
 
 def read_body(
@@ -133,95 +153,35 @@ def read_body(
     headers: Mapping[str, str],
     idempotency_key: str | None,
 ) -> IncomingEvents:
-    """Read the events of a request; `InvalidInput` if the body as a whole cannot be read."""
-    reading = _Reading(idempotency_key)
-    for index, value in enumerate(_list_events(body, content_type, headers)):
-        if index >= REQUEST_EVENTS_MAX:
-            raise InvalidInput(
-                f"a request has more than {REQUEST_EVENTS_MAX:,} events (REQUEST_EVENTS_MAX)"
-            )
-        reading.take(index, value)
-    return reading.finish()
+    """Read the events of a request; `InvalidInput` if the body as a whole cannot be read.
 
-
-def _list_events(
-    body: bytes, content_type: str | None, headers: Mapping[str, str]
-) -> Iterator[Any]:
-    stated = (content_type or "").partition(";")[0].strip().lower()
-    attributes = {
-        name.lower().removeprefix(_PREFIX): unquote(value)
-        for name, value in headers.items()
-        if name.lower().startswith(_PREFIX)
-    }
-    if attributes and not is_structured(content_type):
-        cloud = read_binary(attributes, content_type, body)
-        yield {
-            "specversion": "1.0",
-            "id": cloud.id,
-            "source": cloud.source,
-            "type": cloud.type,
-            "data": cloud.data,
-        }
-    elif stated in _LINES:
-        parts = body.split(_SEPARATOR if stated.endswith("-seq") else b"\n")
-        for line in parts:
-            if line.strip(b"\x1e \t\r\n"):
-                yield decode_json(line.strip(b"\x1e \t\r\n"))
-    else:
-        value = decode_json(body)
-        if isinstance(value, list):
-            yield from value
-        elif isinstance(value, dict) and value.get("type") == "FeatureCollection":
-            yield from value.get("features") or []
+    GeoJSON comes as a Feature, a FeatureCollection or a Feature on each line; CloudEvents carry a
+    Feature, or attributes, and come in structured, batched or binary mode.
+    """
+    read = read_event_body(body, content_type, headers)
+    taken = _Taken(idempotency_key)
+    if isinstance(read, CloudEvent):
+        try:
+            taken.take_cloud(0, read, b"", 0)
+        except InvalidInput as error:
+            taken.refuse(0, error.message)
+        return taken.finish()
+    cut = read.cut
+    for index, value in enumerate(read.values):
+        text = cut.texts[index]
+        is_plain = not read.are_clouds and 0 < len(text) <= EVENT_BYTES_MAX
+        if is_plain and is_ordinary(value, cut.members[index]):
+            taken.add(index, value, text)
+        elif index in read.faults:
+            taken.refuse(index, read.faults[index].message)
         else:
-            yield value
-
-
-def _as_feature(data: Any, id: str) -> Any:
-    """Make a Feature of what a CloudEvent carries."""
-    if not isinstance(data, dict):
-        raise InvalidInput(f"the data of the CloudEvent is not an object: {brief(data)}")
-    if is_feature(data):
-        return data
-    rest = {name: value for name, value in data.items() if name != GEOMETRY}
-    return {"type": "Feature", "id": id, "geometry": data.get(GEOMETRY), "properties": rest}
-
-
-def _read_feature(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    if not isinstance(value, dict) or not is_feature(value):
-        raise InvalidInput(f"not an event: {brief(value)}; expected is {_EXPECTED}")
-    properties = value.get("properties")
-    if properties is None:
-        properties = {}
-    if not isinstance(properties, dict):
-        raise InvalidInput(f"properties must be an object, not {brief(properties)}")
-    attributes = {name: each for name, each in properties.items() if name != GEOMETRY}
-    if value.get("id") is not None:
-        attributes["id"] = value["id"]
-    return value, attributes
-
-
-def _write(feature: dict[str, Any]) -> bytes:
-    """Write a Feature as JSON within limits."""
-    try:
-        check_nesting({**feature, GEOMETRY: None}, JSON_DEPTH_MAX)
-        text = json.dumps(feature, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        written = text.encode()
-    except NestedTooDeep:
-        raise InvalidInput(
-            f"it is nested deeper than {JSON_DEPTH_MAX} levels (JSON_DEPTH_MAX)"
-        ) from None
-    except UnicodeEncodeError:
-        raise InvalidInput("a text has half a surrogate pair") from None
-    except ValueError:
-        raise InvalidInput("a number is not finite") from None
-    if len(written) > EVENT_BYTES_MAX:
-        raise InvalidInput(f"it has {len(written):,} bytes, more than EVENT_BYTES_MAX")
-    return written
+            taken.take(index, value, cut, read.are_clouds)
+    return taken.finish()
 
 
 def _make_key(kind: bytes, *parts: str) -> bytes:
-    digest = hashlib.blake2b(digest_size=16, person=kind)
+    """Make what tells a repeat; the lengths keep the parts apart."""
+    digest = hashlib.blake2b(digest_size=_KEY_BYTES, person=kind)
     for part in parts:
         encoded = part.encode()
         digest.update(len(encoded).to_bytes(8, "big") + encoded)

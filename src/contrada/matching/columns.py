@@ -14,6 +14,7 @@ from contrada.arrays import Geometries, Mask, Positions
 from contrada.deferred import compute as pc
 from contrada.matching.arrow_values import as_values, find_column, used_values
 from contrada.matching.grouping import expand
+from contrada.matching.mixed_columns import MixedNumbersType, read_doubles
 from contrada.model.encodings import read_wkbs
 from contrada.model.event import Event
 from contrada.model.geometry import (
@@ -449,6 +450,8 @@ class _RowAttributes(Mapping[str, Any]):
 def _as_numbers(array: pa.Array | None) -> tuple[NDArray[Any], Mask] | None:
     if array is None:
         return None
+    if isinstance(array.type, MixedNumbersType):
+        array = read_doubles(array)
     kind = array.type
     whole = pa.types.is_integer(kind) and not pa.types.is_uint64(kind)
     if not (whole or pa.types.is_floating(kind)):
