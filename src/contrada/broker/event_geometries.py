@@ -3,6 +3,7 @@
 Plain points, which most events are, are written without a look at each.
 """
 
+import json
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
@@ -13,12 +14,15 @@ import shapely
 
 from contrada.arrays import Geometries
 from contrada.limits import EVENT_VERTICES_MAX
-from contrada.matching.columns import read_geometry_values
-from contrada.model.geometry import UNDECODABLE, Fault, as_array, read_geometry
+from contrada.model.geometry import UNDECODABLE, Fault, as_array, find_faults, read_geometry, tidy
 from contrada.showing import brief
 
 _POINT_HEADER = np.frombuffer(b"\x01\x01\x00\x00\x00", np.uint8)
 _POINT_BYTES = 21
+_WITHOUT_MEMBERS = frozenset(
+    "Point LineString Polygon MultiPoint MultiLineString MultiPolygon".split()
+)
+_dump = json.JSONEncoder(separators=(",", ":")).encode
 _EMPTY = shapely.GeometryCollection()
 _NUMBERS = frozenset({int, float})
 
@@ -31,20 +35,37 @@ def write_geometries_of(values: Sequence[Any]) -> tuple[pa.Array, dict[int, Faul
     written = _write_points(values)
     if written is not None:
         return written, {}
-    rows = [row for row, value in enumerate(values) if value is not None]
-    column = read_geometry_values([values[row] for row in rows], is_meant=True)
-    shapes = np.full(len(values), None, object)
-    shapes[rows] = column.take(np.arange(len(rows)))
-    faults = {rows[i]: _with_value(fault, values[rows[i]]) for i, fault in column.faults.items()}
-    for row in rows:
-        if shapes[row] is None and row not in faults:
-            shapes[row] = _EMPTY
-            if read_geometry(values[row]) is None:
-                what = f"it is not a geometry of GeoJSON: {brief(values[row])}"
-                faults[row] = Fault(UNDECODABLE, what)
-    faults |= _find_long(shapes)
+    shapes, faults = _read_all(values)
+    faults |= find_faults(shapes) | _find_long(shapes)
+    shapes[shapely.is_empty(shapes)] = _EMPTY
     wkb = np.asarray(shapely.to_wkb(shapes, output_dimension=2, byte_order=1), object)
     return pa.array(wkb, pa.binary()), faults
+
+
+def _read_all(values: Sequence[Any]) -> tuple[Geometries, dict[int, Fault]]:
+    """Read geometries, those of GeoJSON that have nothing unusual all at once."""
+    texts = np.array([_write_usual(value) for value in values], object)
+    shapes = tidy(np.asarray(shapely.from_geojson(texts, on_invalid="ignore"), object))
+    faults = {}
+    for row in np.flatnonzero(shapely.is_missing(shapes)).tolist():
+        value = values[row]
+        read = read_geometry(value)
+        if isinstance(read, Fault):
+            faults[row] = _with_value(read, value)
+        elif read is not None:
+            shapes[row] = read
+        elif value is not None:
+            what = f"it is not a geometry of GeoJSON: {brief(value)}"
+            faults[row] = Fault(UNDECODABLE, what)
+    return shapes, faults
+
+
+def _write_usual(value: Any) -> str | None:
+    """Write a geometry as JSON again; None if somebody has to look at it."""
+    if type(value) is not dict or len(value) != 2 or "coordinates" not in value:
+        return None
+    kind = value.get("type")
+    return _dump(value) if isinstance(kind, str) and kind in _WITHOUT_MEMBERS else None
 
 
 def _with_value(fault: Fault, value: Any) -> Fault:

@@ -37,14 +37,14 @@ def make_rows(
 
     A property `id` counts where a Feature has none of its own.
     """
-    columns = dict(_make_columns(properties))
-    columns.pop(GEOMETRY, None)
+    columns = {GEOMETRY: geometries}
+    columns |= ((name, made) for name, made in _make_columns(properties) if name != GEOMETRY)
     if any(id_ is not None for id_ in ids):
         own = [
             row.get(_ID) if id_ is None else id_ for id_, row in zip(ids, properties, strict=True)
         ]
         columns[_ID] = make_column(own)
-    return pa.RecordBatch.from_pydict({GEOMETRY: geometries, **columns})
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
 def _make_columns(properties: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, pa.Array]]:
@@ -168,32 +168,34 @@ def group_joinable(batches: Sequence[pa.RecordBatch]) -> Iterator[list[pa.Record
 
 
 def _join(parts: Sequence[pa.Array | None], lengths: Sequence[int]) -> pa.Array:
-    kind = _find_type(parts)
-    if any(part is not None and part.type not in (kind, pa.null()) for part in parts):
-        parts = _unify(_fill(parts, lengths, pa.null()))
-        kind = _find_type(parts)
-    return pa.concat_arrays(_fill(parts, lengths, kind))
-
-
-def _find_type(parts: Iterable[pa.Array | None]) -> pa.DataType:
-    """Return the type of the first column that has one."""
-    types = (part.type for part in parts if part is not None)
-    return next((kind for kind in types if not pa.types.is_null(kind)), pa.null())
-
-
-def _fill(
-    parts: Iterable[pa.Array | None], lengths: Sequence[int], kind: pa.DataType
-) -> list[pa.Array]:
-    """Put nulls of a type in place of what is missing, or has no type."""
-    return [
+    kinds = _list_types(parts)
+    kind = kinds[0] if kinds else pa.null()
+    filled = [
         pa.nulls(length, kind) if part is None or pa.types.is_null(part.type) else part
         for part, length in zip(parts, lengths, strict=True)
     ]
+    return pa.concat_arrays(filled) if len(kinds) <= 1 else _join_kinds(filled, kinds)
 
 
-def _unify(parts: Sequence[pa.Array]) -> list[pa.Array | None]:
-    """Make columns of one type of columns of several."""
-    widened = [part if pa.types.is_null(part.type) else widen_numbers(part) for part in parts]
-    if all(part is not None for part in widened):
-        return widened
-    return [write_mixed(as_values(part)) for part in parts]
+def _list_types(parts: Iterable[pa.Array | None]) -> list[pa.DataType]:
+    """List the types of columns, each once; null is none."""
+    found: list[pa.DataType] = []
+    for part in parts:
+        if part is not None and part.type not in found and not pa.types.is_null(part.type):
+            found.append(part.type)
+    return found
+
+
+def _join_kinds(parts: Sequence[pa.Array], kinds: Sequence[pa.DataType]) -> pa.Array:
+    """Join columns of several types: those of each type at once, then all rows in order."""
+    lengths = np.array([len(part) for part in parts])
+    rows = np.split(np.arange(lengths.sum()), np.cumsum(lengths)[:-1])
+    columns, origins = [], []
+    for kind in kinds:
+        own = [i for i, part in enumerate(parts) if part.type == kind]
+        columns.append(pa.concat_arrays([parts[i] for i in own]))
+        origins += [rows[i] for i in own]
+    widened = [widen_numbers(column) for column in columns]
+    if any(column is None for column in widened):
+        widened = [write_mixed(as_values(column)) for column in columns]
+    return pa.concat_arrays(widened).take(pa.array(np.argsort(np.concatenate(origins))))

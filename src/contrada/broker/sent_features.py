@@ -29,6 +29,7 @@ ID, PROPERTIES = "id", "properties"
 
 _COLLECTION = "FeatureCollection"
 _VERTEX_BYTES_MIN = 4  # of WKT
+_TOO_DEEP = f"it is nested deeper than {JSON_DEPTH_MAX} levels (JSON_DEPTH_MAX)"
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -42,8 +43,17 @@ def is_ordinary(value: Any, members: int) -> bool:
     properties, geometry = value.get(PROPERTIES), value.get(GEOMETRY)
     if type(properties) is not dict or type(geometry) is not dict:
         return False
-    is_counted = len(value) + len(properties) + len(geometry) == members
-    return is_counted and len(properties) <= COLUMNS_MAX
+    count = len(value) + len(properties) + len(geometry)
+    if count < members:
+        count += sum(map(_count_members, properties.values()))
+    return count == members and len(properties) <= COLUMNS_MAX
+
+
+def _count_members(value: Any) -> int:
+    """Count the members of all objects in a value that is not too deep."""
+    if type(value) is dict:
+        return len(value) + sum(map(_count_members, value.values()))
+    return sum(map(_count_members, value)) if type(value) is list else 0
 
 
 def as_feature(value: Any) -> Feature:
@@ -84,20 +94,22 @@ def _is_collection(value: Any) -> bool:
 
 def write_feature(feature: Feature) -> bytes:
     """Write a Feature as JSON that anybody can read, or say why that cannot be."""
-    try:
-        check_nesting(feature.get(GEOMETRY), MESSAGE_DEPTH_MAX)
-        check_nesting({**feature, GEOMETRY: None}, JSON_DEPTH_MAX)
-    except NestedTooDeep:
-        raise InvalidInput(
-            f"it is nested deeper than {JSON_DEPTH_MAX} levels (JSON_DEPTH_MAX)"
-        ) from None
-    return write_json(feature)
+    text = write_json(feature)
+    if text.count(b"[") + text.count(b"{") > JSON_DEPTH_MAX:  # with fewer it cannot be deep
+        try:
+            check_nesting(feature.get(GEOMETRY), MESSAGE_DEPTH_MAX)
+            check_nesting({**feature, GEOMETRY: None}, JSON_DEPTH_MAX)
+        except NestedTooDeep:
+            raise InvalidInput(_TOO_DEEP) from None
+    return text
 
 
 def write_json(value: Any) -> bytes:
-    """Write a value that is not too deep as JSON, or say why that cannot be."""
+    """Write a value as JSON, or say why that cannot be."""
     try:
         return _ENCODER.encode(value).encode()
+    except RecursionError:
+        raise InvalidInput(_TOO_DEEP) from None
     except UnicodeEncodeError:
         raise InvalidInput("a text has half of a surrogate pair, which is not Unicode") from None
     except ValueError:
