@@ -1,0 +1,168 @@
+"""A broker that is killed loses nothing that it answered, and says nothing twice as something else."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker_desk import BOX, read_all
+from contrada.broker import Broker
+from crashing_broker import NAMES, OPTIONS, PLACES
+
+TESTS = Path(__file__).parents[1]
+
+
+@dataclass
+class Seen:
+    """What was asked and answered, over all lives of a broker; None where nobody knows."""
+
+    entries: list[tuple[str, Any]] = field(default_factory=list)  # in the order of the log
+    cursors: dict[str, str] = field(default_factory=dict)
+    next_event: int = 0
+
+
+def live(folder: Path, seen: Seen, seed: int, *arguments: str, lines: int = 0) -> None:
+    """Let a broker work until it kills itself, or until it has said so many lines."""
+    environment = os.environ | {"PYTHONPATH": str(TESTS)}
+    command = [sys.executable, str(TESTS / "crashing_broker.py"), str(folder)]
+    command += ["--seed", str(seed), "--first", str(seen.next_event), *arguments]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        said = []
+        for line in child.stdout:
+            said.append(line)
+            if len(said) == lines:
+                child.kill()
+        code = child.wait(60)
+        assert child.stderr is not None
+        assert code == -signal.SIGKILL, child.stderr.read()
+    doing: dict[str, Any] | None = None
+    for line in said:
+        if not line.endswith("}\n"):
+            continue
+        facts = json.loads(line)
+        if "doing" in facts:
+            doing = facts
+        elif facts["done"] != "open":
+            assert doing is not None
+            note(seen, doing, facts)
+            doing = None
+    if doing is not None:
+        settle(folder, seen, doing)
+
+
+def note(seen: Seen, doing: dict[str, Any], done: dict[str, Any]) -> None:
+    match doing["doing"]:
+        case "put":
+            seen.entries.append(("put", (doing["name"], doing["bound"])))
+        case "delete":
+            seen.entries.append(("delete", doing["name"]))
+        case "ack":
+            seen.cursors[doing["name"]] = done["position"]
+        case "publish":
+            seen.entries.append(("publish", (doing["first"], doing["speeds"])))
+            seen.next_event = doing["first"] + len(doing["speeds"])
+
+
+def settle(folder: Path, seen: Seen, doing: dict[str, Any]) -> None:
+    """What was under way was done as a whole or not at all; publishing it again does no harm."""
+    broker = Broker.open(folder, OPTIONS)
+    try:
+        known = {s["id"]: s for s in broker.list_subscriptions()["subscriptions"]}
+        if doing["doing"] == "put":
+            where = known.get(doing["name"], {}).get("where")
+            if where == f"speed > {doing['bound']}":
+                note(seen, doing, {})
+        elif doing["doing"] == "delete" and doing["name"] not in known:
+            note(seen, doing, {})
+        elif doing["doing"] == "ack":
+            cursor = broker.get_subscriber(doing["name"])["cursor"]
+            seen.cursors[doing["name"]] = cursor
+        elif doing["doing"] == "publish":
+            from broker_desk import feature, incoming
+
+            first, speeds = doing["first"], doing["speeds"]
+            events = [feature(first + i, 1, 1, speed=speed) for i, speed in enumerate(speeds)]
+            again = broker.publish(incoming(events, f"from {first}")).result()
+            assert again.repeated in {0, len(speeds)}
+            note(seen, doing, {})
+    finally:
+        broker.close()
+
+
+def expected_of(seen: Seen) -> dict[str, list[int]]:
+    """Which events each subscriber wants, by the rules, in order."""
+    bounds: dict[str, int] = {}
+    wanted: dict[str, list[int]] = {name: [] for name in NAMES}
+    for kind, facts in seen.entries:
+        if kind == "put":
+            bounds[facts[0]] = facts[1]
+        elif kind == "delete":
+            bounds.pop(facts, None)
+        else:
+            for i, speed in enumerate(facts[1]):
+                for name, bound in bounds.items():
+                    if speed > bound:
+                        wanted[name].append(facts[0] + i)
+    return wanted
+
+
+def check(folder: Path, seen: Seen) -> None:
+    """Every answered event reaches who wants it, in order, as far as the log is kept."""
+    broker = Broker.open(folder, OPTIONS)
+    try:
+        bounds: dict[str, int] = {}
+        for kind, facts in seen.entries:
+            if kind == "put":
+                bounds[facts[0]] = facts[1]
+            elif kind == "delete":
+                bounds.pop(facts)
+        known = {s["id"]: s["where"] for s in broker.list_subscriptions()["subscriptions"]}
+        assert known == {name: f"speed > {bound}" for name, bound in bounds.items()}
+        for speed in (0, 17, 50, 99):
+            event = {"type": "Feature", "geometry": BOX, "properties": {"speed": speed}}
+            names = {match["subscription"] for match in broker.match(event)["matches"]}
+            assert names == {name for name, bound in bounds.items() if speed > bound}
+        start = f"{broker.describe()['epoch']}-0"
+        wanted = expected_of(seen)
+        for each in broker.list_subscribers()["subscribers"]:
+            name = each["name"]
+            got = [d["data"]["event"]["id"] for d in read_all(broker, name, start, 1_000)]
+            assert got == wanted[name][len(wanted[name]) - len(got) :]
+            if not broker.counts()["floor"]:
+                assert got == wanted[name]
+            assert each["cursor"] == seen.cursors.get(name, each["cursor"])
+    finally:
+        broker.close()
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_broker_that_is_killed_at_a_bad_moment_loses_nothing(tmp_path: Path, place: str) -> None:
+    seen = Seen()
+    times = {"retention": 1, "checkpoint": 1, "snapshot": 2}.get(place, 37)
+    live(tmp_path / "data", seen, 1, "--at", place, "--times", str(times))
+    check(tmp_path / "data", seen)
+    live(tmp_path / "data", seen, 2, "--at", "after commit", "--times", "20")
+    check(tmp_path / "data", seen)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(20))
+def test_a_broker_that_is_killed_ten_times_at_random_loses_nothing(
+    tmp_path: Path, seed: int
+) -> None:
+    random_ = random.Random(seed)
+    seen = Seen()
+    for life in range(10):
+        lines = random_.randrange(1, 400)
+        live(tmp_path / "data", seen, 1_000 * seed + life, lines=lines)
+        check(tmp_path / "data", seen)
