@@ -1,4 +1,4 @@
-"""A broker that is killed loses nothing that it answered, and says nothing twice as something else."""
+"""A broker that is killed loses nothing that it answered."""
 
 import json
 import os
