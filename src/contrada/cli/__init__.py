@@ -1,4 +1,4 @@
-"""The command line: `contrada match`, `stream`, `explain`, `demo`, `simulate` and `reproduce`.
+"""The command line: `contrada match`, `stream`, `serve`, `explain` and others, a module each.
 
 Where the input, or the machine, must change, that is one line on stderr, or where rows are bad one
 for each, and exit code 2; an interrupt, SIGTERM or SIGHUP leaves nothing half-written.
@@ -28,7 +28,17 @@ from contrada.cli.terminal import (
 )
 from contrada.errors import ContradaError, InvalidInput
 
-COMMANDS = ("match", "stream", "key", "explain", "demo", "simulate", "reproduce")  # a module each
+COMMANDS = (
+    "match",
+    "stream",
+    "serve",
+    "key",
+    "publish",
+    "explain",
+    "demo",
+    "simulate",
+    "reproduce",
+)  # a module each
 EXIT_INVALID, EXIT_SIGNALLED = 2, 128
 
 

@@ -1,0 +1,183 @@
+"""A running server: brokers of a data folder behind the guards, from its settings to its end.
+
+It knows no process: whoever runs it hears signals and says where it listens.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, cast
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from contrada.broker.keys import KeyFile
+from contrada.errors import ContradaError, InvalidInput
+from contrada.server.accepting import find_places, listen
+from contrada.server.application import make_app
+from contrada.server.authorising import KeyGate, KeysAtWork, caller_of
+from contrada.server.certificates import Certificate
+from contrada.server.guard_limits import GuardLimits
+from contrada.server.journal import Journal
+from contrada.server.origins import AllowedOrigins, OriginGuard
+from contrada.server.problems import ProblemAnswers
+from contrada.server.server_limits import ServerLimits
+from contrada.server.serving import GuardedServer
+from contrada.server.settings import Settings
+from contrada.server.tenants import Tenants
+
+_LOG = logging.getLogger("contrada.server")
+_LASTING = ("data", "host", "port", "broker")  # settings that hold until the next start
+
+
+class _Followed:
+    """Has the attributes of whatever is in place at the moment."""
+
+    def __init__(self, current: Callable[[], Any]) -> None:
+        self._current = current
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._current(), name)
+
+
+class Host:
+    """One server; made, run and told to stop in one event loop."""
+
+    def __init__(self, settings: Settings, reread: Callable[[], Settings]) -> None:
+        """Listen, unless there are no keys and others than this machine could connect."""
+        self._settings, self._reread = settings, reread
+        self._certificate = _read_certificate(settings)
+        file = KeyFile(settings.data)
+        keyring = file.read()
+        places = find_places(settings.host, settings.port)
+        self._is_loopback = all(place.is_loopback for place in places)
+        if not (self._is_loopback or len(keyring)):
+            raise InvalidInput(
+                f"--host {settings.host} lets other machines connect, for which there must be a "
+                f"key: contrada key add NAME --scope admin --data {settings.data}"
+            )
+        self._allowed = self._read_allowed(settings)
+        self._listeners = listen(places)
+        self._keys = KeysAtWork(file, is_loopback=self._is_loopback)
+        self._tenants = Tenants(settings.data, settings.broker)
+        self._app = self._make_app()
+        self._server = self._make_server()
+
+    @property
+    def address(self) -> str:
+        """Where it listens, as a URL."""
+        host, port = self._listeners[0].getsockname()[:2]
+        host = f"[{host}]" if self._listeners[0].family == socket.AF_INET6 else host
+        return f"{'http' if self._certificate is None else 'https'}://{host}:{port}"
+
+    async def run(self, on_ready: Callable[[str], object]) -> None:
+        """Serve until told to stop; `on_ready` gets the address once events are taken."""
+        address = self.address
+        self._warn()
+        following = asyncio.create_task(self._keys.follow())
+        serving = asyncio.create_task(self._server.serve())
+        opening = asyncio.create_task(self._tenants.open_all())
+        try:
+            await asyncio.wait({serving, opening}, return_when=asyncio.FIRST_COMPLETED)
+            if opening.done() and not serving.done():
+                await opening
+                on_ready(address)
+            await serving
+        finally:
+            self._server.stop()
+            for task in (following, opening):
+                task.cancel()
+            with suppress(Exception):  # it is raised above
+                await serving
+            await asyncio.gather(following, opening, return_exceptions=True)
+            await self._tenants.close()
+            self._close_listeners()
+
+    def stop(self) -> None:
+        """Begin to stop: streams end, and what is under way is finished."""
+        self._server.stop()
+
+    def force(self) -> None:
+        """Stop at once; what is stored stays stored."""
+        self._server.force()
+
+    def reload(self) -> None:
+        """Read certificates and limits anew; with what cannot be used, all stays as it was."""
+        try:
+            settings = self._reread()
+            allowed = self._read_allowed(settings)
+            if (self._certificate is None) != (settings.tls_certificate is None):
+                raise InvalidInput("TLS begins and ends with a start")
+            if self._certificate is not None:
+                assert settings.tls_certificate is not None and settings.tls_key is not None
+                self._certificate.read_again(settings.tls_certificate, settings.tls_key)
+        except ContradaError as fault:
+            _LOG.error("the settings stay as they were: %s", fault)
+            return
+        names = [
+            name for name in _LASTING if getattr(settings, name) != getattr(self._settings, name)
+        ]
+        self._settings, self._allowed = settings, allowed
+        self._keys.look()
+        _LOG.info("settings were read again", extra={"fields": {"after_a_start": names}})
+
+    def _read_allowed(self, settings: Settings) -> AllowedOrigins:
+        hosts = [*settings.allow_host]
+        if settings.host not in ("", "*"):
+            hosts.append(f"[{settings.host}]" if ":" in settings.host else settings.host)
+        return AllowedOrigins(hosts, settings.allow_origin, is_loopback=self._is_loopback)
+
+    def _make_app(self) -> Starlette:
+        limits = cast("GuardLimits", _Followed(lambda: self._settings.guard))
+        gate = Middleware(KeyGate, self._keys, self._tenants, lambda: limits)
+        return make_app(
+            lambda connection: self._tenants.find(caller_of(connection).tenant),
+            cast("ServerLimits", _Followed(lambda: self._settings.server)),
+            check_scope=self._keys.check_scope,
+            name_of=lambda connection: caller_of(connection).name,
+            is_ready=lambda: self._tenants.is_ready,
+            middleware=[gate],
+        )
+
+    def _make_server(self) -> GuardedServer:
+        return GuardedServer(
+            _without_lifespan(self._app, self._guard(self._app)),
+            self._listeners,
+            cast("GuardLimits", _Followed(lambda: self._settings.guard)),
+            tls=None if self._certificate is None else self._certificate.context,
+            frame_bytes_max=self._settings.server.frame_bytes_max,
+            on_stop=self._app.state.stopping.set,
+        )
+
+    def _guard(self, app: ASGIApp) -> ASGIApp:
+        guarded = OriginGuard(app, lambda: self._allowed)
+        return Journal(ProblemAnswers(guarded), lambda: self._settings.log)
+
+    def _warn(self) -> None:
+        if not self._is_loopback and self._certificate is None:
+            _LOG.warning(
+                "keys travel unencrypted: --tls-certificate and --tls-key encrypt them, or a proxy "
+                "in front does"
+            )
+
+    def _close_listeners(self) -> None:
+        for listener in self._listeners:
+            listener.close()
+
+
+def _read_certificate(settings: Settings) -> Certificate | None:
+    if settings.tls_certificate is None or settings.tls_key is None:
+        return None
+    return Certificate(settings.tls_certificate, settings.tls_key)
+
+
+def _without_lifespan(app: ASGIApp, guarded: ASGIApp) -> ASGIApp:
+    """Let only requests and sockets through the guards."""
+
+    async def divide(scope: Scope, receive: Receive, send: Send) -> None:
+        await (app if scope["type"] == "lifespan" else guarded)(scope, receive, send)
+
+    return divide

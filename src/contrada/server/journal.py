@@ -1,0 +1,185 @@
+"""The log: one JSON object a line on stderr, with who changed what; never a key, query or body.
+
+Lines are written by a thread, so that whoever reads stderr slowly delays nobody; beyond a number of
+lines that wait, lines are lost and counted.
+"""
+
+import json
+import logging
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from contrada.server.rates import RequestRates
+from contrada.showing import cut
+
+_ACCESS = logging.getLogger("contrada.access")
+_WAITING_MAX = 10_000
+_PATH_LENGTH_MAX = 300
+_BODY_BYTES_MAX = 4_096  # of an answer that is looked at for its position
+_FLUSH_S = 1.0
+_READING = {"GET", "HEAD", "OPTIONS"}
+_ROUTINE = ("/v1/events", "/v1/match", "/v1/explain", "/ack")  # what paths end with
+_REFUSALS = {401, 403, 421, 429}
+_REFUSALS_PER_S_MAX = 10
+
+
+class _JsonLines(logging.Formatter):
+    """Makes a line of JSON of a record, with the members that it has as `fields`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC)
+        members: dict[str, Any] = {
+            "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            members["error"] = self.formatException(record.exc_info)
+        return json.dumps(members, default=str)
+
+
+class _LineWriter(logging.Handler):
+    """Writes lines in a thread of its own, as long as not too many wait."""
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        super().__init__()
+        self.setFormatter(_JsonLines())
+        self._write = write
+        self._waiting: queue.Queue[str | None] = queue.Queue(_WAITING_MAX)
+        self._lost = 0
+        self._thread = threading.Thread(target=self._run, name="contrada-log", daemon=True)
+        self._thread.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._waiting.put_nowait(self.format(record))
+        except queue.Full:
+            self._lost += 1
+        except Exception:
+            self.handleError(record)
+
+    def _run(self) -> None:
+        while (line := self._waiting.get()) is not None:
+            if self._lost:
+                lost, self._lost = self._lost, 0
+                self._write(json.dumps({"level": "error", "message": f"{lost} lines were lost"}))
+            self._write(line)
+
+    def close(self) -> None:
+        """Write what waits, but not for long."""
+        super().close()
+        try:
+            self._waiting.put(None, timeout=_FLUSH_S)
+        except queue.Full:
+            return
+        self._thread.join(_FLUSH_S)
+
+
+def _write_stderr(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+@contextmanager
+def logging_json(write: Callable[[str], object] = _write_stderr) -> Iterator[None]:
+    """Log as JSON while this runs: what Contrada says, and warnings of whatever it uses."""
+    root, ours, uvicorn = (logging.getLogger(name) for name in ("", "contrada", "uvicorn.error"))
+    before = [(logger, logger.level) for logger in (root, ours, uvicorn)]
+    writer = _LineWriter(write)
+    root.addHandler(writer)
+    ours.setLevel(logging.INFO)
+    uvicorn.setLevel(logging.ERROR)  # its other lines have queries in them
+    logging.captureWarnings(True)
+    try:
+        yield
+    finally:
+        logging.captureWarnings(False)
+        for logger, level in before:
+            logger.setLevel(level)
+        root.removeHandler(writer)
+        writer.close()
+
+
+class Journal:
+    """ASGI middleware that logs changes and who made them, and what was refused or failed."""
+
+    def __init__(self, app: ASGIApp, logged: Callable[[], str]) -> None:
+        """Take the application inside, and whether "changes" or "all" requests are logged."""
+        self._app, self._logged = app, logged
+        self._rates = RequestRates()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run a request, then log it."""
+        scope.setdefault("state", {})
+        answer = _Answer(send)
+        started_s = time.monotonic()
+        try:
+            await self._app(scope, receive, answer.send)
+        finally:
+            if self._is_logged(scope, answer.status):
+                self._log(scope, answer, time.monotonic() - started_s)
+
+    def _is_logged(self, scope: Scope, status: int) -> bool:
+        if status in _REFUSALS:
+            return not self._rates.take("refusals", _REFUSALS_PER_S_MAX, time.monotonic())
+        if status >= 500 or self._logged() == "all":
+            return True
+        is_reading = scope.get("method", "GET") in _READING
+        return not is_reading and not scope["path"].endswith(_ROUTINE)
+
+    def _log(self, scope: Scope, answer: "_Answer", seconds: float) -> None:
+        caller = scope["state"].get("caller")
+        key = None if caller is None else caller.key
+        fields = {
+            "key": None if key is None else key.name,
+            "tenant": None if key is None else key.tenant,
+            "address": (scope.get("client") or (None,))[0],
+            "method": scope.get("method", "SOCKET"),
+            "path": cut(scope["path"], _PATH_LENGTH_MAX),
+            "status": answer.status,
+            "position": answer.position,
+            "seconds": round(seconds, 4),
+        }
+        fields = {name: value for name, value in fields.items() if value is not None}
+        level = logging.ERROR if answer.status >= 500 else logging.INFO
+        _ACCESS.log(level, "request", extra={"fields": fields})
+
+
+class _Answer:
+    """What goes out as the answer to one request, as far as the log wants to know."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 0  # where the caller has gone before there was one
+        self._body = b""
+
+    async def send(self, message: Message) -> None:
+        """Pass a message on."""
+        kind = message["type"]
+        if kind in ("http.response.start", "websocket.http.response.start"):
+            self.status = message["status"]
+        elif kind == "websocket.accept":
+            self.status = 101
+        elif kind == "http.response.body" and not self._body:
+            self._body = message.get("body", b"")[: _BODY_BYTES_MAX + 1]
+        await self._send(message)
+
+    @property
+    def position(self) -> str | None:
+        """The position that the answer has, if it is a short JSON object with one."""
+        if not self._body.startswith(b"{") or len(self._body) > _BODY_BYTES_MAX:
+            return None
+        try:
+            found = json.loads(self._body).get("position")
+        except ValueError:
+            return None
+        return found if isinstance(found, str) else None
