@@ -15,6 +15,7 @@ SHARED_FILES = {
     "__main__": "Python's own name",
     "match": "the command, and the function of that name for Spark",
     "explain": "the command, and the function of that name for Spark",
+    "publish": "the command, and the function of that name for Spark",
 }
 SHARED_TYPES = {
     "Box": "in the overlay a box has any number of dimensions",

@@ -30,7 +30,9 @@ def read_help(capsys: pytest.CaptureFixture[str], *command: str) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["match", "explain", "demo", "simulate", "reproduce"])
+@pytest.mark.parametrize(
+    "command", ["match", "publish", "explain", "demo", "simulate", "reproduce"]
+)
 def test_the_help_of_a_command_fits_a_terminal_and_has_defaults(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,7 +58,7 @@ def test_the_help_of_match_has_every_default_and_a_line_for_each_engine(
         assert re.search(rf"^  {name} +{re.escape(line)}$", said, re.M)
 
 
-@pytest.mark.parametrize("command", ["match", "explain", "demo"])
+@pytest.mark.parametrize("command", ["match", "publish", "explain", "demo"])
 def test_the_examples_of_a_command_are_commands(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
