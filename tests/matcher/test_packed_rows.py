@@ -16,7 +16,7 @@ from contrada.errors import BadRows
 from contrada.files import read_rows
 from contrada.files.sections import open_sections, write_sections
 from contrada.matcher.packed_rows import PackedRows, RowIds, SharedTerms, write_packed_rows
-from contrada.matcher.ready_rows import ReadyRows
+from contrada.matcher.ready_rows import ReadyRows, remove_range
 from contrada.matching import segment_rows
 
 if TYPE_CHECKING:
@@ -259,6 +259,25 @@ def test_few_subscriptions_beside_many_may_be_among_those_replaced(path: Path) -
     matcher.add(10_000, geometry="POINT(1 1)")
     put(matcher, pack(path, make_table(["a"])), 10_001, range(10_000, 10_001))
     assert matcher.match(at(1)) == [10_001]
+
+
+def test_rows_may_replace_others_than_was_expected(path: Path) -> None:
+    matcher = Matcher()
+    old = put(matcher, pack(path, make_table(["a", "b"])), 10)
+    ready = ReadyRows(matcher, PackedRows.open(path, first=20), old.range)
+    matcher.remove(10)
+    ready.put(range(11, 11))
+    assert list(matcher) == [11, 20, 21]
+
+
+def test_rows_are_removed_all_at_once(path: Path) -> None:
+    matcher = Matcher()
+    matcher.add(1, geometry="POINT(1.5 1)")
+    old = put(matcher, pack(path, make_table(list(range(1_500)))), 10)
+    remove_range(matcher, old.range)
+    assert list(matcher) == [1]
+    remove_range(matcher, old.range)
+    assert matcher.match(at(1.5)) == [1]
 
 
 def test_numbers_that_are_taken_are_refused(path: Path) -> None:

@@ -142,11 +142,17 @@ class Holding:
         self._wake()
 
     def exchange(
-        self, gone: range, rows: SegmentRows, draft: SubscriptionSet, crs: str | None, name: str
-    ) -> None:
-        """Swap in the version with rows that are indexed in place of the ids of a range.
+        self,
+        gone: range,
+        rows: SegmentRows | None = None,
+        draft: SubscriptionSet | None = None,
+        crs: str | None = None,
+        name: str = _MATCHER,
+    ) -> SubscriptionSet:
+        """Swap in the version with rows that are indexed, or none, in place of a range of ids.
 
-        The draft is the version that would have been next when the rows were indexed.
+        The draft is the version that would have been next when the rows were indexed. Returns the
+        version before.
         """
         with self._writing:
             self.check_crs(crs, name)
@@ -155,6 +161,7 @@ class Holding:
             changed.prepare(known)
             self._state = self._stating(crs, name)._replace(subscriptions=changed)
         self._wake()
+        return known
 
     def _changed(
         self,

@@ -1,11 +1,15 @@
 """Packed rows on their way into a matcher: what takes long is done before they take their place."""
 
+import threading
+import time
+
 from contrada.errors import InvalidInput
 from contrada.matcher.facade import Matcher
 from contrada.matcher.packed_rows import PackedRows
 from contrada.matching.segments import SubscriptionSet
 
 _NOBODY = range(0)
+_RELEASE_S = 2.0
 
 
 class ReadyRows:
@@ -34,10 +38,25 @@ class ReadyRows:
         self._held, self._source, self._replaced, self._rows = held, source, replaced, rows
         self._known = known
 
-    def put(self) -> None:
-        """Let the rows take their place: what is matched from now on meets them."""
-        source = self._source
-        self._held.exchange(self._replaced, self._rows, self._draft, source.crs, source.name)
+    def put(self, replaced: range | None = None) -> None:
+        """Let the rows take their place: what is matched from now on meets them.
+
+        They may replace another range than was to be expected; that takes a little longer.
+        """
+        source, gone = self._source, self._replaced if replaced is None else replaced
+        self._held.exchange(gone, self._rows, self._draft, source.crs, source.name)
+
+
+def remove_range(matcher: Matcher, numbers: range) -> None:
+    """Remove the rows of a range of numbers; one that is not there is passed over."""
+    known = matcher._held.exchange(numbers)
+    thread = threading.Thread(target=_outlive, args=(known,), name="contrada-release", daemon=True)
+    thread.start()
+
+
+def _outlive(known: SubscriptionSet) -> None:  # noqa: ARG001
+    """Keep what was replaced until those who matched it are done: they need not free it then."""
+    time.sleep(_RELEASE_S)
 
 
 def _check_numbers(known: SubscriptionSet, packed: PackedRows, replaced: range) -> None:

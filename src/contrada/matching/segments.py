@@ -144,9 +144,9 @@ class SubscriptionSet:
         return changed
 
     def exchanged(
-        self, gone: range, rows: SegmentRows, draft: "SubscriptionSet | None" = None
+        self, gone: range, rows: SegmentRows | None, draft: "SubscriptionSet | None" = None
     ) -> "SubscriptionSet":
-        """Return the version with rows that are one in place of the ids of a range.
+        """Return the version with rows that are one, or nothing, in place of the ids of a range.
 
         Nothing is merged. What a draft of that version has found out of its ids is used, if it
         still holds.
@@ -155,7 +155,9 @@ class SubscriptionSet:
         segments = [segment for segment in segments if segment.living_count]
         members = self._recent.members
         recent = self._recent.without([members[id_] for id_ in members if id_ in gone])
-        if len(rows.columns):  # before others, so that it does not keep these from merging
+        if rows is not None and len(
+            rows.columns
+        ):  # before others, so that it does not keep these from merging
             segments.insert(0, Segment.of(rows))
         return self._version(segments, recent, None if draft is None else draft._segment_ids)
 
