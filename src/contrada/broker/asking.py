@@ -1,4 +1,4 @@
-"""What is asked without storing anything: how a subscription is understood, what an event matches."""
+"""What is asked without storing anything: what a predicate means, and what an event matches."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -10,6 +10,8 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,16 @@ from contrada.broker.asking import explain_body, match_body
 from contrada.broker.broker_options import BrokerOptions
 from contrada.broker.changing import Changing, PackedPart
 from contrada.broker.chores import Chores
-from contrada.broker.commit_tasks import Changed, ChangeTask, CursorTask, Published, PublishTask
+from contrada.broker.commit_tasks import (
+    Changed,
+    ChangeTask,
+    CursorTask,
+    Outcome,
+    Published,
+    PublishTask,
+)
 from contrada.broker.committing import Committer, Fatal
+from contrada.broker.dead_letters import DeadLetters
 from contrada.broker.deliveries import DeliveryGap, DeliveryPage, write_delivery, write_time
 from contrada.broker.event_storing import EventStoring, StoredEvents
 from contrada.broker.incoming_events import IncomingEvents
@@ -30,6 +40,8 @@ from contrada.broker.restoring import lock_folder, restore_standing, save_standi
 from contrada.broker.steady_clock import SteadyClock
 from contrada.broker.subscription_bodies import read_name, read_subscription_body
 from contrada.broker.watching import Watchers
+from contrada.broker.webhook_bodies import read_subscriber_body
+from contrada.broker.webhook_store import WebhookStore
 from contrada.errors import Gone, InvalidInput, NotFound, OutOfSpace
 from contrada.limits import PAGE_DELIVERIES_MAX
 from contrada.model.instant import read_instant
@@ -52,30 +64,53 @@ class Broker:
     def __init__(self, folder: Path, options: BrokerOptions, on_fatal: Fatal) -> None:
         """Use `Broker.open`."""
         self.folder, self._options = folder, options
-        self._lock = lock_folder(folder)
-        self._writer = LogWriter(folder, is_durable=options.is_durable)
-        self._clock = SteadyClock(int(self._writer.read_meta("lived_us", 0)))
-        self._standing = restore_standing(self._writer, folder)
+        with ExitStack() as stack:
+            self._lock = stack.enter_context(lock_folder(folder))
+            self._writer = LogWriter(folder, is_durable=options.is_durable)
+            stack.callback(self._writer.connection.close)
+            self._clock = SteadyClock(int(self._writer.read_meta("lived_us", 0)))
+            self._standing = restore_standing(self._writer, folder)
+            self._begin(on_fatal)
+            stack.pop_all()
+
+    def _begin(self, on_fatal: Fatal) -> None:
+        writer, options = self._writer, self._options
         self._window = RepeatWindow(int(options.repeats_age_s * _US), options.repeats_events_max)
-        self._reader = LogReader(folder)
-        self._names = NumberNames(self._reader, folder)
-        self._watchers = Watchers(self._writer.head)
-        self._head = self._writer.head
+        self._fill_window()
+        self._reader = LogReader(self.folder)
+        self._names = NumberNames(self._reader, self.folder)
+        self._watchers = Watchers(writer.head)
+        self._note_commit()
         self._counts = dict.fromkeys(("events", "matches", "deliveries", "repeated", "bad"), 0)
-        storing = EventStoring(self._writer, self._standing, self._window)
-        self._chores = Chores(self._writer, self._standing, self._clock, options, folder)
-        self._changing = Changing(self._writer, self._standing, self._chores.expire_at)
-        self._chores.changing = self._changing
+        self._chores = Chores(writer, self._standing, self._clock, options, self.folder)
+        self._changing = Changing(writer, self._standing, self._chores.expire_at)
+        self._chores.begin(self._changing)
         self._committer = Committer(
-            self._writer,
-            storing,
+            writer,
+            EventStoring(writer, self._standing, self._window),
             self._clock,
             events_max=options.queue_events_max,
             bytes_max=options.queue_bytes_max,
+            on_commit=self._note_commit,
             on_stored=self._note_stored,
             chores=self._run_chores,
             on_fatal=on_fatal,
         )
+        submit = self._committer.submit
+        letters = DeadLetters(writer, self._reader, submit, self.read_deliveries)
+        self.webhooks = WebhookStore(writer, self._reader, submit, letters)
+        self._committer.start()
+
+    def _fill_window(self) -> None:
+        """Learn from the log which events a repeat would be of."""
+        since_us = self._clock.now_us() - int(self._options.repeats_age_s * _US)
+        rows = self._writer.connection.execute(
+            "SELECT key, position, matches, time_us FROM entries "
+            "WHERE key IS NOT NULL AND position > ? AND time_us >= ? ORDER BY position",
+            (self._writer.head - self._options.repeats_events_max, since_us),
+        )
+        for key, position, matches, time_us in rows:
+            self._window.add([(key, Known(position, matches))], time_us)
 
     @classmethod
     def open(
@@ -86,22 +121,7 @@ class Broker:
         on_fatal: Fatal = end_process,
     ) -> "Broker":
         """Open the broker of a folder, or begin one; whose log another process has is refused."""
-        path = Path(folder)
-        broker = cls(path, options or BrokerOptions(), on_fatal)
-        broker._begin()
-        return broker
-
-    def _begin(self) -> None:
-        since_us = self._clock.now_us() - int(self._options.repeats_age_s * _US)
-        rows = self._writer.connection.execute(
-            "SELECT key, position, matches, time_us FROM entries "
-            "WHERE key IS NOT NULL AND position > ? AND time_us >= ? ORDER BY position",
-            (self._writer.head - self._options.repeats_events_max, since_us),
-        )
-        for key, position, matches, time_us in rows:
-            self._window.add([(key, Known(position, matches))], time_us)
-        self._chores.begin()
-        self._committer.start()
+        return cls(Path(folder), options or BrokerOptions(), on_fatal)
 
     def close(self) -> None:
         """Store what waits, save the set, and let others have the folder."""
@@ -115,9 +135,11 @@ class Broker:
 
     # In the thread that commits
 
+    def _note_commit(self) -> None:
+        self._head, self._floor = self._writer.head, self._writer.floor
+
     def _note_stored(self, stored: StoredEvents) -> None:
         self._window.add(stored.named, self._clock.now_us())
-        self._head = self._writer.head
         for subscribers, head in stored.touched:
             self._watchers.tell(subscribers, head)
         for name in ("events", "matches", "deliveries"):
@@ -127,7 +149,7 @@ class Broker:
 
     def _run_chores(self) -> float:
         pause_s = self._chores.run()
-        self._head = self._writer.head
+        self._note_commit()
         return pause_s
 
     # Changes
@@ -165,18 +187,25 @@ class Broker:
     def put_subscriber(
         self, name: str, body: Mapping[str, Any], *, by: str | None = None
     ) -> "Future[Changed]":
-        """Let a subscriber begin, unless it is there."""
+        """Let a subscriber begin, unless it is there, and read or be called by a webhook."""
         name = read_name(name, "name")
-        for member in body:
-            raise InvalidInput("there is no such member of a subscriber", place=brief(member))
+        wanted = read_subscriber_body(body)
         self._refuse_without_space()
-        return self._change(lambda now: self._changing.put_subscriber(name, by, now))
+
+        def apply(now: int) -> Outcome:
+            begun = self._changing.put_subscriber(name, by, now)
+            return self.webhooks.put(name, wanted, by, now, begun)
+
+        return self._change(apply)
 
     def delete_subscriber(self, name: str, *, by: str | None = None) -> "Future[Changed]":
         """End a subscriber, with its subscriptions, its cursor and what waits for it."""
-        return self._change(
-            lambda now: self._changing.delete_subscriber(name, by, now), frees_space=True
-        )
+
+        def apply(now: int) -> Outcome:
+            finish = partial(self._changing.delete_subscriber, name, by, now)
+            return self.webhooks.end(name, finish)
+
+        return self._change(apply, frees_space=True)
 
     def _change(self, apply: Callable[[int], Any], *, frees_space: bool = False) -> "Future[Any]":
         task = ChangeTask(apply, frees_space)
@@ -209,10 +238,10 @@ class Broker:
             raise InvalidInput('give either "position" or "time"')
         if position is not None:
             number = self._read_position(position)
-            if number < self._writer.floor:
+            if number < self._floor:
                 raise Gone(
                     f"position {position} is no longer kept; the first that is "
-                    f"comes after {self._write(self._writer.floor)}",
+                    f"comes after {self._write(self._floor)}",
                     place="position",
                 )
         else:
@@ -221,8 +250,10 @@ class Broker:
                 raise InvalidInput(
                     f'{brief(time)} is not a moment such as "2027-01-31T12:00:00Z"', place="time"
                 )
-            number = self._reader.find_time(moment.ns // 1_000, self._writer.floor, self._head)
-        return self._move(subscriber, lambda _: number)
+            number = self._reader.find_time(moment.ns // 1_000, self._floor, self._head)
+        moved = self._move(subscriber, lambda _: number)
+        moved.add_done_callback(lambda _: self.webhooks.notify(subscriber))
+        return moved
 
     def _move(self, name: str, choose: Callable[[int], int]) -> "Future[str]":
         def apply(_: int) -> str:
@@ -302,6 +333,7 @@ class Broker:
             "cursor": self._write(found.cursor),
             "waiting": waiting,
             "gone": found.lost,
+            **self.webhooks.describe(found.number),
         }
 
     def list_subscribers(self, *, after: str | None = None, limit: int = 100) -> dict[str, Any]:
@@ -322,7 +354,7 @@ class Broker:
         found = self._find(subscriber)
         start = found.cursor if after is None else self._read_position(after, "after")
         head = self._head
-        gap, floor = None, self._writer.floor
+        gap, floor = None, found.floor
         if start < floor:
             gap = DeliveryGap(self._write(floor), found.lost if start == found.cursor else None)
             start = floor
@@ -355,7 +387,7 @@ class Broker:
             "events_waiting": self._committer.events_waiting,
             "readers_waiting": self._watchers.count(),
             "head": self._head,
-            "floor": self._writer.floor,
+            "floor": self._floor,
             "log_bytes": sum(block.nbytes for block in self._writer.list_blocks()),
             **self._reader.sum_facts(),
         }

@@ -1,4 +1,4 @@
-"""What the thread that commits does besides: expiry, retention, checkpoints, and a look at the disk.
+"""What the thread that commits does besides: expiry, retention, checkpoints, room on the disk.
 
 Each chore takes little at a time, since whoever publishes waits for it meanwhile.
 """
@@ -29,8 +29,6 @@ _SPACE_AGE_S = 0.2
 class Chores:
     """The chores of one broker; all but `has_space` run in the thread that commits."""
 
-    changing: Changing
-
     def __init__(
         self,
         writer: LogWriter,
@@ -49,8 +47,9 @@ class Chores:
         self._is_idle = False
         self._idle_head = -1
 
-    def begin(self) -> None:
-        """Find out which subscriptions expire, and when."""
+    def begin(self, changing: Changing) -> None:
+        """Take what changes the set, and find out which subscriptions expire, and when."""
+        self._changing = changing
         self._expiring = self._writer.connection.execute(
             "SELECT expires_us, id, number FROM subscriptions "
             "WHERE ended IS NULL AND expires_us IS NOT NULL"
@@ -99,7 +98,7 @@ class Chores:
             _, id_, number = heapq.heappop(self._expiring)
             self._writer.begin()
             try:
-                outcome = self.changing.delete_subscription(id_, None, now_us, number=number)
+                outcome = self._changing.delete_subscription(id_, None, now_us, number=number)
             except NotFound:  # changed or deleted since
                 self._writer.rollback()
                 continue

@@ -41,6 +41,7 @@ class Committer:
         *,
         events_max: int,
         bytes_max: int,
+        on_commit: Callable[[], object],
         on_stored: Callable[[StoredEvents], object],
         chores: Callable[[], float],
         on_fatal: Fatal,
@@ -48,7 +49,8 @@ class Committer:
         """Take what commits; `chores` returns in how many seconds it wants to run again."""
         self._writer, self._storing, self._clock = writer, storing, clock
         self._events_max, self._bytes_max = events_max, bytes_max
-        self._on_stored, self._chores, self._on_fatal = on_stored, chores, on_fatal
+        self._on_commit, self._on_stored = on_commit, on_stored
+        self._chores, self._on_fatal = chores, on_fatal
         self._tasks: queue.SimpleQueue[CommitTask | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._events_waiting = self._bytes_waiting = 0
@@ -156,8 +158,7 @@ class Committer:
             if publishing:
                 stored = self._storing.store(publishing, now_us)
                 answers.extend(zip(publishing, stored.answers, strict=True))
-            for task in cursors:
-                answers.append((task, self._try(task.apply, now_us)))
+            answers.extend((task, self._try(task.apply, now_us)) for task in cursors)
 
         if self._transact(tasks, write, self._commit_events):
             if stored is not None:
@@ -205,7 +206,6 @@ class Committer:
             self._writer.begin()
             write(self._clock.now_us())
             self._writer.commit(self._clock.lived_us())
-            self.commits += 1
         except Exception as fault:
             if _is_sync_failure(fault):
                 self._on_fatal(f"what was written is perhaps not on disk: {fault}")
@@ -219,6 +219,8 @@ class Committer:
                 _log.exception("nothing was stored")
             _answer([(tasks[0], error)])
             return False
+        self.commits += 1
+        self._on_commit()
         return True
 
     def _take_off(self, tasks: Sequence[PublishTask]) -> None:

@@ -1,4 +1,4 @@
-"""Deliveries as CloudEvents: an event, and all that one subscriber's subscriptions matched of it."""
+"""Deliveries as CloudEvents: an event, and all that one subscriber has matched of it."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

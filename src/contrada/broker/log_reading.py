@@ -29,13 +29,17 @@ class StoredDelivery(NamedTuple):
 
 
 class StoredSubscriber(NamedTuple):
-    """A subscriber as it lies in the log: `lost` counts deliveries gone before its cursor came."""
+    """A subscriber as it lies in the log, and up to where the log is no longer kept.
+
+    `lost` counts the deliveries that went before its cursor had come to them.
+    """
 
     number: int
     name: str
     cursor: int
     created: int
     lost: int
+    floor: int
 
 
 class StoredSubscription(NamedTuple):
@@ -48,7 +52,10 @@ class StoredSubscription(NamedTuple):
     created: int
 
 
-_SUBSCRIBER = "SELECT number, name, cursor, created, lost FROM subscribers"
+_SUBSCRIBER = (
+    "SELECT number, name, cursor, created, lost, "
+    "coalesce((SELECT value FROM meta WHERE name = 'floor'), 0) FROM subscribers"
+)
 _SUBSCRIPTION = (
     "SELECT v.number, v.id, s.name, v.body, v.created FROM subscriptions v "
     "JOIN subscribers s ON s.number = v.subscriber WHERE v.ended IS NULL"

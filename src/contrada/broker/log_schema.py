@@ -12,6 +12,7 @@ damage the file in versions of SQLite before 3.51.3.
 import sqlite3
 from pathlib import Path
 
+from contrada.broker.webhook_tables import WEBHOOK_TABLES
 from contrada.errors import InvalidInput, Unavailable
 
 LOG_FORMAT = 1
@@ -70,7 +71,9 @@ def _settle_format(connection: sqlite3.Connection, path: Path) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (count,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if not count:
-        script = f"BEGIN IMMEDIATE; {_TABLES} PRAGMA application_id = {_APPLICATION};"
+        script = (
+            f"BEGIN IMMEDIATE; {_TABLES} {WEBHOOK_TABLES} PRAGMA application_id = {_APPLICATION};"
+        )
         connection.executescript(f"{script} PRAGMA user_version = {LOG_FORMAT}; COMMIT;")
         return
     if application != _APPLICATION:

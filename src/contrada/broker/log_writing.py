@@ -37,6 +37,14 @@ class LogWriter:
         """Open the log of a folder, or make one."""
         self.path = folder / LOG_FILE
         self.connection = open_writing(self.path, is_durable=is_durable)
+        try:
+            self._learn()
+        except BaseException:
+            self.connection.close()
+            raise
+
+    def _learn(self) -> None:
+        """Learn from the log where it ends and what it keeps."""
         self._begin_epoch()
         self.epochs = self._read_epochs()
         self.floor = int(self.read_meta("floor", 0))  # the last position that is not kept
