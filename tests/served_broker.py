@@ -1,79 +1,56 @@
-"""A real broker behind a real server, on loopback in a thread of this process."""
+"""What `contrada serve` runs, on a free port of loopback, in a thread of this process."""
 
 import asyncio
-import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import uvicorn
-
-from contrada.broker.broker import Broker
-from contrada.broker.broker_options import BrokerOptions
-from contrada.server.application import make_app
-
-EPHEMERAL = BrokerOptions(is_durable=False)
-
-
-class _Server(uvicorn.Server):
-    """Tells when it listens, and on which port."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.listening = threading.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.loop = asyncio.get_running_loop()
-        self.listening.set()
-
-    @property
-    def port(self) -> int:
-        port: int = self.servers[0].sockets[0].getsockname()[1]
-        return port
+from contrada.server.hosting import Host
+from contrada.server.settings import read_settings
 
 
 class ServedBroker:
-    """A broker of a folder that is served; it may be stopped and started again on its port."""
+    """A server of a folder, which may be stopped and started again on its port.
 
-    def __init__(self, folder: Path, options: BrokerOptions = EPHEMERAL) -> None:
-        self._folder, self._options = folder, options
+    Webhooks may be on loopback.
+    """
+
+    def __init__(self, folder: Path, **flags: object) -> None:
+        self._flags = {"data": str(folder), "allow_webhook": ["127.0.0.0/8"], **flags}
         self._port = 0
-        self._stop: Callable[[], None] = lambda: None
+        self.url = ""
         self.start()
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
-
     def start(self) -> None:
-        self.broker = Broker.open(self._folder, self._options)
-        app = make_app(lambda _: self.broker)
-        config = uvicorn.Config(
-            app, port=self._port, log_config=None, lifespan="on", ws="none", access_log=False
-        )
-        server = _Server(config)
-        thread = threading.Thread(target=server.run, daemon=True)
-        thread.start()
-        assert server.listening.wait(30)
-        self._port = server.port
+        self._is_ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+        self._thread.start()
+        assert self._is_ready.wait(30)
+        assert self._thread.is_alive()
 
-        def stop() -> None:
-            server.loop.call_soon_threadsafe(app.state.stopping.set)
-            server.should_exit = True
-            thread.join(30)
-            self.broker.close()
+    async def _serve(self) -> None:
+        try:
+            settings = read_settings({**self._flags, "port": str(self._port)}, environment={})
+            self._loop, self._host = asyncio.get_running_loop(), Host(settings, lambda: settings)
+            await self._host.run(self._hear_ready)
+        finally:
+            self._is_ready.set()
 
-        self._stop = stop
+    def _hear_ready(self, address: str) -> None:
+        self.url, self._port = address, int(address.rpartition(":")[2])
+        self._is_ready.set()
 
     def stop(self) -> None:
-        self._stop()
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._host.stop)
+            self._thread.join(30)
+            assert not self._thread.is_alive()
 
 
 @contextmanager
-def serving(folder: Path, options: BrokerOptions = EPHEMERAL) -> Iterator[ServedBroker]:
-    served = ServedBroker(folder, options)
+def serving(folder: Path, **flags: object) -> Iterator[ServedBroker]:
+    served = ServedBroker(folder, **flags)
     try:
         yield served
     finally:
