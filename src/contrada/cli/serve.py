@@ -18,7 +18,7 @@ from contrada.errors import InvalidInput, MissingPackage
 
 if TYPE_CHECKING:
     from contrada.server.hosting import Host
-    from contrada.server.settings import Settings
+    from contrada.server.settings import ServeSettings
 
 _PACKAGES = ("uvicorn", "starlette", "httptools", "websockets", "httpx")
 _STOP_S = 9.0  # after which the process ends, whatever is still under way: it is on disk, or nobody
@@ -29,7 +29,7 @@ _LISTS = ("allow_host", "allow_origin", "allow_webhook")
 
 _EPILOG = """\
 Without keys only this machine may connect, and nobody is asked who they are. contrada key adds a
-key; from then on each request needs one. Settings come from flags, then from the environment (such
+key; from then on each request needs one. ServeSettings come from flags, then from the environment (such
 as CONTRADA_PORT), then from --config, a TOML file; the names are those that --print-config shows.
 
 SIGTERM and Ctrl-C end streams and finish what is under way, with exit code 0; SIGHUP reads limits,
@@ -136,7 +136,7 @@ def run(options: argparse.Namespace) -> None:
     if options.ephemeral:
         flags["data"] = _make_temporary_folder(options)
 
-    def reread() -> "Settings":
+    def reread() -> "ServeSettings":
         return read_settings(flags, config, options.set)
 
     settings = reread()
@@ -152,7 +152,7 @@ def run(options: argparse.Namespace) -> None:
         asyncio.run(_serve(settings, reread))
 
 
-async def _serve(settings: "Settings", reread: "Callable[[], Settings]") -> None:
+async def _serve(settings: "ServeSettings", reread: "Callable[[], ServeSettings]") -> None:
     from contrada.server.hosting import Host
 
     host = Host(settings, reread)

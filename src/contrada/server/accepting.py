@@ -25,7 +25,7 @@ _SHUTDOWN_S = 5.0  # for the end of TLS
 _PROBE_AFTER_S, _PROBES = 30, 3  # of a connection that is silent
 
 
-class ListeningPlace(NamedTuple):
+class SocketPlace(NamedTuple):
     """An address that a host has, as sockets take it."""
 
     family: int
@@ -39,7 +39,7 @@ class ListeningPlace(NamedTuple):
         return ip_address(self.address[0].partition("%")[0]).is_loopback
 
 
-def find_places(host: str, port: int) -> list[ListeningPlace]:
+def find_places(host: str, port: int) -> list[SocketPlace]:
     """Find the addresses of a host of this machine; `*` has all."""
     name = None if host == "*" else host
     try:
@@ -47,11 +47,11 @@ def find_places(host: str, port: int) -> list[ListeningPlace]:
         found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=flags)
     except (OSError, UnicodeError) as fault:
         raise InvalidInput(f"{brief_text(host)} is not a host: {fault}", place="host") from fault
-    places = [ListeningPlace(family, kind, protocol, to) for family, kind, protocol, _, to in found]
+    places = [SocketPlace(family, kind, protocol, to) for family, kind, protocol, _, to in found]
     return list(dict.fromkeys(places))
 
 
-def listen(places: Iterable[ListeningPlace]) -> list[socket.socket]:
+def listen(places: Iterable[SocketPlace]) -> list[socket.socket]:
     """Listen on addresses; with port 0 on one that is free, the same for all."""
     listeners: list[socket.socket] = []
     for place in places:

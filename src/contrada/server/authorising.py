@@ -81,12 +81,19 @@ class KeysAtWork:
             self.look()
 
     def find(self, headers: Headers) -> AccessKey | None:
-        """Find the key of a request; None without one, or with one that does not count."""
+        """Find the key of a request; None without one, or with one that does not count.
+
+        One that is unknown may have been added a moment ago.
+        """
         stated = headers.getlist("authorization")
-        if len(stated) != 1:
+        scheme, _, token = stated[0].partition(" ") if len(stated) == 1 else ("", "", "")
+        if scheme.lower() != "bearer":
             return None
-        scheme, _, token = stated[0].partition(" ")
-        return self.keyring.find(token.strip()) if scheme.lower() == "bearer" else None
+        key = self.keyring.find(token.strip())
+        if key is None:
+            self.look()
+            key = self.keyring.find(token.strip())
+        return key
 
     def check_scope(self, connection: HTTPConnection, scope: str) -> None:
         """Refuse a caller who may not, or may no longer, do what a scope stands for."""

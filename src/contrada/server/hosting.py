@@ -24,13 +24,21 @@ from contrada.server.guard_limits import GuardLimits
 from contrada.server.journal import Journal
 from contrada.server.origins import AllowedOrigins, OriginGuard
 from contrada.server.problems import ProblemAnswers
+from contrada.server.row_routes import row_routes
 from contrada.server.server_limits import ServerLimits
 from contrada.server.serving import GuardedServer
-from contrada.server.settings import Settings
+from contrada.server.settings import ServeSettings
 from contrada.server.tenants import Tenants
+from contrada.server.webhooks_of_all import AllWebhooks
 
 _LOG = logging.getLogger("contrada.server")
-_LASTING = ("data", "host", "port", "broker")  # settings that hold until the next start
+_LASTING = (
+    "data",
+    "host",
+    "port",
+    "broker",
+    "allow_webhook",
+)  # settings that hold until the next start
 
 
 class _Followed:
@@ -46,7 +54,7 @@ class _Followed:
 class Host:
     """One server; made, run and told to stop in one event loop."""
 
-    def __init__(self, settings: Settings, reread: Callable[[], Settings]) -> None:
+    def __init__(self, settings: ServeSettings, reread: Callable[[], ServeSettings]) -> None:
         """Listen, unless there are no keys and others than this machine could connect."""
         self._settings, self._reread = settings, reread
         self._certificate = _read_certificate(settings)
@@ -60,9 +68,10 @@ class Host:
                 f"key: contrada key add NAME --scope admin --data {settings.data}"
             )
         self._allowed = self._read_allowed(settings)
+        self._webhooks = AllWebhooks(settings.allow_webhook)
         self._listeners = listen(places)
         self._keys = KeysAtWork(file, is_loopback=self._is_loopback)
-        self._tenants = Tenants(settings.data, settings.broker)
+        self._tenants = Tenants(settings.data, settings.broker, self._webhooks.begin)
         self._app = self._make_app()
         self._server = self._make_server()
 
@@ -93,6 +102,7 @@ class Host:
             with suppress(Exception):  # it is raised above
                 await serving
             await asyncio.gather(following, opening, return_exceptions=True)
+            await self._webhooks.stop()
             await self._tenants.close()
             self._close_listeners()
 
@@ -124,7 +134,7 @@ class Host:
         self._keys.look()
         _LOG.info("settings were read again", extra={"fields": {"after_a_start": names}})
 
-    def _read_allowed(self, settings: Settings) -> AllowedOrigins:
+    def _read_allowed(self, settings: ServeSettings) -> AllowedOrigins:
         hosts = [*settings.allow_host]
         if settings.host not in ("", "*"):
             hosts.append(f"[{settings.host}]" if ":" in settings.host else settings.host)
@@ -139,6 +149,7 @@ class Host:
             check_scope=self._keys.check_scope,
             name_of=lambda connection: caller_of(connection).name,
             is_ready=lambda: self._tenants.is_ready,
+            more_routes=row_routes(),
             middleware=[gate],
         )
 
@@ -149,8 +160,12 @@ class Host:
             cast("GuardLimits", _Followed(lambda: self._settings.guard)),
             tls=None if self._certificate is None else self._certificate.context,
             frame_bytes_max=self._settings.server.frame_bytes_max,
-            on_stop=self._app.state.stopping.set,
+            on_stop=self._end_streams,
         )
+
+    def _end_streams(self) -> None:
+        self._app.state.stopping.set()
+        self._webhooks.begin_to_stop()
 
     def _guard(self, app: ASGIApp) -> ASGIApp:
         guarded = OriginGuard(app, lambda: self._allowed)
@@ -168,7 +183,7 @@ class Host:
             listener.close()
 
 
-def _read_certificate(settings: Settings) -> Certificate | None:
+def _read_certificate(settings: ServeSettings) -> Certificate | None:
     if settings.tls_certificate is None or settings.tls_key is None:
         return None
     return Certificate(settings.tls_certificate, settings.tls_key)

@@ -120,7 +120,7 @@ class Journal:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run a request, then log it."""
         scope.setdefault("state", {})
-        answer = _Answer(send)
+        answer = _LoggedAnswer(send)
         started_s = time.monotonic()
         try:
             await self._app(scope, receive, answer.send)
@@ -136,7 +136,7 @@ class Journal:
         is_reading = scope.get("method", "GET") in _READING
         return not is_reading and not scope["path"].endswith(_ROUTINE)
 
-    def _log(self, scope: Scope, answer: "_Answer", seconds: float) -> None:
+    def _log(self, scope: Scope, answer: "_LoggedAnswer", seconds: float) -> None:
         caller = scope["state"].get("caller")
         key = None if caller is None else caller.key
         fields = {
@@ -154,7 +154,7 @@ class Journal:
         _ACCESS.log(level, "request", extra={"fields": fields})
 
 
-class _Answer:
+class _LoggedAnswer:
     """What goes out as the answer to one request, as far as the log wants to know."""
 
     def __init__(self, send: Send) -> None:

@@ -28,7 +28,7 @@ _Limits = TypeVar("_Limits")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ServeSettings:
     """What a server is told; `sources` has for each setting where its value comes from."""
 
     data: Path
@@ -58,7 +58,7 @@ def read_settings(
     config: str | None = None,
     more: Iterable[str] = (),
     environment: Mapping[str, str] = os.environ,
-) -> Settings:
+) -> ServeSettings:
     """Read all settings; `flags` are those that were given, `more` the texts NAME=VALUE."""
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
@@ -69,7 +69,7 @@ def read_settings(
     main = {name: values.get(name, default) for name, (_, default) in _MAIN.items()}
     if (main["tls_certificate"] is None) != (main["tls_key"] is None):
         raise InvalidInput("--tls-certificate and --tls-key need each other: give both or none")
-    return Settings(
+    return ServeSettings(
         **main,
         broker=_pick(BrokerOptions, values),
         server=_pick(ServerLimits, values),

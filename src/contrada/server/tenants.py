@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -25,10 +25,10 @@ class Tenants:
         self,
         data: Path,
         options: BrokerOptions,
-        on_open: Callable[[str, Broker], object] = lambda *_: None,
+        begin: Callable[[Broker], Awaitable[object]] | None = None,
     ) -> None:
-        """Take a data folder; `on_open` is called in the loop with each broker and its tenant."""
-        self._data, self._options, self._on_open = data, options, on_open
+        """Take a data folder; `begin` starts what works for a broker as long as it is open."""
+        self._data, self._options, self._begin = data, options, begin
         self._opening: dict[str, asyncio.Task[Broker]] = {}
         self._threads = ThreadPoolExecutor(_OPENING_THREADS, "contrada-opening")
         self._open: dict[str, Broker] = {}
@@ -89,7 +89,8 @@ class Tenants:
         loop = asyncio.get_running_loop()
         broker = await loop.run_in_executor(self._threads, self._open_folder, folder)
         self._open[tenant] = broker
-        self._on_open(tenant, broker)
+        if self._begin is not None:
+            await self._begin(broker)
         return broker
 
     def _open_folder(self, folder: Path) -> Broker:
