@@ -16,7 +16,6 @@ from contrada.broker.webhook_rules import (
     WebhookRequest,
     WebhookState,
     begin_anew,
-    look_elsewhere,
     read_retry_after,
     settle,
 )
@@ -199,13 +198,6 @@ def test_of_a_batch_that_is_refused_only_the_one_that_is_refused_by_itself_dies(
     assert (verdict, state.count_to_send(100)) == (Verdict.DEAD, 1)
     verdict, state = after(state, OK)
     assert (verdict, state.count_to_send(100)) == (Verdict.ACCEPTED, 100)
-
-
-def test_a_cursor_that_is_moved_forgets_what_was_being_sent_but_not_the_wait() -> None:
-    _, state = after(ACTIVE, REFUSED, request=batch_of(3))
-    moved = look_elsewhere(state)
-    assert moved.count_to_send(100) == 100
-    assert moved.not_before == state.not_before
 
 
 @pytest.mark.parametrize(

@@ -245,11 +245,6 @@ def begin_anew(state: WebhookState, *, is_other_target: bool) -> WebhookState:
     return WebhookState(phase, last_success=state.last_success, last_error=state.last_error)
 
 
-def look_elsewhere(state: WebhookState) -> WebhookState:
-    """Return the state of a webhook whose cursor was moved: what it was sending is forgotten."""
-    return replace(state, refusals=0, refused="", again=0, singly=0)
-
-
 def read_retry_after(text: str | None, now: float) -> float | None:
     """Return the seconds that a header `Retry-After` asks for; None for what is neither form."""
     text = (text or "").strip()
