@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from contrada.arrays import Positions
+from contrada.arrays import Floats, Positions, RowBits
 from contrada.broker.spelt_ids import read_spelt, spell_id
 from contrada.broker.transition_bodies import FenceTerms
 from contrada.model.subscription import Id
@@ -136,6 +136,18 @@ class FenceBook:
             return found
         place = bisect_right(self._firsts, number) - 1
         return self._ranges[place].by_number(number) if place >= 0 else None
+
+    def find_terms(self, numbers: Positions) -> tuple[RowBits, Floats]:
+        """Return the kinds and the hysteresis of some numbers, sorted; 0 for what is not here."""
+        kinds, hysteresis_m = np.zeros(len(numbers), np.uint8), np.zeros(len(numbers))
+        for rows in self._ranges:
+            start, end = np.searchsorted(numbers, [rows.first, rows.first + len(rows)])
+            kinds[start:end], hysteresis_m[start:end] = rows.terms.kinds, rows.terms.hysteresis_m
+        for place in np.flatnonzero(kinds == 0).tolist():
+            fence = self._by_number.get(int(numbers[place]))
+            if fence is not None:
+                kinds[place], hysteresis_m[place] = fence.terms.kinds, fence.terms.hysteresis_m
+        return kinds, hysteresis_m
 
     def by_key(self, key: str) -> Fence | None:
         """Find what holds by a key."""

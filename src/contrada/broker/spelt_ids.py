@@ -4,6 +4,7 @@ JSON has both, and one tenant may send both: 7 and "7" are two objects. After al
 numbers that positions without an id are given.
 """
 
+import json
 from typing import Any
 
 from contrada.model.subscription import Id
@@ -23,6 +24,16 @@ def spell_id(value: Any) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int) or not -_HALF <= value < _HALF:
         return None
     return f"{_WHOLE}{value + _HALF:0{_DIGITS}d}"
+
+
+def spell_event_id(value: Any) -> str:
+    """Spell what a Feature has for an id, whatever it is."""
+    return spell_id(value) or f"{_TEXT}{json.dumps(value)}"
+
+
+def is_given(text: str) -> bool:
+    """Whether a position had no id."""
+    return text.startswith(_GIVEN)
 
 
 def spell_given(number: int) -> str:

@@ -14,7 +14,7 @@ from contrada.showing import brief, listed
 from contrada.transitions.durations import read_duration
 from contrada.transitions.followed import ALL_KINDS, NO_DWELL, read_kinds, read_metres
 
-Read = TypeVar("Read")
+Asked = TypeVar("Asked")
 
 _MINUTE_US = 60_000_000
 _OF_SUBSCRIPTIONS = ("kinds", "hysteresis", "cooldown", "dwell")
@@ -68,7 +68,7 @@ def _read_time(value: Any, name: str, place: str, *, may_be_zero: bool = True) -
     return _at(path, lambda text: read_duration(text, name, may_be_zero=may_be_zero), value)
 
 
-def _at(place: str, read: Callable[[Any], Read], value: Any) -> Read:
+def _at(place: str, read: Callable[[Any], Asked], value: Any) -> Asked:
     try:
         return read(value)
     except InvalidInput as error:
