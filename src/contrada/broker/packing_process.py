@@ -21,13 +21,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from contrada.broker.row_packing import PackedFile, PackingLimits, PackingOrder
-from contrada.errors import ContradaError, InvalidInput, Overloaded, Unavailable, read_line
+from contrada.errors import (
+    ContradaError,
+    InvalidInput,
+    OutOfSpace,
+    Overloaded,
+    Unavailable,
+    read_line,
+)
 from contrada.matcher.packed_rows import SharedTerms
 
 _log = logging.getLogger(__name__)
 DRAFTS_FOLDER = "drafts"
 _TARGET, _ANSWER, _ERRORS = "packed.contrada", "answer.json", "errors.txt"
 _ERROR_BYTES_MAX = 64 * 1024
+_ROOM_BYTES_MIN = 256 * 2**20  # left on the disk for what the broker writes
 _PAUSE_S = 0.05
 _MEMORY_WORDS = (  # of Python, of C++, and of whoever loads a library where there is no room
     *("MemoryError", "bad_alloc", "failed to map segment", "Cannot allocate memory"),
@@ -74,8 +82,9 @@ class RowPackers:
             if time.monotonic() > end_s:
                 raise Overloaded("rows of other collections are still being packed", 30.0)
         try:
-            order = PackingOrder(source.name, _TARGET, terms, self._limits)
-            order.write(source.parent)
+            room = max(shutil.disk_usage(source.parent).free - _ROOM_BYTES_MIN, 0)
+            limits = replace(self._limits, file_bytes_max=min(self._limits.file_bytes_max, room))
+            PackingOrder(source.name, _TARGET, terms, limits).write(source.parent)
             self._run(source.parent, gave_up)
             return _read_answer(source.parent)
         finally:
@@ -163,6 +172,12 @@ def open_draft(folder: Path) -> Iterator[Path]:
         yield draft
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def refuse_without_room(draft: Path, count: int) -> None:
+    """Refuse to write so many bytes more where a broker would soon lack them."""
+    if shutil.disk_usage(draft).free < _ROOM_BYTES_MIN + count:
+        raise OutOfSpace(f"less than {_ROOM_BYTES_MIN:,} bytes would be free on the disk")
 
 
 def clear_drafts(folder: Path) -> None:

@@ -185,8 +185,8 @@ class RowIds:
     """The ids of packed rows by place, read where they lie."""
 
     def __init__(self, file: Sections) -> None:
-        """Take a file that has them."""
-        self._ids = _find_row_ids(file)
+        """Take a file that has them: `array` is all of them, as integers or texts."""
+        self.array = _find_row_ids(file)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
@@ -194,16 +194,16 @@ class RowIds:
         return cls(open_sections(path, verify=False))
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return len(self.array)
 
     def __getitem__(self, place: int) -> Id:
         """Return the id of the row at a place, counted from 0."""
-        id_: Id = self._ids[place].as_py()
+        id_: Id = self.array[place].as_py()
         return id_
 
     def take(self, places: Positions) -> pa.Array:
         """Return the ids of many rows."""
-        return self._ids.take(pa.array(places))
+        return self.array.take(pa.array(places))
 
 
 def _find_row_ids(file: Sections) -> pa.Array:

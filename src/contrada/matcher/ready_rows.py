@@ -36,7 +36,7 @@ class ReadyRows:
         self._draft = known.exchanged(replaced, rows)
         self._draft.prepare(known)
         self._held, self._source, self._replaced, self._rows = held, source, replaced, rows
-        self._known = known
+        self._known, self.range = known, packed.range
 
     def put(self, replaced: range | None = None) -> None:
         """Let the rows take their place: what is matched from now on meets them.

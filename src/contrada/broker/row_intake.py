@@ -1,0 +1,49 @@
+"""The rows of a collection on their way into a broker: packed elsewhere, kept, and put.
+
+What takes long happens before the broker hears of the rows, so that it can have them at once.
+"""
+
+import threading
+from pathlib import Path
+
+from contrada.broker.broker import Broker
+from contrada.broker.commit_tasks import Changed
+from contrada.broker.packing_process import RowPackers, keep_packed
+from contrada.broker.restoring import ROWS_FOLDER
+from contrada.broker.row_terms import terms_of
+from contrada.errors import NotFound
+from contrada.matcher.packed_rows import SharedTerms
+
+
+def find_terms(broker: Broker, id_: str) -> SharedTerms:
+    """Find what the rows of a collection share; one that is not there yet has the defaults."""
+    try:
+        body = broker.get_subscription(id_)
+    except NotFound:
+        body = {}
+    return terms_of(id_, body)
+
+
+def take_rows(
+    broker: Broker,
+    id_: str,
+    source: Path,
+    packers: RowPackers,
+    gave_up: threading.Event,
+    *,
+    by: str | None = None,
+) -> tuple[Changed, int]:
+    """Let the rows of a file be those of a collection; return the change and their number.
+
+    The file lies in a draft folder of the broker. This takes a minute for some millions of rows,
+    and nobody else waits for it. Raises `InvalidInput` for what is wrong with them, what
+    `RowPackers.pack` raises, and `Conflict` where the subscription has changed meanwhile.
+    """
+    terms = find_terms(broker, id_)
+    packed = keep_packed(packers.pack(source, terms, gave_up), broker.folder / ROWS_FOLDER)
+    try:
+        first = broker.reserve_numbers(max(packed.count, 1)).result()  # a range has a number
+        return broker.put_rows(id_, packed.path, first, packed.count, by=by).result(), packed.count
+    except BaseException:
+        packed.path.unlink(missing_ok=True)
+        raise
