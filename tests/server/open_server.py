@@ -81,9 +81,14 @@ class OpenServer:
 
 
 @contextmanager
-def serving(folder: Path, limits: ServerLimits | None = None, **more: Any) -> Iterator[OpenServer]:
+def serving(
+    folder: Path,
+    limits: ServerLimits | None = None,
+    options: BrokerOptions | None = None,
+    **more: Any,
+) -> Iterator[OpenServer]:
     """Serve a broker of a folder; `more` goes to `make_app`."""
-    broker = Broker.open(folder, BrokerOptions(is_durable=False))
+    broker = Broker.open(folder, options or BrokerOptions(is_durable=False))
     try:
         server = OpenServer(make_app(lambda _: broker, limits, **more), broker)
         server.start()

@@ -53,7 +53,7 @@ def make_app(
     """
     limits = limits or ServerLimits()
     stopping = asyncio.Event()
-    streams = OpenStreams(limits.streams_max, limits.recheck_s, stopping)
+    streams = OpenStreams(limits, stopping)
     bodies = RequestBodies(limits)
     service = Service(broker_of, check_scope, name_of, is_ready, limits, bodies, streams, stopping)
     routes = [

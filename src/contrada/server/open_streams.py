@@ -13,6 +13,7 @@ from typing import Any
 from starlette.types import Receive
 
 from contrada.errors import ContradaError, Overloaded
+from contrada.server.server_limits import ServerLimits
 
 
 class Ending(Enum):
@@ -26,9 +27,9 @@ class Ending(Enum):
 class OpenStreams:
     """All streams that are open in one server."""
 
-    def __init__(self, count_max: int, recheck_s: float, stopping: asyncio.Event) -> None:
-        """Allow so many at one time; all end when `stopping` is set."""
-        self._count_max, self._recheck_s, self._stopping = count_max, recheck_s, stopping
+    def __init__(self, limits: ServerLimits, stopping: asyncio.Event) -> None:
+        """Start without any; all that will be open end when `stopping` is set."""
+        self._limits, self._stopping = limits, stopping
         self._open: set[OneStream] = set()
         self._rechecking: asyncio.Task[None] | None = None
 
@@ -38,8 +39,9 @@ class OpenStreams:
     @contextmanager
     def entered(self, check: Callable[[], object]) -> Iterator["OneStream"]:
         """Count a stream as open; `check` raises once it is no longer allowed."""
-        if len(self._open) >= self._count_max:
-            raise Overloaded(f"there are {self._count_max:,} streams, which is all there may be")
+        if len(self._open) >= self._limits.streams_max:
+            most = f"{self._limits.streams_max:,} (STREAMS_MAX)"
+            raise Overloaded(f"as many streams are open as there may be, {most}")
         if self._stopping.is_set():
             raise Overloaded("the broker is stopping")
         stream = OneStream(check, self._stopping)
@@ -53,7 +55,7 @@ class OpenStreams:
 
     async def _keep_rechecking(self) -> None:
         while self._open:
-            await asyncio.sleep(self._recheck_s)
+            await asyncio.sleep(self._limits.recheck_s)
             for stream in list(self._open):
                 stream.recheck()
 

@@ -8,12 +8,14 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from contrada.errors import ContradaError
 from contrada.server.open_streams import Ending
+from contrada.server.problems import HttpRefusal
 from contrada.server.query_parameters import QueryParameters
-from contrada.server.service import service_of
+from contrada.server.service import PUBLISH, SUBSCRIBE, Service, service_of
 from contrada.server.socket_frames import CLOSE_REFUSED, CLOSE_STOPPING
 from contrada.server.socket_session import SocketSession
 
 _FAREWELL_S = 1.0  # for closing a socket whose other end may be stalled
+_FORBIDDEN = 403
 _REASON_BYTES_MAX = 120  # of a close frame
 
 
@@ -27,8 +29,8 @@ async def serve_socket(socket: WebSocket) -> None:
     service = service_of(socket)
     QueryParameters(socket)
 
-    def check() -> object:
-        return service.broker_of(socket)
+    def check() -> None:
+        _check_some_scope(service, socket)
 
     check()
     with service.streams.entered(check) as stream:
@@ -42,6 +44,16 @@ async def serve_socket(socket: WebSocket) -> None:
             return
         if ending is Ending.STOPPED:
             await _close(socket, CLOSE_STOPPING, "the broker stops")
+
+
+def _check_some_scope(service: Service, socket: WebSocket) -> None:
+    """Refuse a key that counts no longer, or allows neither to publish nor to receive."""
+    try:
+        service.check_scope(socket, PUBLISH)
+    except HttpRefusal as refusal:
+        if refusal.status != _FORBIDDEN:
+            raise
+        service.check_scope(socket, SUBSCRIBE)
 
 
 async def _close(socket: WebSocket, code: int, reason: str) -> None:

@@ -37,6 +37,7 @@ from contrada.server.socket_frames import (
 )
 
 _FAREWELL_S = 1.0  # for answers that are still to come when the socket must end
+_PAUSE_S = 0.005  # before a full broker is asked again; later longer
 _PAGE = 500  # deliveries in one frame, if there is credit
 _Answer = tuple[Ref, bool, "Future[Published] | Exception"]
 
@@ -134,11 +135,13 @@ class SocketSession:
     async def _hand_in(
         self, broker: Broker, events: IncomingEvents, all_or_none: bool
     ) -> "Future[Published]":
+        pause_s = _PAUSE_S
         while True:
             try:
                 return broker.publish(events, all_or_none=all_or_none)
             except Overloaded as fault:
-                await asyncio.sleep(fault.retry_after_s)
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, fault.retry_after_s)
 
     async def _answer_publishes(self) -> None:
         """Answer publishes in the order in which they came."""
