@@ -11,7 +11,7 @@ from contrada.broker.commit_tasks import Changed
 from contrada.broker.packing_process import RowPackers, keep_packed
 from contrada.broker.restoring import ROWS_FOLDER
 from contrada.broker.row_terms import terms_of
-from contrada.errors import NotFound
+from contrada.errors import ContradaError, NotFound
 from contrada.matcher.packed_rows import SharedTerms
 
 
@@ -44,6 +44,6 @@ def take_rows(
     try:
         first = broker.reserve_numbers(max(packed.count, 1)).result()  # a range has a number
         return broker.put_rows(id_, packed.path, first, packed.count, by=by).result(), packed.count
-    except BaseException:
+    except ContradaError:  # it was refused; after anything else the log may name the file
         packed.path.unlink(missing_ok=True)
         raise
