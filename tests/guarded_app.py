@@ -5,7 +5,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -76,8 +76,8 @@ def _body(body: bytes, *, more: bool) -> Message:
 class Guarded:
     """The server of a small application, for the thread of a test."""
 
-    def __init__(self, limits: GuardLimits, tls: ssl.SSLContext | None) -> None:
-        self._limits, self._tls = limits, tls
+    def __init__(self, limits: GuardLimits, tls: ssl.SSLContext | None, finish_s: float) -> None:
+        self._limits, self._tls, self._finish_s = limits, tls, finish_s
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self._thread.start()
@@ -90,7 +90,9 @@ class Guarded:
         self.port: int = listeners[0].getsockname()[1]
         app: ASGIApp = self.app
         stop = self.app.is_stopping.set
-        self.server = GuardedServer(app, listeners, self._limits, tls=self._tls, on_stop=stop)
+        self.server = GuardedServer(
+            app, listeners, self._limits, tls=self._tls, on_stop=stop, finish_s=self._finish_s
+        )
         serving = asyncio.create_task(self.server.serve())
         while not self.server.started:
             await asyncio.sleep(0.001)
@@ -99,7 +101,8 @@ class Guarded:
 
     def call(self, function: object) -> None:
         """Call a function in the loop of the server."""
-        self._loop.call_soon_threadsafe(function)  # type: ignore[arg-type]
+        with suppress(RuntimeError):  # it has ended
+            self._loop.call_soon_threadsafe(function)  # type: ignore[arg-type]
 
     def connect(self) -> socket.socket:
         """Connect, patiently."""
@@ -113,10 +116,10 @@ class Guarded:
 
 @contextmanager
 def guarded(
-    limits: GuardLimits | None = None, tls: ssl.SSLContext | None = None
+    limits: GuardLimits | None = None, tls: ssl.SSLContext | None = None, finish_s: float = 30.0
 ) -> Iterator[Guarded]:
     """Serve a small application until the block is left."""
-    server = Guarded(limits or GuardLimits(), tls)
+    server = Guarded(limits or GuardLimits(), tls, finish_s)
     try:
         yield server
     finally:
@@ -134,3 +137,13 @@ def read_all(connection: socket.socket) -> bytes:
     except ConnectionError:
         pass
     return b"".join(pieces)
+
+
+def read_until(connection: socket.socket, end: bytes) -> bytes:
+    """Read until something has come."""
+    heard = b""
+    while not heard.endswith(end):
+        piece = connection.recv(65_536)
+        assert piece, heard
+        heard += piece
+    return heard

@@ -4,6 +4,7 @@ Lines are written by a thread, so that whoever reads stderr slowly delays nobody
 lines that wait, lines are lost and counted.
 """
 
+import asyncio
 import json
 import logging
 import queue
@@ -98,6 +99,7 @@ def logging_json(write: Callable[[str], object] = _write_stderr) -> Iterator[Non
     root.addHandler(writer)
     ours.setLevel(logging.INFO)
     uvicorn.setLevel(logging.ERROR)  # its other lines have queries in them
+    uvicorn.addFilter(_is_fault)
     logging.captureWarnings(True)
     try:
         yield
@@ -105,8 +107,14 @@ def logging_json(write: Callable[[str], object] = _write_stderr) -> Iterator[Non
         logging.captureWarnings(False)
         for logger, level in before:
             logger.setLevel(level)
+        uvicorn.removeFilter(_is_fault)
         root.removeHandler(writer)
         writer.close()
+
+
+def _is_fault(record: logging.LogRecord) -> bool:
+    """Whether a line of uvicorn's is not merely about a request that the end has cut off."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 class Journal:

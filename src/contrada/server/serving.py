@@ -18,7 +18,7 @@ from contrada.server.accepting import Connections, Door
 from contrada.server.guard_limits import GuardLimits
 from contrada.server.guarding import GuardedProtocol
 
-_FINISH_S = 5  # for the requests that are under way when the server stops
+_FINISH_S = 5.0  # for the requests that are under way when the server stops
 _PING_S = 20.0  # between two pings of a WebSocket, and for the answer to one
 
 
@@ -34,8 +34,12 @@ class GuardedServer(uvicorn.Server):
         tls: ssl.SSLContext | None = None,
         frame_bytes_max: int = 2**20,
         on_stop: Callable[[], object] = lambda: None,
+        finish_s: float = _FINISH_S,
     ) -> None:
-        """Take sockets that listen; `on_stop` is called when it begins to stop, to end streams."""
+        """Take sockets that listen; `on_stop` is called when it begins to stop, to end streams.
+
+        Requests that are under way then have `finish_s` to end.
+        """
         config = uvicorn.Config(
             app,
             http=GuardedProtocol,
@@ -51,8 +55,8 @@ class GuardedServer(uvicorn.Server):
             proxy_headers=False,  # whoever sends one could be anybody
             server_header=False,
             timeout_keep_alive=int(limits.idle_s_max),
-            timeout_graceful_shutdown=_FINISH_S,
         )
+        config.timeout_graceful_shutdown = finish_s  # type: ignore[assignment]
         super().__init__(config)
         self._listeners, self._limits, self._tls, self._on_stop = listeners, limits, tls, on_stop
         self.guarded = Connections(limits)
