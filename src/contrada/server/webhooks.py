@@ -46,8 +46,8 @@ from contrada.server.webhook_posts import (
     make_ping,
 )
 
-P = ParamSpec("P")
-T = TypeVar("T")
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 _LOG = logging.getLogger("contrada.webhooks")
 _AHEAD = 50  # deliveries that are read at once, if batches are not larger
@@ -119,7 +119,7 @@ class Webhooks:
         """Forget a subscriber that has no webhook."""
         self._callers.pop(name, None)
 
-    async def read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def read(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Run what may block for some milliseconds in a thread."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: function(*args, **kwargs))
