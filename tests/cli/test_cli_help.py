@@ -31,7 +31,7 @@ def read_help(capsys: pytest.CaptureFixture[str], *command: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "command", ["match", "publish", "explain", "demo", "simulate", "reproduce"]
+    "command", ["match", "publish", "serve", "explain", "demo", "simulate", "reproduce"]
 )
 def test_the_help_of_a_command_fits_a_terminal_and_has_defaults(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -58,13 +58,13 @@ def test_the_help_of_match_has_every_default_and_a_line_for_each_engine(
         assert re.search(rf"^  {name} +{re.escape(line)}$", said, re.M)
 
 
-@pytest.mark.parametrize("command", ["match", "publish", "explain", "demo"])
+@pytest.mark.parametrize("command", ["match", "publish", "serve", "key", "explain", "demo"])
 def test_the_examples_of_a_command_are_commands(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = read_help(capsys, command).replace("\\\n", " ")
     examples = re.findall(
-        rf"contrada ({command} [^-\[\n].*|demo --.*)$", said.partition("example")[2], re.M
+        rf"contrada ({command} [^-\[\n].*|(?:demo|serve) --.*)$", said.partition("example")[2], re.M
     )
     assert examples
     for example in examples:

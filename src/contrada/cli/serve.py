@@ -28,16 +28,18 @@ _FLAGS = ("data", "host", "port", "log", "tls_certificate", "tls_key")
 _LISTS = ("allow_host", "allow_origin", "allow_webhook")
 
 _EPILOG = """\
-Without keys only this machine may connect, and nobody is asked who they are. contrada key adds a
-key; from then on each request needs one. ServeSettings come from flags, then from the environment (such
-as CONTRADA_PORT), then from --config, a TOML file; the names are those that --print-config shows.
+Without keys only this machine may connect, and nobody is asked who they are.
+"contrada key add" adds a key; from then on each request needs one. Settings
+come from flags, then from the environment (CONTRADA_PORT), then from --config,
+a TOML file; their names are those that --print-config shows.
 
-SIGTERM and Ctrl-C end streams and finish what is under way, with exit code 0; SIGHUP reads limits,
---allow-… and certificates anew, and nobody is cut off. Logs are JSON lines on stderr.
+SIGTERM and Ctrl-C end streams and finish what is under way, with exit code 0;
+SIGHUP reads limits, names, origins and certificates anew, and nobody is cut
+off. The log goes to stderr, a JSON object a line.
 
 examples:
   contrada serve
-  contrada serve --data /var/lib/contrada --port 9000 --set retention_age_s=86400
+  contrada serve --data /var/lib/contrada --set retention_age_s=86400
   contrada serve --host 0.0.0.0 --tls-certificate cert.pem --tls-key key.pem
   contrada serve --ephemeral --port 0
 """
