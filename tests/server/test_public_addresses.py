@@ -70,11 +70,12 @@ def test_a_network_that_is_none_is_refused(text: str) -> None:
 
 
 def test_a_host_that_is_an_address_is_checked_before_anything_is_sent() -> None:
-    for host in ("127.0.0.1", "[::1]", "[64:ff9b::7f00:1]"):
+    for host in ("127.0.0.1", "[::1]", "[64:ff9b::7f00:1]", "127.0.0.1:443"):
         with pytest.raises(InvalidInput, match="not a public address"):
-            NOBODY.check_host(host)
+            NOBODY.check_url(f"https://{host}/")
     for host in ("8.8.8.8", "localhost", "[2600::1]"):
-        NOBODY.check_host(host)
+        NOBODY.check_url(f"https://{host}/")
+    LOOPBACK.check_url("http://127.0.0.1:8080/hook")
 
 
 class Answers:

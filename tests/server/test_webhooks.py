@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from contrada.broker.broker_options import BrokerOptions
+from contrada.errors import InvalidInput
 from contrada.server.public_addresses import AddressRules
 from contrada.signatures import make_secret, verify_webhook
 from server.webhook_receiver import (
@@ -394,9 +395,13 @@ def test_who_reads_again_or_ends_is_not_called(tmp_path: Path) -> None:
 def test_private_addresses_are_not_called_unless_allowed(tmp_path: Path) -> None:
     async def test(desk: Desk) -> None:
         receiver = await desk.listen(Receiver())
-        for number, host in enumerate(("127.0.0.1", "localhost", "2130706433", "[::1]")):
+        for host in ("127.0.0.1", "[::1]", "[::ffff:127.0.0.1]"):
+            with pytest.raises(InvalidInput, match="not a public address"):
+                await desk.call("refused", f"http://{host}:{receiver.port}/")
+        assert "webhook" not in desk.show("refused")
+        for number, host in enumerate(("localhost", "2130706433")):
             await desk.call(f"hook {number}", f"http://{host}:{receiver.port}/")
-        for number in range(4):
+        for number in range(2):
             name = f"hook {number}"
             await desk.until(lambda name=name: desk.show(name)["webhook"]["failures"] > 0)  # type: ignore[misc]
             assert "not a public address" in desk.show(name)["webhook"]["last_error"]

@@ -77,6 +77,7 @@ class WebhookStore:
         """Take what writes, what reads, what commits, and where refused deliveries go."""
         self._writer, self._reader, self._submit = writer, reader, submit
         self.letters = letters
+        self.check_url: Callable[[str], object] | None = None  # raises where it may not be called
         self._watching: dict[object, Callable[[str], object]] = {}
         self._lock = threading.Lock()
 
@@ -122,6 +123,8 @@ class WebhookStore:
             if row is None
             else _Stored(row[0], row[1], json.loads(row[2]), _read_state(row[3]))
         )
+        if self.check_url is not None:
+            self.check_url(wanted.url)
         secrets, made = _choose_secrets(known.secrets if known else [], wanted, now_us / _US)
         is_equal = known is not None and (known.url, known.batch) == (wanted.url, wanted.batch)
         is_equal = is_equal and known is not None and secrets == known.secrets

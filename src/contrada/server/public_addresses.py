@@ -27,6 +27,7 @@ from ipaddress import (
     ip_network,
 )
 from typing import TypeAlias
+from urllib.parse import urlsplit
 
 import httpcore
 
@@ -100,14 +101,16 @@ class AddressRules:
         """Whether an address may be connected to."""
         return is_public(address) or any(address in network for network in self.allowed)
 
-    def check_host(self, host: str) -> None:
-        """Refuse a host that is an address which may not be connected to; names are let through."""
+    def check_url(self, url: str) -> None:
+        """Refuse a URL whose host is an address that may not be connected to; names may be."""
+        host = urlsplit(url).hostname or ""
         try:
-            address = ip_address(host.strip("[]"))
+            address = ip_address(host)
         except ValueError:
             return
         if not self.allows(address):
-            raise InvalidInput(f"{brief_text(host)} is not a public address", place="webhook.url")
+            wrong = f"{brief_text(host)} is not a public address, nor one that this server allows"
+            raise InvalidInput(wrong, place="webhook.url")
 
 
 _EVERYTHING = {"all": ("0.0.0.0/0", "::/0")}

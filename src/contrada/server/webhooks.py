@@ -86,6 +86,7 @@ class Webhooks:
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(self._look_at, name)
 
+        self.broker.webhooks.check_url = self.options.addresses.check_url
         self._stop_watching = self.broker.webhooks.watch(wake)
         for name in await self.read(self.broker.webhooks.list_names):
             self._look_at(name)
