@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 import contrada
-from contrada.broker.fence_book import Fence, FenceBook, RowFences, subscription_of
+from contrada.broker.fence_book import Fence, FenceBook, RowFences
 from contrada.broker.incoming_events import IncomingEvents, read_body
 from contrada.broker.track_entries import TrackStep
 from contrada.broker.track_store import (
@@ -121,7 +121,8 @@ class TrackingDesk:
             work = self.tracks.begin()
             found = self.read(work.take_up_rows(old, rows, self.book))
             self.keep(work)
-            self.matcher.remove_many(list(range(old.first, old.first + len(old))))
+            for number in range(old.first, old.first + len(old)):
+                self.matcher.remove(number)
         for number, (row, predicate) in enumerate(predicates.items(), rows.first):
             self.matcher.add(number, predicate)
             self.names[number] = f"{name} {row}"
@@ -166,7 +167,3 @@ class TrackingDesk:
         name = self.names[match.number]
         label = None if feature is None else feature["properties"]["label"]
         return Seen(match.object, name, match.transition, match.time_us, label, match.cause)
-
-
-def name_of(key: str) -> str:
-    return subscription_of(key)

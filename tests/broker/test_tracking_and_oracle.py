@@ -166,14 +166,17 @@ class Comparison:
 
     def change(self, changes: dict[str, Wanted | None]) -> None:
         for key, one in changes.items():
-            rows = []
+            rows, ended = [], None
             if one is not None:
                 rows = self.desk.put(key, one.predicate, one.terms)
                 self.wanted[key] = one
             elif key in self.wanted:
+                ended = self.desk.living[key]
                 rows = self.desk.remove(key)
                 del self.wanted[key]
             self.compare(rows, self.oracle.follow([], self.watches()))
+            for track in self.oracle.tracks.values():  # what has ended is forgotten
+                track.pairs.pop(ended, None)
 
     def follow(self, events: list[dict[str, Any]]) -> None:
         self.first += 2

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contrada.broker.fence_book import subscription_of
-from contrada.broker.object_records import ObjectRecord, read_record
+from contrada.broker.object_records import ObjectRecord, find_timers, list_keys
 from contrada.broker.object_timers import ObjectTimers
 from contrada.kernels.track_walk import ALWAYS_LATER
 
@@ -138,7 +138,7 @@ class ObjectTable:
 
     def _set_visits(self, place: int, keys: frozenset[str]) -> None:
         record = self._records[place]
-        before = frozenset() if record is None else keys_of(read_record(record))
+        before = frozenset(() if record is None else list_keys(record))
         for key in before - keys:
             visitors = self._visitors[key]
             visitors.discard(place)
@@ -176,8 +176,8 @@ class ObjectTable:
         for name, data in records:
             place = self._take_place(name)
             self._records[place] = data
-            for pair in read_record(data).pairs:
-                self._add_visitor(pair.key, place)
+            for key in list_keys(data):
+                self._add_visitor(key, place)
         for name in waiting:
             if name not in self._places:
                 self._take_place(name)
@@ -185,14 +185,14 @@ class ObjectTable:
 
     def set_timers(self, silence_us: int | None) -> None:
         """Set all timers anew, as after a change of settings: it takes time for all objects."""
-        places, moments = [], []
-        for name, place in self._places.items():
-            data = self._records[place]
-            record = None if data is None else read_record(data)
-            held = [self.held[number].time_us for number in self.find_held(name)]
-            places.append(place)
-            moments.append(timer_of(record, held, silence_us))
-        self._timers.put(np.array(places, np.int64), np.array(moments, np.int64))
+        places = [place for place, record in enumerate(self._records) if record is not None]
+        records = [record for record in self._records if record is not None]
+        moments = np.full(len(self._names), ALWAYS_LATER, np.int64)
+        moments[places] = find_timers(records, silence_us)
+        for position in self.held.values():
+            place = self._places[position.object]
+            moments[place] = min(moments[place], position.time_us)
+        self._timers.put(np.arange(len(moments)), moments)
 
 
 def keys_of(record: ObjectRecord) -> frozenset[str]:

@@ -16,14 +16,13 @@ from contrada.broker.transition_bodies import (
     write_tracking_settings,
 )
 
-_TABLES = (
-    "CREATE TABLE IF NOT EXISTS objects (key TEXT PRIMARY KEY, state BLOB NOT NULL) WITHOUT ROWID",
-    (
-        "CREATE TABLE IF NOT EXISTS held_positions (number INTEGER PRIMARY KEY, object TEXT NOT NULL, "
-        "time_us INTEGER NOT NULL, id TEXT NOT NULL, x REAL, y REAL, feature BLOB NOT NULL)"
-    ),
-    "CREATE TABLE IF NOT EXISTS tracking (name TEXT PRIMARY KEY, value) WITHOUT ROWID",
-)
+_TABLES = """
+CREATE TABLE IF NOT EXISTS objects (key TEXT PRIMARY KEY, state BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS held_positions (
+    number INTEGER PRIMARY KEY, object TEXT NOT NULL, time_us INTEGER NOT NULL, id TEXT NOT NULL,
+    x REAL, y REAL, feature BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS tracking (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+"""
 _SETTINGS, _CLOCK, _GIVEN = "settings", "clock_us", "given"
 
 
@@ -35,9 +34,8 @@ class _StoredFacts:
 
 
 def create_track_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables where they are missing."""
-    for statement in _TABLES:
-        connection.execute(statement)
+    """Make the tables where they are missing; what is under way is committed before."""
+    connection.executescript(_TABLES)
 
 
 def load_tracks(connection: sqlite3.Connection, now_us: int) -> ObjectTracks:

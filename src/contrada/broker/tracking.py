@@ -34,7 +34,7 @@ from contrada.transitions.deciding import Found, Step, finish
 from contrada.transitions.followed import StreamOptions
 from contrada.transitions.taking_in import Begun, StepCounts, begin
 
-OBJECTS_DUE_MAX = 10_000  # whose timers run in one step; those of others run in the next
+OBJECTS_DUE_MAX = 2_000  # whose timers run in one step; those of others run in the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,12 @@ class TrackTransaction:
         """
         by_key = {change.ended.key: change for change in changes}
         self._successors |= {key: change.successor for key, change in by_key.items()}
-        names = {name for key in by_key for name in self._find_visitors(key)}
+        others = [  # the state has no numbers: under the same terms nothing of it changes
+            key
+            for key, change in by_key.items()
+            if change.successor is None or change.successor.terms != change.ended.terms
+        ]
+        names = {name for key in others for name in self._find_visitors(key)}
         if not names:
             return TrackStep.nothing()
         objects = self._open(names)
