@@ -1,0 +1,295 @@
+"""A served broker: what it takes in, how soon it delivers, and what a start costs.
+
+    python benchmarks/broker.py [--parts batches changes single fan webhooks restart] [--quick]
+
+- batches: HTTP batches of 500 points with three attributes over 100,000 squares with a range each,
+  two matches an event, durable, four connections; and with PostGIS, a trigger and NOTIFY as peer,
+  if `psql` and the extension are there (Debian: postgresql-15-postgis-3).
+- changes: the same, with 100 changes a second beside.
+- single: 1,000 events a second one by one over a WebSocket, read by server-sent events.
+- fan: one event that 100,000 subscribers want.
+- webhooks: a hundred, of which one is dead and one takes five seconds, against a hundred good ones.
+- restart: a million squares with a range, from the snapshot and without.
+
+Server and client share the cores. Three runs of each, in turns where there are two to compare;
+medians. The table goes to `results/broker.txt` beside this file.
+"""
+
+import argparse
+import asyncio
+import json
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from broker_desk import (
+    JSON,
+    Served,
+    fill,
+    make_batches,
+    measure_sync,
+    publish_all,
+    serving,
+)
+from broker_peer import PostgisPeer
+from broker_webhooks import compare_webhooks
+from contrada.broker.tenant_folders import tenant_folder
+from contrada.reproduce.reporting import Column
+from reporting import Report
+
+RUNS = 3
+CHANGERS = 20  # connections that change the set, five times a second each
+
+
+def main() -> int:
+    """Measure the parts that are asked for; print a table, and write it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--quick", action="store_true", help="a tenth of everything")
+    options = parser.parse_args()
+    report = Report("broker", "starlette", "uvicorn", "pyarrow")
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+        report.say(f"fdatasync after 4 kB: {measure_sync(Path(folder)):.2f} ms")
+        for part in options.parts:
+            report.say(f"\n# {part}")
+            own = Path(folder) / part
+            PARTS[part](report, own, 10 if options.quick else 1)
+            shutil.rmtree(own, ignore_errors=True)
+    return report.finish()
+
+
+def p99(values: list[float]) -> float:
+    """The 99th percentile, in milliseconds."""
+    return float(np.percentile(values, 99)) * 1_000
+
+
+def run_batches(report: Report, folder: Path, share: int) -> None:
+    """HTTP batches, and PostGIS beside them."""
+    count = 100_000 // share
+    side = fill(folder, count, 1_000)
+    bodies, places = make_batches(120 // min(share, 4), 500, side)
+    table = report.start_table(
+        Column("run", width_min=4),
+        Column("events/s", format=",.0f", width_min=9),
+        Column("p50 ms", format=".0f", width_min=7),
+        Column("p99 ms", format=".0f", width_min=7),
+        Column("PostGIS/s", format=",.0f", width_min=9),
+    )
+    ours, theirs = [], []
+    peer = PostgisPeer.start(count, side)
+    with serving(folder) as served:
+        publish_all(served, bodies[:20], 4)
+        for run in range(RUNS):
+            rate = peer.measure(places[:4].reshape(-1, 2)) if peer and run % 2 else None
+            spent, answers = publish_all(served, bodies, 4)
+            if peer and rate is None:
+                rate = peer.measure(places[:4].reshape(-1, 2))
+            ours.append(len(bodies) * 500 / spent)
+            theirs.append(rate or float("nan"))
+            p50 = float(np.median(answers)) * 1_000
+            table.add(run + 1, ours[-1], p50, p99(answers), theirs[-1])
+    middle = float(np.median(ours))
+    report.ask("HTTP batches of 500", "≥ 15,000/s", f"{middle:,.0f}/s", middle >= 15_000)
+    if peer is None:
+        report.say("PostGIS is not installed: there is no peer")
+    else:
+        report.ask_ratio("against PostGIS", middle / float(np.median(theirs)), least=5)
+        peer.stop()
+
+
+def run_changes(report: Report, folder: Path, share: int) -> None:
+    """The same batches alone, and with a hundred changes a second."""
+    side = fill(folder, 100_000 // share, 1_000)
+    bodies, _ = make_batches(240 // min(share, 4), 500, side)
+    alone, beside, spent = [], [], []
+    with serving(folder) as served:
+        publish_all(served, bodies[:20], 4)
+        for _ in range(RUNS):
+            alone.append(len(bodies) * 500 / publish_all(served, bodies, 4)[0])
+            stop = threading.Event()
+            made: list[int] = []
+            changing = [
+                threading.Thread(target=_change, args=(served, stop, made)) for _ in range(CHANGERS)
+            ]
+            for thread in changing:
+                thread.start()
+            length, answers = publish_all(served, bodies, 4)
+            stop.set()
+            for thread in changing:
+                thread.join()
+            beside.append(len(bodies) * 500 / length)
+            spent += answers
+            report.say(
+                f"alone {alone[-1]:,.0f}/s, with {len(made) / length:.0f} changes a second "
+                f"{beside[-1]:,.0f}/s, p99 {p99(answers):.0f} ms"
+            )
+    share_kept = float(np.median(beside) / np.median(alone))
+    report.ask_ratio("with 100 changes a second, of alone", share_kept, least=0.5)
+    report.ask(
+        "p99 of batches beside changes", "≤ 250 ms", f"{p99(spent):.0f} ms", p99(spent) <= 250
+    )
+
+
+def _change(served: Served, stop: threading.Event, made: list[int]) -> None:
+    connection = served.connect()
+    begun = time.perf_counter()
+    own = 0
+    while not stop.is_set():
+        number = len(made)
+        body = {"filter": f"speed < {number % 40} AND kind = 'plane'", "subscriber": "s1"}
+        path = f"/v1/subscriptions/changing-{number % 500}"
+        connection.request("PUT", path, json.dumps(body), {"Content-Type": "application/json"})
+        connection.getresponse().read()
+        made.append(number)
+        own += 1
+        stop.wait(max(0.0, begun + own * CHANGERS / 100 - time.perf_counter()))
+
+
+def run_single(report: Report, folder: Path, share: int) -> None:
+    """Single events over a WebSocket, as they come by server-sent events."""
+    side = fill(folder, 10_000 // share, 100)
+    count = 10_000 // share
+    with serving(folder) as served:
+        served.call("PUT", "/v1/subscriptions/everything", {"filter": "speed > 1"})
+        for _ in range(RUNS):
+            delays = asyncio.run(_send_single(served, side, count))
+            p50 = float(np.median(delays)) * 1_000
+            report.say(f"{count:,} events at 1,000/s: p50 {p50:.1f} ms, p99 {p99(delays):.1f} ms")
+    report.ask("one event, WebSocket to SSE: p50", "≤ 10 ms", f"{p50:.1f} ms", p50 <= 10)
+    worst = p99(delays)
+    report.ask("one event, WebSocket to SSE: p99", "≤ 50 ms", f"{worst:.1f} ms", worst <= 50)
+
+
+async def _send_single(served: Served, side: float, count: int) -> list[float]:
+    import httpx
+    import websockets
+
+    sent: dict[int, float] = {}
+    delays: list[float] = []
+    begun_reading = asyncio.Event()
+    url = f"http://127.0.0.1:{served.port}/v1/subscribers/everything/deliveries"
+    head = served.call("GET", "/v1/subscribers/everything/deliveries?limit=1000")
+    while head["deliveries"]:
+        after = head["next"]
+        head = served.call("GET", f"/v1/subscribers/everything/deliveries?limit=1000&after={after}")
+    after = head["next"]
+
+    async def read() -> None:
+        accept = {"Accept": "text/event-stream"}
+        async with (
+            httpx.AsyncClient(timeout=None) as client,
+            client.stream("GET", url, headers=accept, params={"after": after}) as answer,
+        ):
+            begun_reading.set()
+            async for line in answer.aiter_lines():
+                if line.startswith("data:"):
+                    now = time.perf_counter()
+                    event = json.loads(line[5:])["data"]["event"]
+                    delays.append(now - sent[event["id"]])
+                    if len(delays) == count:
+                        return
+
+    reading = asyncio.create_task(read())
+    await begun_reading.wait()
+    generator = np.random.default_rng(3)
+    places = generator.uniform(0, side, (count, 2)).round(6).tolist()
+    async with websockets.connect(f"ws://127.0.0.1:{served.port}/v1/socket") as socket:
+        draining = asyncio.create_task(_drain(socket))
+        begun = time.perf_counter()
+        for number, place in enumerate(places):
+            event = {"type": "Feature", "id": number, "properties": {"speed": 60.5}}
+            event["geometry"] = {"type": "Point", "coordinates": place}
+            await asyncio.sleep(max(0.0, begun + number / 1_000 - time.perf_counter()))
+            sent[number] = time.perf_counter()
+            await socket.send(json.dumps({"type": "publish", "events": event}))
+        await asyncio.wait_for(reading, 60)
+        draining.cancel()
+    return delays
+
+
+async def _drain(socket: Any) -> None:
+    async for _ in socket:
+        pass
+
+
+def run_fan(report: Report, folder: Path, share: int) -> None:
+    """One event that very many subscribers want."""
+    count = 100_000 // share
+    fill(folder, count, count, overlap=count)
+    body = {
+        "type": "Feature",
+        "geometry": {"type": "Point", "coordinates": [0.5, 0.5]},
+        "properties": {"speed": 60.5},
+    }
+    spent, written = [], []
+    with serving(folder) as served:
+        wal = tenant_folder(folder) / "log.sqlite-wal"
+        for _ in range(RUNS):
+            _wait_for_checkpoint(wal)
+            begun = time.perf_counter()
+            connection = served.connect()
+            connection.request("POST", "/v1/events", json.dumps(body), JSON)
+            answer = json.loads(connection.getresponse().read())
+            spent.append((time.perf_counter() - begun) * 1_000)
+            written.append(wal.stat().st_size / 2**20)
+            report.say(f"{answer['matches']:,} matches: {spent[-1]:.0f} ms, {written[-1]:.1f} MiB")
+    middle, mebibytes = float(np.median(spent)), float(np.median(written))
+    report.ask("an event for 100,000 subscribers", "≤ 500 ms", f"{middle:.0f} ms", middle <= 500)
+    report.ask("its write-ahead log", "≤ 3 MB", f"{mebibytes:.1f} MiB", mebibytes <= 3)
+
+
+def _wait_for_checkpoint(wal: Path) -> None:
+    """Wait until the write-ahead log is empty, as it is once nothing has come for a while."""
+    for _ in range(100):
+        if not wal.exists() or not wal.stat().st_size:
+            return
+        time.sleep(0.1)
+
+
+def run_webhooks(report: Report, folder: Path, share: int) -> None:
+    """Webhooks of which one is dead and one slow, against good ones."""
+    good, disturbed = compare_webhooks(folder, 100 // min(share, 4), RUNS, report.say)
+    report.ask_limit("webhooks beside a dead and a slow one, p99", disturbed / good, most=1.5)
+
+
+def run_restart(report: Report, folder: Path, share: int) -> None:
+    """A start with very many subscriptions."""
+    fill(folder, 1_000_000 // share, 1_000)
+    own = tenant_folder(folder)
+    found = {}
+    for name, limit in (("from the snapshot", 10), ("without", 90)):
+        if name == "without":
+            for path in own.glob("set-*"):
+                path.unlink()
+        begun = time.perf_counter()
+        with serving(folder) as served:
+            served.call("GET", "/readyz")
+            bodies, _ = make_batches(1, 1, 100.0)
+            publish_all(served, bodies, 1)
+            found[name] = time.perf_counter() - begun
+        report.say(f"{name}: {found[name]:.1f} s until the first event was matched")
+        took = found[name]
+        report.ask(f"a start {name}", f"≤ {limit} s", f"{took:.1f} s", took <= limit)
+
+
+PARTS: dict[str, Callable[[Report, Path, int], None]] = {
+    "batches": run_batches,
+    "changes": run_changes,
+    "single": run_single,
+    "fan": run_fan,
+    "webhooks": run_webhooks,
+    "restart": run_restart,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""A served broker for benchmarks: a process on loopback, subscriptions, and bodies of events."""
+
+import http.client
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.broker import Broker
+from contrada.broker.tenant_folders import tenant_folder
+
+_KINDS = ("van", "tug", "bus")
+JSON = {"Content-Type": "application/geo+json"}
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server that runs: its port, and its process."""
+
+    port: int
+    process: "subprocess.Popen[str]"
+
+    def connect(self) -> http.client.HTTPConnection:
+        """Open a connection."""
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
+
+    def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        """Send one request, and return what is answered."""
+        connection = self.connect()
+        text = None if body is None else json.dumps(body)
+        connection.request(method, path, text, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        if answer.status >= 300:
+            raise SystemExit(f"{method} {path}: {answer.status} {content[:300]!r}")
+        found: dict[str, Any] = json.loads(content)
+        return found
+
+
+@contextmanager
+def serving(folder: Path, *words: str) -> Iterator[Served]:
+    """Run `contrada serve` on a folder until the end."""
+    command = [sys.executable, "-m", "contrada.cli", "serve", "--port", "0", "--data", str(folder)]
+    with subprocess.Popen(
+        [*command, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        errors = process.stderr
+        line = process.stdout.readline()
+        found = re.search(r":(\d+)", line)
+        if found is None:
+            raise SystemExit(line + errors.read())
+        threading.Thread(target=lambda: [None for _ in errors], daemon=True).start()
+        try:
+            yield Served(int(found[1]), process)
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def area(x: float, y: float, width: float = 1.0) -> dict[str, Any]:
+    """A square, as GeoJSON."""
+    x1, y1 = x + width, y + width
+    return {"type": "Polygon", "coordinates": [[[x, y], [x1, y], [x1, y1], [x, y1], [x, y]]]}
+
+
+def fill(folder: Path, count: int, subscribers: int, overlap: int = 2) -> float:
+    """Store squares with a range each, `overlap` on each place; return the side of all of them.
+
+    They are put through the broker itself, without HTTP, as long as nobody serves the folder.
+    """
+    side = int(np.ceil(np.sqrt(count / overlap)))
+    broker = Broker.open(tenant_folder(folder))
+    waiting = []
+    for number in range(count):
+        place = number // overlap
+        body = {
+            "geometry": area(place % side, place // side),
+            "where": f"speed > {number % 50}",
+            "subscriber": f"s{number % subscribers}",
+        }
+        waiting.append(broker.put_subscription(f"fence-{number}", body))
+    for future in waiting:
+        future.result()
+    broker.close()
+    return float(side)
+
+
+def make_batches(
+    count: int, size: int, side: float, seed: int = 7
+) -> tuple[list[bytes], NDArray[np.float64]]:
+    """Make bodies of points with three attributes each, faster than any range asks."""
+    generator = np.random.default_rng(seed)
+    bodies = []
+    places = generator.uniform(0, side, (count, size, 2)).round(6)
+    for batch in places.tolist():
+        features = [
+            {
+                "type": "Feature",
+                "id": f"vehicle {number}",
+                "geometry": {"type": "Point", "coordinates": place},
+                "properties": {"speed": 60.5, "kind": _KINDS[number % 3], "load": number},
+            }
+            for number, place in enumerate(batch)
+        ]
+        bodies.append(json.dumps({"type": "FeatureCollection", "features": features}).encode())
+    return bodies, places
+
+
+def publish_all(served: Served, bodies: Sequence[bytes], clients: int) -> tuple[float, list[float]]:
+    """Publish bodies over several connections; return the seconds of all, and of each answer."""
+    spent: list[float] = []
+
+    def publish(own: Sequence[bytes]) -> None:
+        connection = served.connect()
+        for body in own:
+            begun = time.perf_counter()
+            connection.request("POST", "/v1/events", body, JSON)
+            answer = connection.getresponse()
+            content = answer.read()
+            if answer.status != 200:
+                raise SystemExit(f"{answer.status} {content[:300]!r}")
+            spent.append(time.perf_counter() - begun)
+        connection.close()
+
+    threads = [threading.Thread(target=publish, args=(bodies[i::clients],)) for i in range(clients)]
+    begun = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter() - begun, spent
+
+
+def measure_sync(folder: Path, count: int = 200) -> float:
+    """Return the milliseconds of one fdatasync after a small write, as a median."""
+    spent = []
+    descriptor, name = tempfile.mkstemp(dir=folder)
+    try:
+        for _ in range(count):
+            os.write(descriptor, b"x" * 4_096)
+            begun = time.perf_counter()
+            os.fdatasync(descriptor)
+            spent.append(time.perf_counter() - begun)
+    finally:
+        os.close(descriptor)
+        with suppress(OSError):
+            Path(name).unlink()
+    return float(np.median(spent)) * 1_000
