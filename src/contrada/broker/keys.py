@@ -9,6 +9,7 @@ This module knows no HTTP and no clock.
 import hashlib
 import hmac
 import json
+import os
 import re
 import secrets
 import sys
@@ -143,6 +144,9 @@ class KeyFile:
         write_whole(self.path, json.dumps(value, indent=1).encode())
         if sys.platform != "win32":
             self.path.chmod(0o600)  # it has no secret, but names that are nobody's business
+            if os.geteuid() == 0:  # the server, which runs as whose folder it is, must read it
+                owner = self._folder.stat()
+                os.chown(self.path, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
 def check_tenant(name: str) -> None:

@@ -13,6 +13,7 @@ from importlib import import_module
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from contrada.cli.service_notices import notify
 from contrada.cli.terminal import show
 from contrada.errors import InvalidInput, MissingPackage
 
@@ -157,9 +158,13 @@ def run(options: argparse.Namespace) -> None:
 async def _serve(settings: "ServeSettings", reread: "Callable[[], ServeSettings]") -> None:
     from contrada.server.hosting import Host
 
+    def tell(address: str) -> None:
+        show(f"contrada: {address} serves {settings.data}")
+        notify("READY=1")
+
     host = Host(settings, reread)
     with _hearing(host):
-        await host.run(lambda address: show(f"contrada: {address} serves {settings.data}"))
+        await host.run(tell)
 
 
 def _require_packages() -> None:
@@ -199,6 +204,7 @@ def _hearing(host: "Host") -> Iterator[None]:
         is_first = not last.is_alive()
         if is_first:
             last.start()
+            notify("STOPPING=1")
         loop.call_soon_threadsafe(host.stop if is_first else host.force)
 
     def reload(_: int, __: FrameType | None) -> None:
