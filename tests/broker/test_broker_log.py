@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from broker_desk import BOX, cloud_event, feature, incoming, matched, read_all
 
+from broker_desk import BOX, cloud_event, feature, incoming, matched, read_all
 from contrada.broker import Broker, BrokerOptions
 from contrada.errors import Conflict, Gone, InvalidInput, NotFound, OutOfSpace, Unavailable
 
@@ -350,3 +350,15 @@ def test_the_log_says_who_changed_what(broker: Broker, tmp_path: Path) -> None:
         {"change": "put", "name": "all", "by": "key ops"},
         {"change": "delete", "name": "all"},
     ]
+
+
+def test_there_are_no_more_subscriptions_than_may_be(tmp_path: Path) -> None:
+    broker = Broker.open(tmp_path, BrokerOptions(subscriptions_max=2))
+    for number in range(4):  # numbers of versions do not count
+        broker.put_subscription("a", {"filter": f"speed > {number}"}).result()
+    broker.put_subscription("b", {"filter": "speed > 3"}).result()
+    with pytest.raises(Conflict, match="as many as may be"):
+        broker.put_subscription("c", {"filter": "speed > 3"}).result()
+    broker.delete_subscription("a").result()
+    broker.put_subscription("c", {"filter": "speed > 3"}).result()
+    broker.close()

@@ -83,7 +83,9 @@ class Broker:
         self._note_commit()
         self._counts = dict.fromkeys(("events", "matches", "deliveries", "repeated", "bad"), 0)
         self._chores = Chores(writer, self._standing, self._clock, options, self.folder)
-        self._changing = Changing(writer, self._standing, self._chores.expire_at)
+        self._changing = Changing(
+            writer, self._standing, self._chores.expire_at, options.subscriptions_max
+        )
         self._chores.begin(self._changing)
         self._committer = Committer(
             writer,

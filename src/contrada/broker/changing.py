@@ -41,10 +41,15 @@ class Changing:
     """Writes changes; numbers that it gives out are never given out again."""
 
     def __init__(
-        self, writer: LogWriter, standing: StandingSet, expire: Callable[[int, str, int], object]
+        self,
+        writer: LogWriter,
+        standing: StandingSet,
+        expire: Callable[[int, str, int], object],
+        subscriptions_max: int,
     ) -> None:
         """Take where changes go; `expire` hears of a moment at which a number of an id ends."""
         self._writer, self._standing, self._expire = writer, standing, expire
+        self._subscriptions_max = subscriptions_max
         self._next_number = self._find_next_number()
 
     def _find_next_number(self) -> int:
@@ -79,6 +84,8 @@ class Changing:
                 f"the subscription {brief(id_)} has rows, which were packed with its members: "
                 "delete it first, or put rows with another id"
             )
+        if known is None:
+            self._refuse_too_many()
         position = self._writer.add_change(now_us, _facts("put", id_, by))
         subscriber = self.ensure_subscriber(body.subscriber, position)
         old = [] if known is None else [known.number]
@@ -94,6 +101,18 @@ class Changing:
                 self._expire(body.expires_us, id_, number)
 
         return Outcome(Changed(self._write(position), known is None), then)
+
+    def _refuse_too_many(self) -> None:
+        """Refuse one more subscription than there may be; they are hardly ever counted."""
+        if self._next_number <= self._subscriptions_max:
+            return
+        (count,) = self._writer.connection.execute(
+            "SELECT count(*) FROM subscriptions WHERE ended IS NULL"
+        ).fetchone()
+        if count >= self._subscriptions_max:
+            raise Conflict(
+                f"there are {count:,} subscriptions, as many as may be (subscriptions_max)"
+            )
 
     def _replace(
         self,
