@@ -76,6 +76,14 @@ def verify_webhook(
     this machine), is refused, so that what somebody has overheard cannot be sent again later.
     Raises `InvalidInput`: what came must then not be used. Within the tolerance the same
     `webhook-id` may come again, since delivery is at least once.
+
+    >>> from contrada.signatures import make_secret, sign_webhook
+    >>> secret, body = make_secret(), b'{"position": "p-7"}'
+    >>> headers = sign_webhook(body, "p-7", 1_800_000_000, [secret])
+    >>> contrada.verify_webhook(body, headers, secret, now=1_800_000_001)
+    >>> contrada.verify_webhook(b"{}", headers, secret, now=1_800_000_001)
+    Traceback (most recent call last):
+    contrada.errors.InvalidInput: webhook-signature: no signature of the webhook was made ...
     """
     given = {name.lower(): value for name, value in headers.items()}
     sent_as, timestamp, signatures = (

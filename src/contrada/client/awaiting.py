@@ -25,6 +25,8 @@ from contrada.client.received import (
     ReceivedDelivery,
     ReceivedMatch,
     ReceivedPage,
+    RowsReceipt,
+    WebhookReceipt,
 )
 from contrada.client.resuming import HearGap, ListeningPlace
 from contrada.client.retrying import RETRIES
@@ -143,13 +145,14 @@ class AsyncClient:
         """
         return self._list("subscriptions", subscriber)
 
-    async def put_rows(self, id: str, rows: Any) -> ChangeReceipt:
+    async def put_rows(self, id: str, rows: Any) -> RowsReceipt:
         """Make rows the geometries of a collection, as `Client.put_rows` does.
 
         >>> import pyarrow as pa
         >>> _ = run(client.put_subscription("zones", relation="intersects", subscriber="ops"))
         >>> zones = pa.table({"id": ["a"], "geometry": ["POLYGON((0 0, 9 0, 9 9, 0 0))"]})
-        >>> _ = run(client.put_rows("zones", zones))
+        >>> run(client.put_rows("zones", zones)).count
+        1
         >>> run(client.publish({"geometry": "POINT(5 1)"})).matches
         1
         """
@@ -242,11 +245,22 @@ class AsyncClient:
         """
         return await self._run(calls.put_cursor(subscriber, position, time, self._retries))
 
-    async def put_webhook(self, subscriber: str, url: str, **options: Any) -> ChangeReceipt:
-        """Let the broker call a URL for deliveries, as `Client.put_webhook` does."""
-        body = {"webhook": {"url": url, **options}}
-        path = path_of("subscribers", subscriber)
-        return await self._run(calls.change("PUT", path, body, self._retries))
+    async def put_webhook(
+        self,
+        subscriber: str,
+        url: str,
+        *,
+        secret: str | None = None,
+        batch: int | None = None,
+        rotate: bool = False,
+    ) -> WebhookReceipt:
+        """Let the broker call a URL for deliveries, as `Client.put_webhook` does.
+
+        >>> run(client.put_webhook("ops", "https://receiver.example/hook")).is_new
+        True
+        """
+        steps = calls.put_webhook(subscriber, url, secret, batch, rotate, self._retries)
+        return await self._run(steps)
 
     async def get_subscriber(self, name: str) -> dict[str, Any]:
         """Return what is known of a subscriber, as `Client.get_subscriber` does.

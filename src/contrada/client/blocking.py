@@ -23,6 +23,8 @@ from contrada.client.received import (
     ReceivedDelivery,
     ReceivedMatch,
     ReceivedPage,
+    RowsReceipt,
+    WebhookReceipt,
 )
 from contrada.client.resuming import HearGap, ListeningPlace
 from contrada.client.retrying import RETRIES
@@ -159,20 +161,22 @@ class Client:
         """
         return self._list("subscriptions", subscriber)
 
-    def put_rows(self, id: str, rows: Any) -> ChangeReceipt:
+    def put_rows(self, id: str, rows: Any) -> RowsReceipt:
         """Make these rows the geometries of a collection, in place of all that it had.
 
         `rows` is a path, an Arrow table or a GeoDataFrame with a column `geometry` and perhaps
         `id`; a file of GeoParquet, GeoJSON or JSON lines is sent as it is. Matches name the row.
         Unlike a subscription for each row, which each have conditions of their own, all rows share
-        those of the collection, and millions of them are replaced at once.
+        those of the collection, and millions of them are replaced at once. A collection that is
+        not there begins, and wants what intersects one of its rows.
 
-        Raises `NotFound` if the collection is not there, and `InvalidInput` for a bad row.
+        Raises `InvalidInput` for a bad row, and `Conflict` if the subscription has a filter.
 
         >>> import pyarrow as pa
         >>> _ = client.put_subscription("zones", relation="intersects", subscriber="ops")
         >>> zones = pa.table({"id": ["a"], "geometry": ["POLYGON((0 0, 9 0, 9 9, 0 0))"]})
-        >>> _ = client.put_rows("zones", zones)
+        >>> client.put_rows("zones", zones).count
+        1
         >>> client.publish({"geometry": "POINT(5 1)"}).matches
         1
         """
@@ -291,19 +295,30 @@ class Client:
         """
         return self._run(calls.put_cursor(subscriber, position, time, self._retries))
 
-    def put_webhook(self, subscriber: str, url: str, **options: Any) -> ChangeReceipt:
+    def put_webhook(
+        self,
+        subscriber: str,
+        url: str,
+        *,
+        secret: str | None = None,
+        batch: int | None = None,
+        rotate: bool = False,
+    ) -> WebhookReceipt:
         """Let the broker call a URL for the deliveries of a subscriber, which may be a new one.
 
-        The options are the other members of a webhook in docs/client.md. The calls are signed:
-        `contrada.verify_webhook` checks them. A new URL is sent a ping first, and nothing else
-        before it has accepted one.
+        The calls are signed with `secret`; without one the broker makes one and the receipt has it,
+        this once. `contrada.verify_webhook` checks them. `rotate` has another secret made; the old
+        one signs, too, for a day. With a `batch` of more than one, a call has a list of deliveries.
+        A new URL is sent a ping first, and deliveries once it has accepted that.
 
-        Raises `InvalidInput` for a URL that the broker does not call, such as one on its own
+        Raises `InvalidInput` for a URL that the broker does not call, such as one of its own
         network.
+
+        >>> client.put_webhook("ops", "https://receiver.example/hook").is_new
+        True
         """
-        body = {"webhook": {"url": url, **options}}
-        path = path_of("subscribers", subscriber)
-        return self._run(calls.change("PUT", path, body, self._retries))
+        steps = calls.put_webhook(subscriber, url, secret, batch, rotate, self._retries)
+        return self._run(steps)
 
     def get_subscriber(self, name: str) -> dict[str, Any]:
         """Return what is known of a subscriber: its cursor, its channel, how far it is behind.

@@ -11,10 +11,12 @@ from contrada.client.received import (
     ChangeReceipt,
     ReceivedMatch,
     ReceivedPage,
+    WebhookReceipt,
     read_change,
     read_match,
     read_page,
     read_position,
+    read_webhook_receipt,
 )
 from contrada.client.refusals import read_object
 from contrada.client.retrying import Attempts, ask
@@ -23,8 +25,8 @@ from contrada.model.event import GEOMETRY
 from contrada.model.relation import Relation, find_relation
 from contrada.showing import brief
 
-JSON_HEADERS = {"content-type": "application/json"}
-_CREATED = 201
+CREATED = 201
+_JSON = {"content-type": "application/json"}
 _PAGE = 100
 
 ListPage = tuple[list[dict[str, Any]], str | None]  # some items, and after which the rest comes
@@ -41,7 +43,7 @@ def call(
 ) -> Steps[tuple[int, dict[str, Any]]]:
     """Send a request that may have a JSON body; return the status and the object answered."""
     content = b"" if body is None else write_json_text(body, "").encode()
-    headers = {} if body is None else JSON_HEADERS
+    headers = {} if body is None else _JSON
     request = BrokerRequest(method, path, query or {}, content, headers, wait_s)
     attempts = Attempts(retries)
     answer = yield from ask(request, attempts)
@@ -57,7 +59,18 @@ def call(
 def change(method: str, path: str, body: Any, retries: int) -> Steps[ChangeReceipt]:
     """Send a change."""
     status, answer = yield from call(method, path, body, retries=retries)
-    return read_change(answer, status == _CREATED)
+    return read_change(answer, status == CREATED)
+
+
+def put_webhook(
+    subscriber: str, url: str, secret: str | None, batch: int | None, rotate: bool, retries: int
+) -> Steps[WebhookReceipt]:
+    """Let a subscriber be called."""
+    wanted = {"url": url, "secret": secret, "batch": batch, "rotate": rotate or None}
+    webhook = {name: value for name, value in wanted.items() if value is not None}
+    path = path_of("subscribers", subscriber)
+    status, answer = yield from call("PUT", path, {"webhook": webhook}, retries=retries)
+    return read_webhook_receipt(answer, status == CREATED)
 
 
 def get(path: str, retries: int) -> Steps[dict[str, Any]]:

@@ -12,8 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from contrada.client.calls import CREATED
 from contrada.client.exchange import BrokerRequest, Steps, path_of
-from contrada.client.received import ChangeReceipt, read_change
+from contrada.client.received import RowsReceipt, read_rows_receipt
 from contrada.client.refusals import read_object
 from contrada.client.retrying import Attempts, ask
 from contrada.errors import InvalidInput, blame
@@ -62,7 +63,7 @@ def _write(rows: Rows, path: Path) -> None:
             output.write(batch.select(names))
 
 
-def put_rows(id: str, path: Path, media_type: str, retries: int) -> Steps[ChangeReceipt]:
+def put_rows(id: str, path: Path, media_type: str, retries: int) -> Steps[RowsReceipt]:
     """Replace the rows of a collection by those in a file."""
     try:
         path.stat()
@@ -72,4 +73,4 @@ def put_rows(id: str, path: Path, media_type: str, retries: int) -> Steps[Change
     headers = {"content-type": media_type}
     request = BrokerRequest("PUT", target, content=path, headers=headers, wait_s=_JUDGING_S)
     answer = yield from ask(request, Attempts(retries))
-    return read_change(read_object(answer), is_new=False)
+    return read_rows_receipt(read_object(answer), answer.status == CREATED)

@@ -5,7 +5,7 @@ the broker that made them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from contrada.errors import BadRows, Unavailable
@@ -23,6 +23,20 @@ class ChangeReceipt:
     position: str
     is_new: bool = False
     is_changed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RowsReceipt(ChangeReceipt):
+    """That the rows of a collection are in place; `count` is how many they are."""
+
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookReceipt(ChangeReceipt):
+    """That a webhook is in place; `secret` is the one that the broker made, and shows only now."""
+
+    secret: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,14 +171,23 @@ _MATCH_MEMBERS = frozenset(ReceivedMatch.__dataclass_fields__)
 
 def read_change(answer: Mapping[str, Any], is_new: bool) -> ChangeReceipt:
     """Read the answer to a change."""
-    try:
-        return ChangeReceipt(answer["position"], is_new, answer.get("changed", True))
-    except KeyError as fault:
-        raise _foreign(answer) from fault
+    return ChangeReceipt(read_position(answer), is_new, answer.get("changed", True))
+
+
+def read_rows_receipt(answer: Mapping[str, Any], is_new: bool) -> RowsReceipt:
+    """Read the answer to the rows of a collection."""
+    changed = answer.get("changed", True)
+    return RowsReceipt(read_position(answer), is_new, changed, answer.get("count"))
+
+
+def read_webhook_receipt(answer: Mapping[str, Any], is_new: bool) -> WebhookReceipt:
+    """Read the answer to a webhook."""
+    changed = answer.get("changed", True)
+    return WebhookReceipt(read_position(answer), is_new, changed, answer.get("secret"))
 
 
 def read_position(answer: Mapping[str, Any]) -> str:
-    """Read the answer to a cursor that was moved."""
+    """Read the position that an answer has."""
     position = answer.get("position")
     if not isinstance(position, str):
         raise _foreign(answer)
