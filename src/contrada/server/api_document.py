@@ -174,7 +174,24 @@ def _subscription_paths() -> dict[str, Any]:
                 about="What it has matched is still delivered.",
             ),
         },
+        "/v1/subscriptions/{id}/rows": {"parameters": [id_], "put": _putting_rows()},
     }
+
+
+def _putting_rows() -> Schema:
+    """Describe the rows of a collection, which come as a file."""
+    file = {"type": "string", "contentMediaType": "application/octet-stream"}
+    names = ["application/vnd.apache.parquet", "application/geo+json", *LINE_TYPES]
+    return _operation(
+        "Subscriptions",
+        "Replace the rows of a collection",
+        {"200": refer("Changed"), "201": refer("Changed")},
+        scope=SUBSCRIBE,
+        about="GeoParquet, GeoJSON or newline-delimited Features, each with an `id` and a "
+        "geometry; matches name the row. All rows before are gone at once.",
+        body={"content": {name: {"schema": file} for name in names}},
+        problems="400 404 409",
+    )
 
 
 def _event_paths() -> dict[str, Any]:
@@ -243,6 +260,8 @@ def _subscriber_paths() -> dict[str, Any]:
         "/v1/subscribers": {"get": listing},
         path: {"parameters": [name], **_subscriber_operations(tag)},
         f"{path}/deliveries": {"parameters": [name], "get": _reading()},
+        f"{path}/dead-letters": {"parameters": [name], "get": _listing_letters()},
+        f"{path}/dead-letters/redrive": {"parameters": [name], "post": _redriving()},
         f"{path}/ack": {"parameters": [name], "post": acknowledging},
         f"{path}/cursor": {"parameters": [name], "put": moving},
     }
@@ -271,13 +290,34 @@ def _subscriber_operations(tag: str) -> dict[str, Schema]:
     return {"get": show, "put": put, "delete": delete}
 
 
-def _reading() -> Schema:
-    after = _query(
-        "after",
-        "Read on after this position; without it from the cursor.",
-        type="string",
-        pattern=POSITION_PATTERN,
+def _listing_letters() -> Schema:
+    return _operation(
+        "Deliveries",
+        "List dead letters: what a webhook's receiver has refused",
+        {"200": refer("DeadLetterPage")},
+        scope=SUBSCRIBE,
+        parameters=[_after_position("Read on after this position."), _LIMIT],
+        problems="400 404 410",
     )
+
+
+def _redriving() -> Schema:
+    return _operation(
+        "Deliveries",
+        "Send dead letters again",
+        {"200": refer("Redriven")},
+        scope=SUBSCRIBE,
+        body=refer("Redrive"),
+        problems="400 404 409 410",
+    )
+
+
+def _after_position(about: str) -> Schema:
+    return _query("after", about, type="string", pattern=POSITION_PATTERN)
+
+
+def _reading() -> Schema:
+    after = _after_position("Read on after this position; without it from the cursor.")
     wait = _query("wait", "Seconds to wait where nothing is there yet.", type="number", minimum=0)
     last = _header("Last-Event-ID", "For streams: read on after this position.")
     content = {

@@ -143,6 +143,8 @@ def _subscriptions() -> dict[str, Schema]:
         "position",
         position=_position("What is published after this answer is matched with the change."),
         changed={"type": "boolean", "description": "False where it was like that already."},
+        secret=text("Of a webhook, where it was made; nothing shows it again."),
+        count=number("Of the rows of a collection."),
     )
     return {
         "Subscription": _only(members(about, **wanted)),
@@ -171,7 +173,17 @@ def _events() -> dict[str, Schema]:
 
 
 def _subscribers() -> dict[str, Schema]:
-    webhook = {"type": "object", "description": "Where deliveries are sent to, and how."}
+    webhook = members(
+        "Is called with deliveries, after Standard Webhooks.",
+        "url",
+        url=text("http or https."),
+        secret=text("`whsec_…`; absent: the one that is there, or a new one."),
+        batch=number("How many deliveries a request may have.", default=1),
+        rotate={
+            "type": "boolean",
+            "description": "Make a new secret; the old one lives on a while.",
+        },
+    )
     shown = members(
         "A subscriber: its cursor, its channel, and how far it is.",
         "name",
@@ -187,7 +199,10 @@ def _subscribers() -> dict[str, Schema]:
         next={"type": ["string", "null"], "description": "Goes into `after`; null at the end."},
     )
     return {
-        "Subscriber": _only(members("How it gets deliveries; empty: it reads.", webhook=webhook)),
+        "Subscriber": _only(
+            members("How it gets deliveries; empty: it reads.", webhook=refer("Webhook"))
+        ),
+        "Webhook": webhook,
         "StandingSubscriber": shown,
         "SubscriberPage": page,
         "Acknowledged": _only(members("", "position", position=_position())),
@@ -240,6 +255,24 @@ def _deliveries() -> dict[str, Schema]:
         until=_position(),
         deliveries=number("How many; absent where that is not known."),
     )
+    letter = members(
+        "A delivery that was refused.",
+        "delivery",
+        "error",
+        "time",
+        "due",
+        delivery=refer("Delivery"),
+        error=text("What the receiver answered."),
+        time=text(format="date-time"),
+        due={"type": "boolean", "description": "Whether it is about to be sent again."},
+    )
+    letters = members(
+        "",
+        "dead_letters",
+        "next",
+        dead_letters=several(refer("DeadLetter")),
+        next={"type": ["string", "null"], "description": "Goes into `after`; null at the end."},
+    )
     page = members(
         "",
         "deliveries",
@@ -248,7 +281,17 @@ def _deliveries() -> dict[str, Schema]:
         next=_position("Goes into `after`, or into an `ack` once they are dealt with."),
         gap=refer("Gap"),
     )
-    return {"Match": match, "Delivery": delivery, "Gap": gap, "DeliveryPage": page}
+    positions = several(_position(), "Which; all where they are absent.", maxItems=1_000)
+    return {
+        "Match": match,
+        "Delivery": delivery,
+        "Gap": gap,
+        "DeliveryPage": page,
+        "DeadLetter": letter,
+        "DeadLetterPage": letters,
+        "Redrive": _only(members("", positions=positions)),
+        "Redriven": members("", "redriven", redriven=number("How many will be sent again.")),
+    }
 
 
 def _others() -> dict[str, Schema]:

@@ -15,6 +15,7 @@ from contrada.server.asking_routes import asking_routes
 from contrada.server.delivery_routes import delivery_routes
 from contrada.server.document_routes import document_routes
 from contrada.server.event_routes import event_routes
+from contrada.server.letter_routes import letter_routes
 from contrada.server.open_streams import OpenStreams
 from contrada.server.problems import ProblemAnswers, answer_http_exception
 from contrada.server.raw_paths import RawPaths
@@ -62,6 +63,7 @@ def make_app(
         *event_routes(),
         *subscriber_routes(),
         *delivery_routes(),
+        *letter_routes(),
         *socket_routes(),
         *asking_routes(),
         *status_routes(),

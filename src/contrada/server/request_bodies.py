@@ -20,6 +20,7 @@ from contrada.showing import brief
 _PLAIN, _PACKED = {"", "identity"}, {"gzip", "x-gzip", "deflate"}
 _GZIP_OR_ZLIB, _RAW_DEFLATE = 32 + zlib.MAX_WBITS, -zlib.MAX_WBITS
 _DISCARDED_BYTES_MAX, _DISCARDING_S_MAX = 64 * 2**20, 5.0  # of a body that is refused
+_TOO_LARGE = 413
 _FORM = "application/x-www-form-urlencoded"
 
 
@@ -35,31 +36,28 @@ class RequestBodies:
     async def read(self, request: Request, bytes_max: int) -> AsyncIterator[bytes]:
         """Read a body, and count it as held until the block is left."""
         pieces: list[bytes] = []
-        held = 0
+        try:
+            yield await self._collect(request, bytes_max, pieces)
+        finally:
+            self.bytes_held -= sum(map(len, pieces))
+
+    async def _collect(self, request: Request, bytes_max: int, pieces: list[bytes]) -> bytes:
+        """Read a body to its end; `pieces` has what was read even where it is refused."""
         try:
             opened = _OpenedBody(request, bytes_max)
             async for chunk in self._chunks(request):
-                piece = opened.open(chunk)
-                held += len(piece)
-                self.bytes_held += len(piece)
+                pieces.append(opened.open(chunk))
+                self.bytes_held += len(pieces[-1])
                 if self.bytes_held > self._limits.bodies_bytes_max:
                     raise Overloaded("the bodies of other requests fill the memory there is")
-                pieces.append(piece)
             opened.finish()
-            body = b"".join(pieces)
-            del pieces
         except HttpRefusal as fault:
-            self.bytes_held -= held
-            if fault.status == 413:
+            if fault.status == _TOO_LARGE:
                 await self._discard(request)
             raise
-        except BaseException:
-            self.bytes_held -= held
-            raise
-        try:
-            yield body
-        finally:
-            self.bytes_held -= held
+        if len(pieces) > 1:
+            pieces[:] = [b"".join(pieces)]
+        return pieces[0] if pieces else b""
 
     async def _discard(self, request: Request) -> None:
         """Read on for a while: who is still sending when a connection closes sees no answer."""
@@ -137,7 +135,7 @@ class _OpenedBody:
         return b"".join(pieces)
 
     def _too_large(self) -> HttpRefusal:
-        return HttpRefusal(413, f"a body here has at most {self._bytes_max:,} bytes")
+        return HttpRefusal(_TOO_LARGE, f"a body here has at most {self._bytes_max:,} bytes")
 
 
 def read_media_type(request: Request) -> str:

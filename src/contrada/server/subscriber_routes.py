@@ -6,6 +6,7 @@ from starlette.routing import Route
 
 from contrada.errors import InvalidInput
 from contrada.limits import PAGE_DELIVERIES_MAX
+from contrada.server.change_answers import describe_change
 from contrada.server.json_answers import answer_json
 from contrada.server.query_parameters import QueryParameters
 from contrada.server.raw_paths import read_path_name
@@ -49,8 +50,7 @@ async def put_subscriber(request: Request) -> Response:
         body,
         by=service.name_of(request),
     )
-    answer = {"position": changed.position, "changed": changed.is_changed}
-    return answer_json(answer, 201 if changed.is_new else 200)
+    return answer_json(describe_change(changed), 201 if changed.is_new else 200)
 
 
 async def get_subscriber(request: Request) -> Response:
@@ -69,7 +69,7 @@ async def delete_subscriber(request: Request) -> Response:
     changed = await service.write(
         broker.delete_subscriber, read_path_name(request, "name"), by=service.name_of(request)
     )
-    return answer_json({"position": changed.position})
+    return answer_json(describe_change(changed))
 
 
 async def list_subscribers(request: Request) -> Response:

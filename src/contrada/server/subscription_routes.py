@@ -5,6 +5,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from contrada.limits import PAGE_DELIVERIES_MAX
+from contrada.server.change_answers import describe_change
 from contrada.server.json_answers import answer_json
 from contrada.server.query_parameters import QueryParameters
 from contrada.server.raw_paths import read_path_name
@@ -36,8 +37,7 @@ async def put_subscription(request: Request) -> Response:
     changed = await service.write(
         broker.put_subscription, read_path_name(request, "id"), body, by=service.name_of(request)
     )
-    answer = {"position": changed.position, "changed": changed.is_changed}
-    return answer_json(answer, 201 if changed.is_new else 200)
+    return answer_json(describe_change(changed), 201 if changed.is_new else 200)
 
 
 async def get_subscription(request: Request) -> Response:
@@ -56,7 +56,7 @@ async def delete_subscription(request: Request) -> Response:
     changed = await service.write(
         broker.delete_subscription, read_path_name(request, "id"), by=service.name_of(request)
     )
-    return answer_json({"position": changed.position})
+    return answer_json(describe_change(changed))
 
 
 async def list_subscriptions(request: Request) -> Response:
