@@ -147,3 +147,21 @@ def read_until(connection: socket.socket, end: bytes) -> bytes:
         assert piece, heard
         heard += piece
     return heard
+
+
+def drip(connection: socket.socket, begin: bytes, drop: bytes) -> None:
+    """Send one drop after another until the other end has gone."""
+    connection.sendall(begin)
+    connection.settimeout(0.02)
+    while True:
+        try:
+            if not connection.recv(65_536):
+                return
+        except TimeoutError:
+            pass
+        except ConnectionError:
+            return
+        try:
+            connection.sendall(drop)
+        except ConnectionError:
+            return

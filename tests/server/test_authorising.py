@@ -5,6 +5,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from starlette.routing import Route
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
@@ -25,10 +26,13 @@ ROUTES = [
     ("GET", "/v1/subscribers/s/deliveries", "subscribe"),
     ("POST", "/v1/subscribers/s/ack", "subscribe"),
     ("PUT", "/v1/subscribers/s/cursor", "subscribe"),
+    ("GET", "/v1/subscribers/s/dead-letters", "subscribe"),
+    ("POST", "/v1/subscribers/s/dead-letters/redrive", "subscribe"),
     ("POST", "/v1/match", "subscribe"),
     ("POST", "/v1/explain", "subscribe"),
     ("GET", "/metrics", "admin"),
 ]
+OPEN = ("/", "/docs", "/openapi.json", "/healthz", "/readyz")
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +48,17 @@ def keys(server: Hosted) -> dict[str, dict[str, str]]:
         for key in keys.values():  # which count at once, and from then on are needed
             assert client.get("/readyz", headers=key).status_code == 200
     return keys
+
+
+def test_every_route_that_needs_a_key_is_tested_here(server: Hosted) -> None:
+    routes = [route for route in server.host.routes if isinstance(route, Route)]
+    assert len(routes) > 15
+    for route in routes:
+        for method in (route.methods or set()) - {"HEAD"}:
+            tested = any(
+                method == asked and route.path_regex.match(path) for asked, path, _ in ROUTES
+            )
+            assert tested or route.path in OPEN, (method, route.path)
 
 
 @pytest.mark.parametrize(("method", "path", "scope"), ROUTES)
@@ -90,7 +105,7 @@ def test_how_it_is_and_how_to_use_it_are_open_to_everybody(
     server: Hosted, keys: dict[str, dict[str, str]]
 ) -> None:
     with server.client() as client:
-        for path in ("/", "/docs", "/healthz", "/readyz"):
+        for path in OPEN:
             assert client.get(path).status_code == 200
 
 

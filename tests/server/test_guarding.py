@@ -1,12 +1,11 @@
 """The guard of a connection: headers in time and of a size, and clients that take nothing."""
 
-import socket
 from dataclasses import replace
 
 import pytest
 
 from contrada.server.guard_limits import GuardLimits
-from guarded_app import Guarded, guarded, read_all
+from guarded_app import Guarded, drip, guarded, read_all
 
 QUICK = GuardLimits(header_s_max=0.2, stall_s_max=0.2, header_bytes_max=2_000)
 GET = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
@@ -17,24 +16,6 @@ def ask(server: Guarded, request: bytes) -> bytes:
     with server.connect() as connection:
         connection.sendall(request)
         return read_all(connection)
-
-
-def drip(connection: socket.socket, begin: bytes, drop: bytes) -> None:
-    """Send one drop after another until the other end has gone."""
-    connection.sendall(begin)
-    connection.settimeout(0.02)
-    while True:
-        try:
-            if not connection.recv(65_536):
-                return
-        except TimeoutError:
-            pass
-        except ConnectionError:
-            return
-        try:
-            connection.sendall(drop)
-        except ConnectionError:
-            return
 
 
 @pytest.mark.parametrize("begin", [b"", b"GET", b"GET / HTTP/1.1\r\nHost: here\r\nX: "])

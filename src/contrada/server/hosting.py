@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from contrada.broker.keys import KeyFile
@@ -81,6 +82,11 @@ class Host:
         host, port = self._listeners[0].getsockname()[:2]
         host = f"[{host}]" if self._listeners[0].family == socket.AF_INET6 else host
         return f"{'http' if self._certificate is None else 'https'}://{host}:{port}"
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        """What the application answers to."""
+        return list(self._app.routes)
 
     async def run(self, on_ready: Callable[[str], object]) -> None:
         """Serve until told to stop; `on_ready` gets the address once events are taken."""
