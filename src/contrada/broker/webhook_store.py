@@ -55,13 +55,15 @@ class WebhookResult:
     """What became of a request: the next state, and what to do with what was sent.
 
     `cursor` is where it moves to, `dead` the position of a delivery that is to be a dead letter,
-    for the reason `state.last_error`, `accepted` that of a dead letter which was accepted.
+    for the reason `state.last_error`, `accepted` that of a dead letter which was accepted. `told`
+    counts deliveries which are no longer kept, as the receiver now knows.
     """
 
     state: WebhookState
     cursor: str | None = None
     dead: str | None = None
     accepted: str | None = None
+    told: int = 0
 
 
 class WebhookStore:
@@ -209,6 +211,9 @@ class WebhookStore:
             self.letters.remove(number, self._read(result.accepted))
         if result.cursor is not None:
             self._writer.move_cursors([(number, max(row[0], self._read(result.cursor)))])
+        if result.told:
+            sql = "UPDATE subscribers SET lost = max(0, lost - ?) WHERE number = ?"
+            execute(sql, (result.told, number))
         return True
 
     def _read(self, position: str) -> int:

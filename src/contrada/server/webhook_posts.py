@@ -61,13 +61,14 @@ class WebhookPost:
     """What is to be sent: how the rules count it, and its body.
 
     `last` is the position up to which all is done once it is accepted, or that of a dead letter; a
-    ping has none.
+    ping has none. `told` counts the deliveries of which it says that they are no longer kept.
     """
 
     request: WebhookRequest
     content_type: str
     body: bytes = field(repr=False)
     last: str | None = None
+    told: int = 0
 
 
 def make_ping(webhook: Webhook) -> WebhookPost:
@@ -83,7 +84,7 @@ def make_gap(webhook: Webhook, gap: DeliveryGap) -> WebhookPost:
     data = {"until": gap.until, "deliveries": gap.deliveries}
     members = {"position": gap.until, "data": data}
     body = _write_event(webhook.subscriber, own, GAP_TYPE, members)
-    return WebhookPost(WebhookRequest(own), STRUCTURED, body, gap.until)
+    return WebhookPost(WebhookRequest(own), STRUCTURED, body, gap.until, gap.deliveries or 0)
 
 
 def make_letter(webhook: Webhook, delivery: Delivery) -> WebhookPost:
@@ -131,18 +132,29 @@ class WebhookLine:
     ) -> None:
         """Connect to nobody yet."""
         self.url, self._options = url, options
-        parts = urlsplit(url)
-        self._host = parts.netloc
-        self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=tls,
-            max_connections=1,
-            keepalive_expiry=options.unused_s_max,
-            network_backend=backend,
-        )
+        self._backend, self._tls = backend, tls
+        self._host = urlsplit(url).netloc
+        self._connection: httpcore.AsyncHTTPConnection | None = None
 
     async def close(self) -> None:
         """Close the connection."""
-        await self._pool.aclose()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.aclose()
+
+    async def _open(self) -> httpcore.AsyncHTTPConnection:
+        """Return the connection that is there, or a new one if that cannot be used again."""
+        found = self._connection
+        if found is not None and not found.has_expired() and found.is_available():
+            return found
+        await self.close()
+        self._connection = httpcore.AsyncHTTPConnection(
+            origin=httpcore.URL(self.url).origin,
+            ssl_context=self._tls,
+            keepalive_expiry=self._options.unused_s_max,
+            network_backend=self._backend,
+        )
+        return self._connection
 
     async def send(self, post: WebhookPost, secrets: Sequence[str]) -> WebhookReply:
         """Send what is to be sent, and return what came back."""
@@ -175,7 +187,7 @@ class WebhookLine:
     async def _exchange(self, body: bytes, headers: dict[str, str], trace: Any) -> WebhookReply:
         """Send a request and wait for a status, then for a moment for the rest of the answer."""
         options = self._options
-        times = {"connect": options.connect_s_max, "pool": options.answer_s_max}
+        times = {"connect": options.connect_s_max}
         extensions: dict[str, Any] = {"timeout": times, "trace": trace}
         request = httpcore.Request(
             "POST",
@@ -185,7 +197,7 @@ class WebhookLine:
             extensions=extensions,
         )
         async with asyncio.timeout(options.answer_s_max):
-            response = await self._pool.handle_async_request(request)
+            response = await (await self._open()).handle_async_request(request)
         try:
             await self._read_rest(response)
         finally:

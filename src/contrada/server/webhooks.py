@@ -391,4 +391,6 @@ def _make_result(post: WebhookPost, verdict: Verdict, state: WebhookState) -> We
     if request.is_letter:
         accepted = post.last if verdict is Verdict.ACCEPTED else None
         return WebhookResult(state, dead=dead, accepted=accepted)
-    return WebhookResult(state, cursor=post.last if is_done else None, dead=dead)
+    if not is_done:
+        return WebhookResult(state)
+    return WebhookResult(state, cursor=post.last, dead=dead, told=post.told)
