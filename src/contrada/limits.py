@@ -90,8 +90,7 @@ EVENT_VERTICES_MAX = 100_000  # of the geometries of one event
 REQUEST_EVENTS_MAX = 10_000  # of one request, however small
 WEBHOOK_URL_LENGTH_MAX = 2_000  # characters of the target of a webhook
 WEBHOOK_BATCH_MAX = 1_000  # deliveries in one request to a webhook
-REQUEST_CELLS_MAX = 10_000_000  # of its events as a table: properties by name, times events
-REQUEST_CELLS_MAX = 2_000_000  # names of properties times events of one request
+REQUEST_CELLS_MAX = 2_000_000  # of its events as a table: names of properties times events
 
 # The server
 CONNECTIONS_MAX = 4_096  # that are open at one time, handshakes among them

@@ -45,7 +45,8 @@ def write_geometries_of(values: Sequence[Any]) -> tuple[pa.Array, dict[int, Faul
 def _read_all(values: Sequence[Any]) -> tuple[Geometries, dict[int, Fault]]:
     """Read geometries, those of GeoJSON that have nothing unusual all at once."""
     texts = np.array([_write_usual(value) for value in values], object)
-    shapes = tidy(np.asarray(shapely.from_geojson(texts, on_invalid="ignore"), object))
+    with np.errstate(all="ignore"):  # what is not finite is found and named when it is judged
+        shapes = tidy(np.asarray(shapely.from_geojson(texts, on_invalid="ignore"), object))
     faults = {}
     for row in np.flatnonzero(shapely.is_missing(shapes)).tolist():
         value = values[row]
@@ -65,7 +66,12 @@ def _write_usual(value: Any) -> str | None:
     if type(value) is not dict or len(value) != 2 or "coordinates" not in value:
         return None
     kind = value.get("type")
-    return _dump(value) if isinstance(kind, str) and kind in _WITHOUT_MEMBERS else None
+    if not isinstance(kind, str) or kind not in _WITHOUT_MEMBERS:
+        return None
+    try:
+        return _dump(value)
+    except RecursionError:
+        return None
 
 
 def _with_value(fault: Fault, value: Any) -> Fault:

@@ -15,7 +15,7 @@ from contrada.broker.event_bodies import EventTexts, read_event_body
 from contrada.broker.event_geometries import write_geometries_of
 from contrada.broker.feature_columns import make_rows
 from contrada.broker.sent_features import (
-    ID,
+    FEATURE_ID,
     PROPERTIES,
     Feature,
     as_carried,
@@ -27,7 +27,6 @@ from contrada.broker.sent_features import (
 )
 from contrada.errors import InvalidInput
 from contrada.files.cloudevents import CloudEvent, read_envelope
-from contrada.limits import EVENT_BYTES_MAX
 from contrada.model.envelopes import CONTENT_TYPE, check_carried, is_envelope
 from contrada.model.event import GEOMETRY
 from contrada.model.geometry import Fault
@@ -81,15 +80,15 @@ class _Taken:
     errors: list[BadEvent] = field(default_factory=list)
 
     def take(self, index: int, value: Any, cut: EventTexts, is_cloud: bool) -> None:
-        """Take one event in, or what is wrong with it."""
-        try:
-            if is_cloud or is_envelope(value):
-                self.take_cloud(index, read_envelope(value), cut.texts[index], cut.members[index])
-            else:
-                feature = as_feature(value)
-                self.add(index, feature, write_feature(feature))
-        except InvalidInput as error:
-            self.refuse(index, error.message)
+        """Take one event in, or raise what is wrong with it."""
+        text, members = cut.texts[index], cut.members[index]
+        if is_cloud or is_envelope(value):
+            self.take_cloud(index, read_envelope(value), text, members)
+        elif text and is_ordinary(value, members):
+            self.add(index, value, text)
+        else:
+            feature = as_feature(value)
+            self.add(index, feature, write_feature(feature))
 
     def take_cloud(self, index: int, cloud: CloudEvent, text: bytes, members: int) -> None:
         """Take in what a CloudEvent carries; its id is that of a Feature without one."""
@@ -99,12 +98,12 @@ class _Taken:
             feature = as_feature(as_carried(feature))
             text = write_feature(feature)
         properties = feature.get(PROPERTIES) or {}
-        is_named = feature.get(ID) is None and properties.get(ID) is None
-        if is_named and ID in feature:
-            feature = {**feature, ID: cloud.id}
+        is_named = feature.get(FEATURE_ID) is None and properties.get(FEATURE_ID) is None
+        if is_named and FEATURE_ID in feature:
+            feature = {**feature, FEATURE_ID: cloud.id}
             text = write_json(feature)
         elif is_named:
-            feature = {ID: cloud.id, **feature}
+            feature = {FEATURE_ID: cloud.id, **feature}
             text = b'{"id":%b,%b' % (write_json(cloud.id), text[1:])
         self.add(index, feature, text, _make_key(_OF_CLOUD, cloud.source, cloud.id))
         if is_named:
@@ -120,7 +119,7 @@ class _Taken:
         self.texts.append(text)
         self.keys.append(key)
         self.indexes.append(index)
-        self.ids.append(feature.get(ID))
+        self.ids.append(feature.get(FEATURE_ID))
         self.properties.append(properties)
 
     def refuse(self, index: int, detail: str) -> None:
@@ -166,16 +165,13 @@ def read_body(
         except InvalidInput as error:
             taken.refuse(0, error.message)
         return taken.finish()
-    cut = read.cut
     for index, value in enumerate(read.values):
-        text = cut.texts[index]
-        is_plain = not read.are_clouds and 0 < len(text) <= EVENT_BYTES_MAX
-        if is_plain and is_ordinary(value, cut.members[index]):
-            taken.add(index, value, text)
-        elif index in read.faults:
-            taken.refuse(index, read.faults[index].message)
-        else:
-            taken.take(index, value, cut, read.are_clouds)
+        try:
+            if index in read.faults:
+                raise read.faults[index]
+            taken.take(index, value, read.cut, read.are_clouds)
+        except InvalidInput as error:
+            taken.refuse(index, error.message)
     return taken.finish()
 
 

@@ -11,7 +11,7 @@ from contrada.broker.event_geometries import write_geometries_of
 from contrada.broker.feature_columns import make_rows
 from contrada.broker.fence_search import PieceEvents
 from contrada.broker.object_table import HeldPosition
-from contrada.broker.sent_features import ID, PROPERTIES
+from contrada.broker.sent_features import FEATURE_ID, PROPERTIES
 from contrada.broker.spelt_ids import is_given
 from contrada.broker.step_states import WAITING_NUMBER, number_rows
 from contrada.broker.track_positions import TimedRows, read_positions
@@ -142,7 +142,8 @@ def read_features(features: Sequence[bytes], ids: Sequence[str]) -> pa.RecordBat
     """
     parsed = [json.loads(feature) for feature in features]
     own = [
-        None if is_given(id_) else feature.get(ID) for feature, id_ in zip(parsed, ids, strict=True)
+        None if is_given(id_) else feature.get(FEATURE_ID)
+        for feature, id_ in zip(parsed, ids, strict=True)
     ]
     wkb, faults = write_geometries_of([feature.get(GEOMETRY) for feature in parsed])
     assert not faults, faults

@@ -16,7 +16,6 @@ from contrada.limits import (
     EVENT_BYTES_MAX,
     EVENT_VERTICES_MAX,
     JSON_DEPTH_MAX,
-    MESSAGE_DEPTH_MAX,
 )
 from contrada.model.event import GEOMETRY, is_feature
 from contrada.model.geometry import Fault, looks_like_wkt
@@ -25,7 +24,7 @@ from contrada.showing import brief
 
 Feature = dict[str, Any]
 
-ID, PROPERTIES = "id", "properties"
+FEATURE_ID, PROPERTIES = "id", "properties"
 
 _COLLECTION = "FeatureCollection"
 _VERTEX_BYTES_MIN = 4  # of WKT
@@ -97,7 +96,6 @@ def write_feature(feature: Feature) -> bytes:
     text = write_json(feature)
     if text.count(b"[") + text.count(b"{") > JSON_DEPTH_MAX:  # with fewer it cannot be deep
         try:
-            check_nesting(feature.get(GEOMETRY), MESSAGE_DEPTH_MAX)
             check_nesting({**feature, GEOMETRY: None}, JSON_DEPTH_MAX)
         except NestedTooDeep:
             raise InvalidInput(_TOO_DEEP) from None
