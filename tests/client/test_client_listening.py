@@ -99,7 +99,7 @@ def test_a_listener_acknowledges_what_was_used_and_no_more(
     assert number_of(counting.deliveries("ops").deliveries[0]) == 3
     next(heard)
     assert counting.asked.count("ack") == 1
-    heard.close()  # type: ignore[attr-defined]
+    heard.close()
     assert number_of(counting.deliveries("ops").deliveries[0]) == 4
 
 

@@ -1,5 +1,6 @@
 """Publishing through a client: nothing is lost and nothing doubled, whatever has to be repeated."""
 
+import pickle
 from typing import Any
 
 import pyarrow as pa
@@ -79,6 +80,7 @@ def test_bad_events_alone_are_refused(client: Client) -> None:
         client.publish([BAD, BAD])
     assert [fault.index for fault in refused.value.receipt.errors] == [0, 1]
     assert refused.value.rows[0].startswith("event 0: ")
+    assert pickle.loads(pickle.dumps(refused.value)).receipt == refused.value.receipt
 
 
 def test_all_or_none_stores_none_where_one_is_bad(client: Client) -> None:

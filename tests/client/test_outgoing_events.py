@@ -1,7 +1,7 @@
 """Events of any kind become the JSON of Features, which say the same."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -184,3 +184,16 @@ def test_batches_are_of_bounded_size_and_of_one_kind() -> None:
         (10, 1),
     ]
     assert [event for batch in batches for event in batch.events] == events
+
+
+def test_a_full_batch_waits_for_no_other_event() -> None:
+    taken = []
+
+    def come() -> Iterator[OutgoingEvent]:
+        for number in range(3):
+            taken.append(number)
+            yield OutgoingEvent("{}")
+
+    batches = cut_batches(come(), events_max=1)
+    next(batches)
+    assert taken == [0]

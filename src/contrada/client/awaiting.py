@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 import time as clock
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
@@ -193,7 +193,7 @@ class AsyncClient:
         limit: int = 100,
         auto_ack: bool = False,
         on_gap: HearGap | None = None,
-    ) -> AsyncIterator[ReceivedDelivery]:
+    ) -> AsyncGenerator[ReceivedDelivery, None]:
         """Iterate over deliveries for ever, as they come, as `Client.listen` does.
 
         Only leaving the loop by `contextlib.aclosing` acknowledges what was used last at once.
@@ -209,7 +209,7 @@ class AsyncClient:
         place = ListeningPlace(subscriber, after, limit, auto_ack, on_gap, self._retries)
         return self._listen(place)
 
-    async def _listen(self, place: ListeningPlace) -> AsyncIterator[ReceivedDelivery]:
+    async def _listen(self, place: ListeningPlace) -> AsyncGenerator[ReceivedDelivery, None]:
         try:
             while True:
                 page = await self._run(place.read())

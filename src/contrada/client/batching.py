@@ -60,12 +60,14 @@ def cut_batches(
     first = size = 0
     for event in events:
         length = len(event.text)
-        is_full = len(held) == events_max or size + length > bytes_max
-        if held and (is_full or event.is_envelope != held[0].is_envelope):
+        if held and (size + length > bytes_max or event.is_envelope != held[0].is_envelope):
             yield OutgoingBatch(first, held)
             first, held, size = first + len(held), [], 0
         held.append(event)
         size += length
+        if len(held) == events_max:  # at once: the next event may be long in coming
+            yield OutgoingBatch(first, held)
+            first, held, size = first + len(held), [], 0
     if held:
         yield OutgoingBatch(first, held)
 

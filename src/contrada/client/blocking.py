@@ -2,7 +2,7 @@
 
 import ssl
 import time as clock
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -233,7 +233,7 @@ class Client:
         limit: int = 100,
         auto_ack: bool = False,
         on_gap: HearGap | None = None,
-    ) -> Iterator[ReceivedDelivery]:
+    ) -> Generator[ReceivedDelivery, None, None]:
         """Iterate over deliveries for ever, as they come, after a position or after the cursor.
 
         A lost connection, or a broker that restarts, is waited for, and nothing is lost with it.
@@ -257,7 +257,7 @@ class Client:
         place = ListeningPlace(subscriber, after, limit, auto_ack, on_gap, self._retries)
         return self._listen(place)
 
-    def _listen(self, place: ListeningPlace) -> Iterator[ReceivedDelivery]:
+    def _listen(self, place: ListeningPlace) -> Generator[ReceivedDelivery, None, None]:
         try:
             while True:
                 page = self._run(place.read())

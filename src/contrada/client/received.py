@@ -73,6 +73,9 @@ class RefusedEvents(BadRows):
         super().__init__(f"no event was taken; {len(faults):,} cannot be used", rows, len(faults))
         self.receipt = receipt
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RefusedEvents, (self.receipt,)
+
 
 @dataclass(frozen=True, slots=True)
 class ReceivedMatch:

@@ -1,0 +1,118 @@
+"""Rows of collections go out as files, and webhooks come in signed."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+import geopandas
+import pyarrow as pa
+import pytest
+import shapely
+
+from contrada.client import Client, read_delivery, verify_webhook
+from contrada.client.collection_rows import packed_rows
+from contrada.errors import InvalidInput
+from contrada.files import read_rows
+from contrada.signatures import make_secret
+
+SQUARE = shapely.box(0, 0, 9, 9)
+Post = tuple[bytes, dict[str, str]]
+
+
+@pytest.fixture
+def frame() -> geopandas.GeoDataFrame:
+    columns = {"id": ["a", "b"], "more": [1, 2]}
+    return geopandas.GeoDataFrame(columns, geometry=[SQUARE, shapely.box(20, 0, 29, 9)], crs=4326)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".geojson", ".ndjson"])
+def test_a_file_that_a_broker_reads_is_sent_as_it_is(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"zones{suffix}"
+    path.write_bytes(b"whatever")
+    with packed_rows(str(path)) as (packed, media_type):
+        assert packed == path
+    assert media_type.startswith("application/")
+
+
+def test_anything_else_becomes_geoparquet_of_what_a_row_has(
+    tmp_path: Path, frame: geopandas.GeoDataFrame
+) -> None:
+    frame.to_file(tmp_path / "zones.gpkg")
+    for source in (frame, tmp_path / "zones.gpkg"):
+        with packed_rows(source) as (packed, media_type):
+            rows = read_rows(packed)
+            assert rows.schema.names == ["id", "geometry"]
+            assert [row["id"] for batch in rows.batches() for row in batch.to_pylist()] == [
+                "a",
+                "b",
+            ]
+            assert media_type == "application/vnd.apache.parquet"
+        assert not packed.exists()
+
+
+def test_rows_without_a_geometry_are_refused(tmp_path: Path) -> None:
+    refused = pytest.raises(InvalidInput, match="need a column 'geometry'")
+    with refused, packed_rows(pa.table({"id": ["a"]})):
+        pass
+
+
+class _Receiver(BaseHTTPRequestHandler):
+    """Takes whatever comes."""
+
+    posts: Queue[Post]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.posts.put((body, dict(self.headers)))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def receiver() -> Iterator[tuple[str, Queue[Post]]]:
+    class Receiver(_Receiver):
+        posts: Queue[Post] = Queue()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/hook", Receiver.posts
+        server.shutdown()
+        thread.join()
+
+
+def test_a_webhook_is_verified_and_read_as_a_delivery(
+    client: Client, receiver: tuple[str, "Queue[Post]"]
+) -> None:
+    url, posts = receiver
+    secret = make_secret()
+    client.put_webhook("ops", url, secret=secret)
+    client.put_subscription("gale", "wind > 17", subscriber="ops")
+    ping, headers = posts.get(timeout=30)
+    verify_webhook(ping, headers, secret)
+    client.publish({"wind": 20})
+    body, headers = posts.get(timeout=30)
+    verify_webhook(body, headers, [make_secret(), secret])
+    delivery = read_delivery(json.loads(body))
+    assert delivery.matches[0].subscription == "gale"
+    with pytest.raises(InvalidInput):
+        verify_webhook(body + b" ", headers, secret)
+
+
+def test_a_secret_that_the_broker_makes_is_in_the_receipt_and_in_no_repr(
+    client: Client, receiver: tuple[str, "Queue[Post]"]
+) -> None:
+    url, posts = receiver
+    receipt = client.put_webhook("ops", url, batch=10)
+    assert receipt.secret is not None
+    assert receipt.secret not in repr(receipt)
+    verify_webhook(*posts.get(timeout=30), receipt.secret)
+    assert client.put_webhook("ops", url, batch=10).secret is None
+    assert client.put_webhook("ops", url, rotate=True).secret not in {None, receipt.secret}
