@@ -12,6 +12,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from contrada.errors import InvalidInput
 from guarded_app import drip, read_all
 from hosted import FEATURE, HERE, PATIENCE_S, Hosted, hosted
 
@@ -25,6 +26,20 @@ def post_part(length: int, part: bytes) -> bytes:
     """A request whose body has only begun."""
     head = f"POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n"
     return head.encode() + part
+
+
+def test_a_data_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    with hosted(tmp_path / "a" / "data"):
+        assert (tmp_path / "a" / "data").stat().st_mode & 0o077 == 0
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidInput, match="file: cannot be made"):
+        Hosted(tmp_path / "file", {}, [])
+
+
+def test_a_connection_that_nobody_uses_is_closed(tmp_path: Path) -> None:
+    with hosted(tmp_path, "idle_s_max=0.1") as server, connect_to(server) as connection:
+        connection.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert read_all(connection).startswith(b"HTTP/1.1 200 OK")
 
 
 def test_a_body_that_stops_coming_is_refused_and_nothing_is_stored(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ class KeyFile:
         """Something that differs whenever the file does; None without one."""
         try:
             status = self.path.stat()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as fault:
             raise blame(fault, f"{self.path}: cannot be read: {fault.strerror}") from fault
@@ -103,7 +103,7 @@ class KeyFile:
         """Read the keys; none where there is no file."""
         try:
             content = self.path.read_bytes()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return Keyring()
         except OSError as fault:
             raise blame(fault, f"{self.path}: cannot be read: {fault.strerror}") from fault

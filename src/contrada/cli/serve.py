@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from contrada.server.hosting import Host
     from contrada.server.settings import ServeSettings
 
+_LOG = logging.getLogger("contrada.server")
 _PACKAGES = ("uvicorn", "starlette", "httptools", "websockets", "httpx")
 _STOP_S = 9.0  # after which the process ends, whatever is still under way: it is on disk, or nobody
 # was told that it would be
@@ -139,19 +141,20 @@ def run(options: argparse.Namespace) -> None:
     if options.ephemeral:
         flags["data"] = _make_temporary_folder(options)
 
-    def reread() -> "ServeSettings":
-        return read_settings(flags, config, options.set)
-
-    settings = reread()
     if options.print_config:
-        for line in settings.describe():
+        for line in read_settings(flags, config, options.set).describe():
             show(line)
         return
-    settings = replace(settings, data=settings.data.absolute())
-    _allow_files(settings.guard.connections_max + _OTHER_FILES)
+
+    def reread() -> "ServeSettings":
+        settings = read_settings(flags, config, options.set)
+        return replace(settings, data=settings.data.absolute())
+
+    settings = reread()
     from contrada.server.journal import logging_json
 
     with logging_json():
+        _allow_files(settings.guard.connections_max + _OTHER_FILES)
         asyncio.run(_serve(settings, reread))
 
 
@@ -235,3 +238,5 @@ def _allow_files(count: int) -> None:
     most = count if hard == resource.RLIM_INFINITY else min(count, hard)
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if most < count:
+        _LOG.warning("only %s files may be open, where connections may need %s", most, count)

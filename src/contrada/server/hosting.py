@@ -8,6 +8,7 @@ import logging
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, cast
 
 from starlette.applications import Starlette
@@ -16,7 +17,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from contrada.broker.keys import KeyFile
-from contrada.errors import ContradaError, InvalidInput
+from contrada.errors import ContradaError, InvalidInput, blame
 from contrada.server.accepting import find_places, listen
 from contrada.server.application import make_app
 from contrada.server.authorising import KeyGate, KeysAtWork, caller_of
@@ -70,6 +71,7 @@ class Host:
             )
         self._allowed = self._read_allowed(settings)
         self._webhooks = AllWebhooks(settings.allow_webhook)
+        _make_folder(settings.data)
         self._listeners = listen(places)
         self._keys = KeysAtWork(file, is_loopback=self._is_loopback)
         self._tenants = Tenants(settings.data, settings.broker, self._webhooks.begin)
@@ -193,6 +195,14 @@ def _read_certificate(settings: ServeSettings) -> Certificate | None:
     if settings.tls_certificate is None or settings.tls_key is None:
         return None
     return Certificate(settings.tls_certificate, settings.tls_key)
+
+
+def _make_folder(data: Path) -> None:
+    """Make the data folder if need be; nobody else on this machine may look into it."""
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as fault:
+        raise blame(fault, f"{data}: cannot be made: {fault.strerror or fault}") from fault
 
 
 def _without_lifespan(app: ASGIApp, guarded: ASGIApp) -> ASGIApp:

@@ -54,7 +54,6 @@ class GuardedServer(uvicorn.Server):
             access_log=False,
             proxy_headers=False,  # whoever sends one could be anybody
             server_header=False,
-            timeout_keep_alive=int(limits.idle_s_max),
         )
         config.timeout_graceful_shutdown = finish_s  # type: ignore[assignment]
         super().__init__(config)
@@ -99,4 +98,5 @@ class GuardedServer(uvicorn.Server):
         self.should_exit = self.force_exit = True
 
     def _make_protocol(self) -> GuardedProtocol:
+        self.config.timeout_keep_alive = self._limits.idle_s_max  # type: ignore[assignment]
         return GuardedProtocol(self.config, self.server_state, self.lifespan.state, self._limits)
