@@ -8,14 +8,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from contrada.client.awaiting import AsyncClient
+    from contrada.client.blocking import Client
     from contrada.errors import ContradaError, InvalidInput, Unavailable
     from contrada.matcher import Matcher, explain, relate
     from contrada.matcher.tracker import Tracker
     from contrada.model.relation import Relation
     from contrada.model.subscription import Subscription
+    from contrada.signatures import verify_webhook
 
 __version__ = "0.1.0"
 __all__ = [
+    "AsyncClient",
+    "Client",
     "ContradaError",
     "InvalidInput",
     "Matcher",
@@ -25,10 +30,13 @@ __all__ = [
     "Unavailable",
     "explain",
     "relate",
+    "verify_webhook",
 ]
 
 # Each is loaded when it is first used: a command must be there to hear Ctrl-C before that.
 _HOMES = {
+    "AsyncClient": "contrada.client.awaiting",
+    "Client": "contrada.client.blocking",
     "ContradaError": "contrada.errors",
     "InvalidInput": "contrada.errors",
     "Unavailable": "contrada.errors",
@@ -38,6 +46,7 @@ _HOMES = {
     "relate": "contrada.matcher",
     "Relation": "contrada.model.relation",
     "Subscription": "contrada.model.subscription",
+    "verify_webhook": "contrada.signatures",
 }
 
 
