@@ -185,6 +185,15 @@ def test_letters_are_sent_again_in_their_order_and_then_gone(broker: Broker) -> 
     assert find(broker).cursor == positions[3]
 
 
+def test_what_is_to_be_sent_again_waits_for_nothing_but_a_pause(broker: Broker) -> None:
+    put(broker)
+    bury(broker, publish(broker, 1))
+    for state, wait_s in ((FAILED, 0.0), (replace(FAILED, phase=WebhookPhase.PAUSED), NOW + 60)):
+        broker.webhooks.settle(find(broker), WebhookResult(state)).result()
+        assert broker.webhooks.redrive("ops").result() == 1
+        assert find(broker).state.not_before == wait_s
+
+
 def test_letters_of_who_reads_are_shown_and_cannot_be_sent(broker: Broker) -> None:
     put(broker)
     bury(broker, publish(broker, 1))

@@ -128,12 +128,24 @@ class DeadLetters:
 
     # Redrive
 
-    def redrive(self, name: str, positions: Sequence[str] | None = None) -> "Future[int]":
-        """Let letters, all or those of some positions, be sent again; return how many."""
+    def redrive(
+        self, name: str, positions: Sequence[str] | None, then: Callable[[], object]
+    ) -> "Future[int]":
+        """Let letters, all or those of some positions, be sent again; return how many.
+
+        `then` is done in the same transaction if there are any.
+        """
         numbers = None
         if positions is not None:
             numbers = [self._number(position, "positions") for position in positions]
-        task = CursorTask(lambda _: self._make_due(name, numbers))
+
+        def apply(_: int) -> int:
+            count = self._make_due(name, numbers)
+            if count:
+                then()
+            return count
+
+        task = CursorTask(apply)
         self._submit(task)
         return task.future
 

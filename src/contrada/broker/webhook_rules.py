@@ -214,7 +214,7 @@ def _refuse(
         return Verdict.WAIT, _wait(singly, reply, now, random, timing)
     refusals = state.refusals + 1 if state.refused == request.id else 1
     if refusals >= timing.refusals_max and not request.is_ping:
-        state = replace(state, refusals=0, refused="", not_before=now)
+        state = replace(state, refusals=0, refused="", not_before=0.0)
         return Verdict.DEAD, _pass_over(state, request)
     state = replace(_repeat(state, request), refusals=refusals, refused=request.id)
     return Verdict.WAIT, _wait(state, reply, now, random, timing)
@@ -241,8 +241,16 @@ def begin_anew(state: WebhookState, *, is_other_target: bool) -> WebhookState:
     """Return the state of a webhook that was put again: what it waited for, it tries at once."""
     if is_other_target:
         return WebhookState()
-    phase = WebhookPhase.NEW if state.phase is WebhookPhase.PAUSED else state.phase
-    return WebhookState(phase, last_success=state.last_success, last_error=state.last_error)
+    return replace(
+        state,
+        phase=WebhookPhase.NEW if state.phase is WebhookPhase.PAUSED else state.phase,
+        failures=0,
+        downs=0,
+        refusals=0,
+        refused="",
+        not_before=0.0,
+        is_breaker_open=False,
+    )
 
 
 def read_retry_after(text: str | None, now: float) -> float | None:

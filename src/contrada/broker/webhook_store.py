@@ -220,10 +220,25 @@ class WebhookStore:
         return self._writer.epochs.read(position, "position", self._writer.head)
 
     def redrive(self, name: str, positions: Sequence[str] | None = None) -> "Future[int]":
-        """Let dead letters, all or those of some positions, be sent again; return how many."""
-        future = self.letters.redrive(name, positions)
+        """Let dead letters, all or those of some positions, be sent again; return how many.
+
+        They are tried at once, as after a `PUT`, unless the webhook is paused.
+        """
+        future = self.letters.redrive(name, positions, lambda: self._try_at_once(name))
         future.add_done_callback(lambda _: self.notify(name))
         return future
+
+    def _try_at_once(self, name: str) -> None:
+        execute = self._writer.connection.execute
+        number, text = execute(
+            "SELECT w.subscriber, w.state FROM webhooks w JOIN subscribers s "
+            "ON s.number = w.subscriber WHERE s.name = ?",
+            (name,),
+        ).fetchone()
+        state = _read_state(text)
+        if state.phase is not WebhookPhase.PAUSED:
+            anew = json.dumps(begin_anew(state, is_other_target=False).to_json())
+            execute("UPDATE webhooks SET state = ? WHERE subscriber = ?", (anew, number))
 
     # Reads
 
