@@ -285,3 +285,18 @@ def test_a_load_of_nothing_has_the_defaults() -> None:
     assert load_tracks(desk.connection, 5).settings == TrackingSettings()
     store_changes(desk.connection, desk.tracks.begin().changes())
     assert load_tracks(desk.connection, 5).clock_us is None
+
+
+def test_stats_count_what_is_known_as_it_comes_and_goes() -> None:
+    desk = desk_of(lateness_us=5 * MINUTE, silence_us=10 * MINUTE)
+    desk.follow([position(1, INSIDE), position(2, OUTSIDE, "bus")])
+    stats = desk.tracks.stats()
+    assert (stats["objects"], stats["held"], stats["applied"]) == (2, 2, 0)
+    desk.follow([position(8, INSIDE)])
+    desk.restart()
+    known = desk.tracks.table
+    records = [known.find(name) for name in ("1van", "1bus")]
+    features = [one.feature for one in known.held.values()]
+    assert known.nbytes == sum(len(data) for data in [*records, *features] if data is not None)
+    desk.advance(100 * MINUTE)
+    assert (len(known), known.nbytes, desk.tracks.wait_us(desk.now_us)) == (0, 0, None)

@@ -177,6 +177,7 @@ class Comparison:
             self.compare(rows, self.oracle.follow([], self.watches()))
             for track in self.oracle.tracks.values():  # what has ended is forgotten
                 track.pairs.pop(ended, None)
+            self.compare(self.desk.advance(0), self.oracle.follow([], self.watches()))
 
     def follow(self, events: list[dict[str, Any]]) -> None:
         self.first += 2

@@ -61,15 +61,10 @@ class ObjectTable:
         self.held: dict[int, HeldPosition] = {}
         self._waiting: dict[str, tuple[int, ...]] = {}
         self.next_number = 0
+        self.nbytes = 0  # of records, and of positions that wait
 
     def __len__(self) -> int:
         return len(self._places)
-
-    @property
-    def nbytes(self) -> int:
-        """About how many bytes the records have, and the positions that wait."""
-        records = sum(len(record) for record in self._records if record is not None)
-        return records + sum(len(one.feature) for one in self.held.values())
 
     def find(self, name: str) -> bytes | None:
         """Return the record of an object, None where nothing is known of it."""
@@ -101,6 +96,16 @@ class ObjectTable:
 
     # Changes
 
+    def hold(self, positions: Mapping[int, HeldPosition]) -> None:
+        """Let positions wait, by their numbers."""
+        self.held.update(positions)
+        self.nbytes += sum(len(position.feature) for position in positions.values())
+
+    def release(self, numbers: Iterable[int]) -> None:
+        """Let positions wait no longer."""
+        for number in numbers:
+            self.nbytes -= len(self.held.pop(number).feature)
+
     def apply(self, changes: Mapping[str, ObjectChange]) -> None:
         """Let objects be what they have become."""
         places, moments = [], []
@@ -112,6 +117,7 @@ class ObjectTable:
                     continue
                 place = self._take_place(name)
             self._set_visits(place, change.keys)
+            self.nbytes += len(change.record or b"") - len(self._records[place] or b"")
             self._records[place] = change.record
             if change.held:
                 self._waiting[name] = change.held
@@ -169,13 +175,14 @@ class ObjectTable:
         """Take in what was stored, into an empty table."""
         waiting: dict[str, list[int]] = {}
         for number, position in held:
-            self.held[number] = position
+            self.hold({number: position})
             waiting.setdefault(position.object, []).append(number)
             self.next_number = max(self.next_number, number + 1)
         self._waiting = {name: tuple(numbers) for name, numbers in waiting.items()}
         for name, data in records:
             place = self._take_place(name)
             self._records[place] = data
+            self.nbytes += len(data)
             for key in list_keys(data):
                 self._add_visitor(key, place)
         for name in waiting:

@@ -227,9 +227,8 @@ class TrackTransaction:
         tracks.clock_us, tracks.given = self._clock_us, self._given
         tracks.moved_us, tracks.is_idle = self._moved_us, self._is_idle
         table.next_number = self._next_number
-        table.held.update(self._held)
-        for number in self._released:
-            table.held.pop(number, None)
+        table.hold(self._held)
+        table.release(self._released)
         table.apply(self._objects)
         if tracks.settings != self._settings:
             tracks.settings = self._settings
