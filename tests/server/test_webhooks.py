@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -422,6 +423,36 @@ def test_a_proxy_of_the_environment_is_not_used(
         await receiver.until(lambda: bool(receiver.pings))
 
     run(tmp_path, test)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_a_receiver_does_each_delivery_is_accepted_or_a_dead_letter_in_order(
+    tmp_path: Path, seed: int
+) -> None:
+    choose = Random(seed)
+    kinds: list[Answer] = [204, 204, 200, 400, 422, 429, 500, 503, 302, reset, b"", stall]
+    receiver = Receiver(*choose.choices(kinds, k=120), pings=(500, reset, 400))
+
+    async def begin(desk: Desk) -> None:
+        await desk.listen(receiver)
+        await desk.call("ops", receiver.url, batch=choose.choice([1, 3, 10]))
+        await desk.publish(*range(20))
+        await receiver.until(lambda: len(receiver.requests) >= 2)
+        await desk.publish(*range(20, 40))
+
+    async def go_on(desk: Desk) -> None:
+        await desk.listen(receiver)
+        last = await desk.publish(*range(40, 60))
+        await desk.until(lambda: desk.show("ops")["cursor"] == last)
+        letters = desk.broker.webhooks.letters.list("ops")[0]
+        dead = {json.loads(each.delivery.json)["data"]["event"]["id"] for each in letters}
+        accepted = [id_ for request in receiver.accepted for id_ in request.ids]
+        came = list(dict.fromkeys(accepted))
+        assert came == sorted(came)
+        assert dead | set(came) == set(range(60))
+
+    run(tmp_path, begin, answer_s_max=0.1, stop_s_max=0.01)
+    run(tmp_path, go_on, answer_s_max=0.1)
 
 
 def test_states_and_cursors_outlive_a_restart(tmp_path: Path) -> None:

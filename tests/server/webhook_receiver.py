@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from broker_desk import feature, incoming
+from broker_stories import feature, incoming
 from contrada.broker.broker import Broker
 from contrada.broker.broker_options import BrokerOptions
 from contrada.broker.webhook_rules import RetryTiming
@@ -58,6 +58,7 @@ class Receiver:
     def __init__(self, *script: Answer, pings: tuple[Answer, ...] = ()) -> None:
         self.script, self.ping_script = list(script), list(pings)
         self.requests: list[Request] = []
+        self.accepted: list[Request] = []
         self.pings: list[Request] = []
         self.connections = 0
         self.port = 0
@@ -101,6 +102,8 @@ class Receiver:
         self._came.set()
         answer = script.pop(0) if script else 204
         if isinstance(answer, int):
+            if answer < 300 and not request.is_ping:
+                self.accepted.append(request)
             writer.write(f"HTTP/1.1 {answer} X\r\nContent-Length: 0\r\n\r\n".encode())
             await writer.drain()
             return True
