@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from broker_desk import BOX, feature, incoming
+from broker_stories import BOX, feature, incoming
 from contrada.broker import Broker, BrokerOptions, restoring
 from contrada.broker.log_writing import LogWriter
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_desk import BOX, feature, incoming, matched, read_all
+from broker_stories import BOX, feature, incoming, matched, read_all
 from contrada.broker import Broker
 from contrada.broker.backing_up import back_up
 from contrada.broker.tenant_folders import tenant_folder

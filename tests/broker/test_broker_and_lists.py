@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 import contrada
-from broker_desk import BOX, feature, incoming, matched, read_all
+from broker_stories import BOX, feature, incoming, matched, read_all
 from contrada.broker import Broker
 
 IDS = st.sampled_from("abcd")

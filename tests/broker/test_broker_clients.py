@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from broker_desk import feature, incoming, read_all
+from broker_stories import feature, incoming, read_all
 from contrada.broker import Broker
 
 NAMES = "abcde"

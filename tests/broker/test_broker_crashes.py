@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from broker_desk import BOX, read_all
+from broker_stories import BOX, read_all
 from contrada.broker import Broker
 from crashing_broker import NAMES, OPTIONS, PLACES
 
@@ -88,7 +88,7 @@ def settle(folder: Path, seen: Seen, doing: dict[str, Any]) -> None:
             cursor = broker.get_subscriber(doing["name"])["cursor"]
             seen.cursors[doing["name"]] = cursor
         elif doing["doing"] == "publish":
-            from broker_desk import feature, incoming
+            from broker_stories import feature, incoming
 
             first, speeds = doing["first"], doing["speeds"]
             events = [feature(first + i, 1, 1, speed=speed) for i, speed in enumerate(speeds)]

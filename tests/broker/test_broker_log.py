@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_desk import BOX, cloud_event, feature, incoming, matched, read_all
+from broker_stories import BOX, cloud_event, feature, incoming, matched, read_all
 from contrada.broker import Broker, BrokerOptions
 from contrada.errors import Conflict, Gone, InvalidInput, NotFound, OutOfSpace, Unavailable
 
@@ -267,12 +267,6 @@ def test_lists_come_in_pages(broker: Broker) -> None:
     assert page["next"] is None
     with pytest.raises(InvalidInput, match="PAGE_DELIVERIES_MAX"):
         broker.list_subscriptions(limit=0)
-
-
-def test_a_collection_and_a_filter_do_not_go_together(broker: Broker, tmp_path: Path) -> None:
-    broker.put_subscription("all", {"filter": "speed > 3"}).result()
-    with pytest.raises(Conflict, match="has a filter"):
-        broker.put_rows("all", tmp_path / "part", 10, 1).result()
 
 
 def test_a_subscription_expires(broker: Broker) -> None:

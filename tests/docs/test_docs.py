@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,22 +14,36 @@ import pytest
 import contrada.cli
 import contrada.limits
 from documents import DOCUMENTS, ROOT, SHELLS, blocks, make_demo_files
+from served_broker import serving
 
 _PATH = re.compile(r"`((?:src|tests|docs|benchmarks|examples)/[\w./-]+)`")
 _LINK = re.compile(r"\]\((?!https?:)([\w./-]+)\)")
 _EXPECTED = re.compile(r"# ([\[{].*)$", re.MULTILINE)
+BROKER = "localhost:8080"  # which documents talk to; a new one stands in for it
 _OTHER_LANGUAGES = {"", "dockerfile"}  # of blocks that no test could run
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """What clients in documents find: a broker that is new."""
+    with serving(tmp_path / "contrada-data") as served:
+        yield {**os.environ, "CONTRADA_URL": served.url}
 
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("document", [d for d in DOCUMENTS if blocks(d, "python")])
 def test_the_python_of_a_document_runs_and_prints_what_it_says(
-    document: str, tmp_path: Path
+    document: str, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     code = "\n".join(block.code for block in blocks(document, "python") if not block.reason)
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     for expected in _EXPECTED.findall(code):
@@ -49,22 +64,24 @@ def _runs_here(document: str) -> list[str]:
 
 @pytest.mark.parametrize("document", [d for d in DOCUMENTS if _runs_here(d)])
 def test_the_shell_commands_of_a_document_run(
-    document: str, after_demo: Path, tmp_path: Path
+    document: str, after_demo: Path, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     folder = tmp_path / "work"
     shutil.copytree(after_demo, folder)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    for code in _runs_here(document):
+    address = environment["CONTRADA_URL"].removeprefix("http://")
+    for block in _runs_here(document):
+        code = block.replace(BROKER, address)
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", code],
             cwd=folder,
-            env=os.environ | {"PATH": path},
+            env=environment | {"PATH": path},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, f"{code}\n{done.stderr}"
+        assert done.returncode == 0, f"{code}\n{done.stdout}{done.stderr}"
         for written in re.findall(r"(?:-o|--map|--animate|--dump) ([\w./-]+)", code):
             assert (folder / written).stat().st_size > 0
 

@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from contrada.broker.log_reading import LogReader, StoredSubscriber, StoredSubsc
 from contrada.broker.log_writing import LogWriter
 from contrada.broker.number_names import NumberNames
 from contrada.broker.repeats import Known, RepeatWindow
-from contrada.broker.restoring import lock_folder, restore_standing, save_standing
+from contrada.broker.restoring import lock_folder, remove_strays, restore_standing, save_standing
 from contrada.broker.steady_clock import SteadyClock
 from contrada.broker.subscription_bodies import read_name, read_subscription_body
 from contrada.broker.watching import Watchers
@@ -44,6 +44,7 @@ from contrada.broker.webhook_bodies import read_subscriber_body
 from contrada.broker.webhook_store import WebhookStore
 from contrada.errors import Gone, InvalidInput, NotFound, OutOfSpace
 from contrada.limits import PAGE_DELIVERIES_MAX
+from contrada.matcher.packed_rows import SharedTerms
 from contrada.model.instant import read_instant
 from contrada.showing import brief
 
@@ -55,6 +56,8 @@ _WAITING_MAX = 10_000
 def end_process(reason: str) -> None:
     """End the process at once: nobody knows what is on disk, or the set may differ from the log."""
     _log.critical("the broker ends: %s", reason)
+    with suppress(OSError):  # whoever else logs may not come to it any more
+        os.write(2, f"contrada: the broker ends: {reason}\n".encode())
     os._exit(70)
 
 
@@ -69,6 +72,7 @@ class Broker:
             self._writer = LogWriter(folder, is_durable=options.is_durable)
             stack.callback(self._writer.connection.close)
             self._clock = SteadyClock(int(self._writer.read_meta("lived_us", 0)))
+            remove_strays(self._writer, folder)
             self._standing = restore_standing(self._writer, folder)
             self._begin(on_fatal)
             stack.pop_all()
@@ -172,19 +176,21 @@ class Broker:
         )
 
     def put_rows(
-        self, id: str, path: Path, first: int, count: int, *, by: str | None = None
+        self, id: str, path: Path, count: int, terms: SharedTerms, *, by: str | None = None
     ) -> "Future[Changed]":
-        """Let packed rows, numbered from `first` on, be those of a collection."""
-        id_ = read_name(id, "id")
-        part = PackedPart(path, first, count)
-        self._refuse_without_space()
-        return self._change(lambda now: self._changing.put_rows(id_, part, by, now))
+        """Let the rows of a file in the folder of rows, packed with terms, be a collection's.
 
-    def reserve_numbers(self, count: int) -> "Future[int]":
-        """Give out numbers for the rows of a collection, and return the first."""
-        future: Future[int] = Future()
-        self._committer.submit(CursorTask(lambda now: self._changing.reserve(count, now), future))
-        return future
+        The rows are indexed by the thread that calls, in seconds if there are a million.
+        """
+        id_ = read_name(id, "id")
+        self._refuse_without_space()
+        plan: Future[tuple[int, range]] = Future()
+        self._committer.submit(
+            CursorTask(lambda now: self._changing.plan_rows(id_, count, now), plan)
+        )
+        first, old = plan.result()
+        part = PackedPart(path, terms, self._standing.make_ready(path, first, old))
+        return self._change(lambda now: self._changing.put_rows(id_, part, by, now))
 
     def put_subscriber(
         self, name: str, body: Mapping[str, Any], *, by: str | None = None

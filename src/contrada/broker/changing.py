@@ -12,9 +12,12 @@ from typing import Any
 
 from contrada.broker.commit_tasks import Changed, Outcome
 from contrada.broker.log_writing import LogWriter
+from contrada.broker.row_terms import terms_of
 from contrada.broker.standing_set import StandingSet
 from contrada.broker.subscription_bodies import SubscriptionBody, write_canonical
 from contrada.errors import Conflict, NotFound
+from contrada.matcher.packed_rows import SharedTerms
+from contrada.matcher.ready_rows import ReadyRows
 from contrada.showing import brief
 
 
@@ -30,11 +33,21 @@ class _Version:
 
 @dataclass(frozen=True, slots=True)
 class PackedPart:
-    """The rows of a collection as a file that another process packed: their numbers, and where."""
+    """The rows of a collection, which another process packed: where, with what, and indexed."""
 
     path: Path
-    first: int
-    count: int
+    terms: SharedTerms
+    ready: ReadyRows
+
+    @property
+    def first(self) -> int:
+        """The number of the first row."""
+        return self.ready.range.start
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return len(self.ready.range)
 
 
 class Changing:
@@ -153,7 +166,7 @@ class Changing:
         living = [number for number in numbers if number in self._standing.matcher]
         self._standing.remove(living)
         for old in ranges:
-            self._standing.put_rows(None, 0, 0, 0, old)
+            self._standing.remove_rows(old)
 
     def _find(self, id_: str) -> _Version | None:
         row = self._writer.connection.execute(
@@ -170,13 +183,26 @@ class Changing:
 
     # Rows of collections
 
+    def plan_rows(self, id_: str, count: int, now: int) -> tuple[int, range]:
+        """Give out numbers for rows; return the first, and which numbers they are to replace."""
+        known = self._find(id_)
+        row = None
+        if known is not None:
+            row = self._writer.connection.execute(
+                "SELECT first, count FROM row_ranges WHERE subscription = ? AND ended IS NULL",
+                (known.number,),
+            ).fetchone()
+        old = range(0) if row is None else range(row[0], row[0] + row[1])
+        return self.reserve(max(count, 1), now), old
+
     def put_rows(self, id_: str, part: PackedPart, by: str | None, now_us: int) -> Outcome:
         """Let packed rows be those of a collection, in place of all it had."""
         known = self._find(id_)
         is_new = known is None
-        if known is not None and "filter" in json.loads(known.body):
+        if terms_of(id_, {} if known is None else json.loads(known.body)) != part.terms:
             raise Conflict(
-                f"the subscription {brief(id_)} has a filter: only one without can have rows"
+                f"the subscription {brief(id_)} has changed while its rows were being packed: "
+                "put them again"
             )
         facts = _facts("put_rows", id_, by) | {"rows": part.count}
         position = self._writer.add_change(now_us, facts)
@@ -201,9 +227,9 @@ class Changing:
             first = old[0] if old else range(0)
             if known is not None and known.number in self._standing.matcher:
                 self._standing.remove([known.number])
-            self._standing.put_rows(part.path, part.first, part.count, subscriber, first)
+            self._standing.put_rows(part.ready, subscriber, first)
             for more in old[1:]:
-                self._standing.put_rows(None, 0, 0, 0, more)
+                self._standing.remove_rows(more)
 
         changed = Changed(self._write(position), is_new, details={"rows": part.count})
         return Outcome(changed, then)

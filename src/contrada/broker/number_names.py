@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from contrada.broker.log_reading import LogReader
+from contrada.broker.restoring import ROWS_FOLDER
 from contrada.broker.subscription_bodies import relation_of
+from contrada.matcher.packed_rows import RowIds
 
 _NAMES_MAX = 65_536
+_FILES_MAX = 64
 
 
 class NumberNames:
@@ -23,6 +26,7 @@ class NumberNames:
         """Take where versions are looked up, and where the rows of collections lie."""
         self._reader, self._folder = reader, folder
         self._known: OrderedDict[int, Mapping[str, Any]] = OrderedDict()
+        self._row_ids: OrderedDict[str, RowIds] = OrderedDict()
         self._lock = threading.Lock()
 
     def find(self, number: int) -> Mapping[str, Any]:
@@ -53,4 +57,12 @@ class NumberNames:
 
     def _read_row(self, file: str, row: int) -> Any:
         """Return the id of a row of a collection."""
-        raise NotImplementedError
+        with self._lock:
+            ids = self._row_ids.get(file)
+        if ids is None:
+            ids = RowIds.open(self._folder / ROWS_FOLDER / file)
+            with self._lock:
+                self._row_ids[file] = ids
+                while len(self._row_ids) > _FILES_MAX:
+                    self._row_ids.popitem(last=False)
+        return ids[row]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from contrada.broker.log_writing import LogWriter
+from contrada.broker.packing_process import clear_drafts
 from contrada.broker.standing_set import StandingRow, StandingSet
 from contrada.errors import ContradaError, Unavailable
 from contrada.machine import try_lock
@@ -35,6 +36,15 @@ def lock_folder(folder: Path) -> IO[str]:
         raise Unavailable(f"{folder}: another broker is running on this folder") from None
     except OSError as fault:
         raise Unavailable(f"{folder}: cannot be used: {fault.strerror or fault}") from fault
+
+
+def remove_strays(writer: LogWriter, folder: Path) -> None:
+    """Remove the files of rows that no change names: their broker ended before it was written."""
+    clear_drafts(folder)
+    named = {file for (file,) in writer.connection.execute("SELECT file FROM row_ranges")}
+    for path in (folder / ROWS_FOLDER).iterdir():
+        if path.name not in named:
+            path.unlink()
 
 
 def restore_standing(writer: LogWriter, folder: Path) -> StandingSet:
@@ -72,15 +82,16 @@ def _catch_up(writer: LogWriter, standing: StandingSet, folder: Path, position: 
     for first, count in execute(
         "SELECT first, count FROM row_ranges WHERE ended > ? AND created <= ?", (position, position)
     ).fetchall():
-        standing.put_rows(None, 0, 0, 0, range(first, first + count))
+        standing.remove_rows(range(first, first + count))
     standing.load(_list_added(writer, position))
-    for first, count, file, subscriber in execute(
-        "SELECT r.first, r.count, r.file, v.subscriber FROM row_ranges r JOIN subscriptions v "
-        "ON v.number = r.subscription WHERE r.ended IS NULL AND r.created > ? AND r.count > 0",
-        (position,),
+    for first, count, file, subscriber, created in execute(
+        "SELECT r.first, r.count, r.file, v.subscriber, r.created FROM row_ranges r "
+        "JOIN subscriptions v ON v.number = r.subscription WHERE r.ended IS NULL AND r.count > 0"
     ).fetchall():
-        part = folder / ROWS_FOLDER / file
-        standing.put_rows(part, first, count, subscriber, range(0))
+        standing.subscribers.put(first, count, subscriber)
+        if created > position:
+            ready = standing.make_ready(folder / ROWS_FOLDER / file, first, range(0))
+            standing.put_rows(ready, subscriber, range(0))
 
 
 def _list_added(writer: LogWriter, position: int) -> Iterator[StandingRow]:

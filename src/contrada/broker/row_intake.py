@@ -42,8 +42,8 @@ def take_rows(
     terms = find_terms(broker, id_)
     packed = keep_packed(packers.pack(source, terms, gave_up), broker.folder / ROWS_FOLDER)
     try:
-        first = broker.reserve_numbers(max(packed.count, 1)).result()  # a range has a number
-        return broker.put_rows(id_, packed.path, first, packed.count, by=by).result(), packed.count
+        changed = broker.put_rows(id_, packed.path, packed.count, terms, by=by).result()
+        return changed, packed.count
     except ContradaError:  # it was refused; after anything else the log may name the file
         packed.path.unlink(missing_ok=True)
         raise

@@ -18,6 +18,8 @@ from contrada.files.geojson_wkb import encode_geojson
 from contrada.matcher.facade import Matcher
 from contrada.matcher.inside import exchange, freeze
 from contrada.matcher.match_run import count_rows_at_once, match_received
+from contrada.matcher.packed_rows import PackedRows
+from contrada.matcher.ready_rows import ReadyRows, remove_range
 from contrada.matching.receiving import ReceivedEvents, receive
 from contrada.matching.segments import SubscriptionSet
 from contrada.model.event import GEOMETRY
@@ -85,7 +87,8 @@ class StandingSet:
             columns = freeze(matcher).living()
             numbers = columns.ids.array.to_numpy()
             whose = columns.subscribers.take(np.arange(len(columns)))
-            self.subscribers.put_many(numbers, np.asarray(whose.wholes)[whose.codes])
+            is_known = whose.codes >= 0  # rows of collections are nobody's in a snapshot
+            self.subscribers.put_many(numbers[is_known], whose.wholes[whose.codes[is_known]])
 
     def put(self, number: int, subscriber: int, predicate: Predicate, old: Sequence[int]) -> None:
         """Let a subscription hold, in place of older ones."""
@@ -96,15 +99,18 @@ class StandingSet:
         """Let subscriptions hold no longer."""
         exchange(self.matcher, numbers, [], "delete")
 
-    def put_rows(
-        self, part: Path | None, first: int, count: int, subscriber: int, old: range
-    ) -> None:
-        """Let the rows of a collection hold, in place of those it had; None is no rows."""
-        if part is None:
-            self.remove([number for number in old if number in self.matcher])
-            return
-        self.subscribers.put(first, count, subscriber)
-        self.matcher.add_many(part, discard=old)
+    def make_ready(self, path: Path, first: int, replaced: range) -> ReadyRows:
+        """Index the rows of a packed file, which takes seconds for a million; in any thread."""
+        return ReadyRows(self.matcher, PackedRows.open(path, first=first), replaced)
+
+    def put_rows(self, ready: ReadyRows, subscriber: int, old: range) -> None:
+        """Let the rows of a collection hold, in place of those it had."""
+        self.subscribers.put(ready.range.start, len(ready.range), subscriber)
+        ready.put(old)
+
+    def remove_rows(self, old: range) -> None:
+        """Let the rows of a collection hold no longer."""
+        remove_range(self.matcher, old)
 
     def load(self, rows: Iterable[StandingRow]) -> None:
         """Let very many subscriptions hold that were judged when they were put."""
