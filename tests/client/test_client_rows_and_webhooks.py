@@ -116,3 +116,26 @@ def test_a_secret_that_the_broker_makes_is_in_the_receipt_and_in_no_repr(
     verify_webhook(*posts.get(timeout=30), receipt.secret)
     assert client.put_webhook("ops", url, batch=10).secret is None
     assert client.put_webhook("ops", url, rotate=True).secret not in {None, receipt.secret}
+
+
+def test_rows_are_matched_and_named(client: Client, frame: geopandas.GeoDataFrame) -> None:
+    client.put_subscription("zones", relation="contains", where="wind > 17", subscriber="ops")
+    receipt = client.put_rows(
+        "zones", frame.assign(geometry=shapely.centroid(frame.geometry.to_numpy()))
+    )
+    assert (receipt.count, receipt.is_new) == (2, False)
+    assert client.publish({"geometry": SQUARE, "wind": 20}).matches == 1
+    (delivery,) = client.deliveries("ops").deliveries
+    assert [(match.subscription, match.row) for match in delivery.matches] == [("zones", "a")]
+    assert client.put_rows("new", frame).is_new
+    assert [match.row for match in client.match(shapely.Point(25, 5))] == ["b"]
+
+
+def test_a_bad_row_is_refused_and_nothing_changes(
+    client: Client, frame: geopandas.GeoDataFrame
+) -> None:
+    client.put_rows("zones", frame)
+    bow = shapely.Polygon([(0, 0), (1, 1), (1, 0), (0, 1)])
+    with pytest.raises(InvalidInput, match="row 1"):
+        client.put_rows("zones", frame.assign(geometry=[SQUARE, bow]))
+    assert [match.row for match in client.match(shapely.Point(25, 5))] == ["b"]
