@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jsonschema_rs
 import pytest
@@ -22,6 +22,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.routing import Route
 
+from browser import Browser, Page, needs_browser
 from contrada.server.api_document import make_document
 from contrada.server.row_routes import row_routes
 from contrada.server.server_limits import ServerLimits
@@ -172,6 +173,40 @@ def test_pages_load_nothing_from_elsewhere(server: OpenServer, path: str) -> Non
     assert answer.headers["content-type"].startswith("text/html")
     assert "default-src 'none'" in answer.headers["content-security-policy"]
     assert not re.findall(r"""(?:src|href)=["']?(?:https?:)?//""", answer.text)
+
+
+class WebAddress:
+    """What stands for a file where a page of a server is shown."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def resolve(self) -> "WebAddress":
+        return self
+
+    def as_uri(self) -> str:
+        return self._url
+
+
+SHOWN = """new Promise((done) => {
+  const look = () => document.querySelector("summary") && done();
+  new MutationObserver(look).observe(document, { childList: true, subtree: true });
+  look();
+})"""
+
+
+@needs_browser
+def test_the_api_is_shown_from_its_document_and_fetches_nothing_else(server: OpenServer) -> None:
+    address = cast(Path, WebAddress(f"{server.url}/docs"))
+    with Browser() as browser, Page(browser, address) as page:
+        page.run(SHOWN)
+        methods = [method.lower() for method in page.texts("summary b")]
+        paths = page.texts("summary b + code")
+        assert set(zip(methods, paths, strict=True)) == set(OPERATIONS)
+        schemas = page.texts("details[id^=schema-] summary > code")
+        assert schemas == list(DOCUMENT["components"]["schemas"])
+        fetched = f"fetches {server.url}/openapi.json"
+        assert [said for said in page.complaints() if said != fetched] == []
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="without curl")

@@ -74,7 +74,7 @@ def make_app(
     async def live(_: Starlette) -> AsyncIterator[None]:
         yield
         stopping.set()
-        service.threads.shutdown(wait=False, cancel_futures=True)
+        service.close()
 
     app = Starlette(
         routes=routes,

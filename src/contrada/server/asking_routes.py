@@ -39,4 +39,4 @@ async def _ask(
     broker = service.open_broker(request, SUBSCRIBE)
     QueryParameters(request)
     body = await service.read_json(request, service.limits.subscription_bytes_max)
-    return answer_json(await service.read(question_of(broker), body))
+    return answer_json(await service.judge(question_of(broker), body))

@@ -16,4 +16,4 @@ async def read_events(
     """Read events from a body; those of a large one in a thread."""
     if len(body) <= _SMALL:
         return read_body(body, content_type, headers, key)
-    return await service.read(read_body, body, content_type, headers, key)
+    return await service.judge(read_body, body, content_type, headers, key)

@@ -18,7 +18,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 PUBLISH, SUBSCRIBE, ADMIN = "publish", "subscribe", "admin"  # scopes of keys
-_READING_THREADS = 8
+_READING_THREADS, _JUDGING_THREADS = 8, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,14 @@ class Service:
     threads: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(_READING_THREADS, "contrada-reading")
     )
+    judges: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(_JUDGING_THREADS, "contrada-judging")
+    )
+
+    def close(self) -> None:
+        """Let the threads end once they have nothing to do."""
+        for pool in (self.threads, self.judges):
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def open_broker(self, connection: HTTPConnection, scope: str) -> Broker:
         """Return the caller's broker, if its key has a scope."""
@@ -48,18 +56,21 @@ class Service:
         return self.broker_of(connection)
 
     async def read(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """Run what may block for some milliseconds in a thread.
+        """Run what blocks for some milliseconds, as reads of the log do, in a thread.
 
         The threads stay: each has a connection to the log.
         """
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.threads, lambda: function(*args, **kwargs))
+        return await _run(self.threads, lambda: function(*args, **kwargs))
+
+    async def judge(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """Run what a stranger could make long, apart from the threads that read deliveries."""
+        return await _run(self.judges, lambda: function(*args, **kwargs))
 
     async def write(
         self, function: Callable[_P, "Future[_T]"], *args: _P.args, **kwargs: _P.kwargs
     ) -> _T:
         """Ask for a change in a thread, where it is judged, and wait until it is on disk."""
-        return await self.settle(await self.read(function, *args, **kwargs))
+        return await self.settle(await self.judge(function, *args, **kwargs))
 
     async def settle(self, future: "Future[_T]") -> _T:
         """Wait for what is being written; it is written even if nobody waits any more."""
@@ -69,7 +80,11 @@ class Service:
         """Read the JSON body of a request."""
         check_is_json(request)
         async with self.bodies.read(request, bytes_max) as body:
-            return await self.read(decode_json, body)
+            return await self.judge(decode_json, body)
+
+
+async def _run(pool: ThreadPoolExecutor, function: Callable[[], _T]) -> _T:
+    return await asyncio.get_running_loop().run_in_executor(pool, function)
 
 
 def service_of(connection: HTTPConnection) -> Service:
