@@ -15,7 +15,8 @@ import shapely
 
 from contrada.client import Client, read_delivery, verify_webhook
 from contrada.client.collection_rows import packed_rows
-from contrada.errors import InvalidInput
+from contrada.client.received import read_letter
+from contrada.errors import InvalidInput, Unavailable
 from contrada.files import read_rows
 from contrada.signatures import make_secret
 
@@ -116,6 +117,15 @@ def test_a_secret_that_the_broker_makes_is_in_the_receipt_and_in_no_repr(
     verify_webhook(*posts.get(timeout=30), receipt.secret)
     assert client.put_webhook("ops", url, batch=10).secret is None
     assert client.put_webhook("ops", url, rotate=True).secret not in {None, receipt.secret}
+
+
+def test_a_dead_letter_says_what_was_refused_and_why() -> None:
+    delivery = {"position": "p-7", "data": {"matches": [{"subscription": "gale"}]}}
+    letter = {"error": "answered 422", "time": "2026-03-02T08:00:00Z", "due": True}
+    read = read_letter(letter | {"delivery": delivery})
+    assert (read.delivery.position, read.error, read.is_due) == ("p-7", "answered 422", True)
+    with pytest.raises(Unavailable):
+        read_letter(letter)
 
 
 def test_rows_are_matched_and_named(client: Client, frame: geopandas.GeoDataFrame) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 import time as clock
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ from contrada.client.received import (
     ChangeReceipt,
     PublishReceipt,
     ReceivedDelivery,
+    ReceivedLetter,
     ReceivedMatch,
     ReceivedPage,
     RowsReceipt,
@@ -261,6 +262,32 @@ class AsyncClient:
         """
         steps = calls.put_webhook(subscriber, url, secret, batch, rotate, self._retries)
         return await self._run(steps)
+
+    async def list_dead_letters(self, subscriber: str) -> AsyncIterator[ReceivedLetter]:
+        """Iterate over dead letters, as `Client.list_dead_letters` does.
+
+        >>> _ = run(client.put_webhook("ops", "https://receiver.example/hook"))
+        >>> async def positions():
+        ...     return [found.delivery.position async for found in client.list_dead_letters("ops")]
+        >>> run(positions())
+        []
+        """
+        after: str | None = None
+        while True:
+            letters, after = await self._run(calls.list_letters(subscriber, after, self._retries))
+            for letter in letters:
+                yield letter
+            if after is None:
+                return
+
+    async def redrive(self, subscriber: str, positions: Iterable[str] | None = None) -> int:
+        """Let dead letters be sent again, as `Client.redrive` does.
+
+        >>> _ = run(client.put_webhook("ops", "https://receiver.example/hook"))
+        >>> run(client.redrive("ops"))
+        0
+        """
+        return await self._run(calls.redrive(subscriber, positions, self._retries))
 
     async def get_subscriber(self, name: str) -> dict[str, Any]:
         """Return what is known of a subscriber, as `Client.get_subscriber` does.

@@ -2,7 +2,7 @@
 
 import ssl
 import time as clock
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +21,7 @@ from contrada.client.received import (
     ChangeReceipt,
     PublishReceipt,
     ReceivedDelivery,
+    ReceivedLetter,
     ReceivedMatch,
     ReceivedPage,
     RowsReceipt,
@@ -319,6 +320,29 @@ class Client:
         """
         steps = calls.put_webhook(subscriber, url, secret, batch, rotate, self._retries)
         return self._run(steps)
+
+    def list_dead_letters(self, subscriber: str) -> Iterator[ReceivedLetter]:
+        """Iterate over what the receiver of a webhook has refused for good, by position.
+
+        >>> _ = client.put_webhook("ops", "https://receiver.example/hook")
+        >>> list(client.list_dead_letters("ops"))
+        []
+        """
+        after: str | None = None
+        while True:
+            letters, after = self._run(calls.list_letters(subscriber, after, self._retries))
+            yield from letters
+            if after is None:
+                return
+
+    def redrive(self, subscriber: str, positions: Iterable[str] | None = None) -> int:
+        """Let dead letters be sent again, all or those of some positions; return their number.
+
+        >>> _ = client.put_webhook("ops", "https://receiver.example/hook")
+        >>> client.redrive("ops")
+        0
+        """
+        return self._run(calls.redrive(subscriber, positions, self._retries))
 
     def get_subscriber(self, name: str) -> dict[str, Any]:
         """Return what is known of a subscriber: its cursor, its channel, how far it is behind.

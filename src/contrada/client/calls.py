@@ -1,7 +1,7 @@
 """The calls of a client but for events, rows and deliveries, each as the steps that it takes."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,10 +9,12 @@ from contrada.client.exchange import BrokerRequest, Steps, path_of
 from contrada.client.outgoing import read_outgoing, spell_geometry, write_json_text
 from contrada.client.received import (
     ChangeReceipt,
+    ReceivedLetter,
     ReceivedMatch,
     ReceivedPage,
     WebhookReceipt,
     read_change,
+    read_letter,
     read_match,
     read_page,
     read_position,
@@ -93,6 +95,24 @@ def list_part(
     query = {name: value for name, value in wanted.items() if value is not None}
     _, answer = yield from call("GET", path_of(kind), query=query, retries=retries)
     return answer.get(kind, []), answer.get("next")
+
+
+def list_letters(
+    subscriber: str, after: str | None, retries: int
+) -> Steps[tuple[list[ReceivedLetter], str | None]]:
+    """Read a part of the list of dead letters."""
+    query = {"limit": str(_PAGE)} | ({} if after is None else {"after": after})
+    path = path_of("subscribers", subscriber, "dead-letters")
+    _, answer = yield from call("GET", path, query=query, retries=retries)
+    return list(map(read_letter, answer.get("dead_letters", ()))), answer.get("next")
+
+
+def redrive(subscriber: str, positions: Iterable[str] | None, retries: int) -> Steps[int]:
+    """Let dead letters be sent again; return how many."""
+    body = {} if positions is None else {"positions": list(positions)}
+    path = f"{path_of('subscribers', subscriber, 'dead-letters')}/redrive"
+    answer = yield from post(path, body, retries)
+    return int(answer.get("redriven", 0))
 
 
 def read_deliveries(

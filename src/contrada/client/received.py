@@ -109,6 +109,19 @@ class ReceivedDelivery:
 
 
 @dataclass(frozen=True, slots=True)
+class ReceivedLetter:
+    """A dead letter: a delivery that a webhook's receiver has refused, with its last words.
+
+    `time` is when it was given up; `is_due` says that it is to be sent again.
+    """
+
+    delivery: ReceivedDelivery
+    error: str
+    time: str
+    is_due: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class MissedDeliveries:
     """A gap: deliveries up to the position `until` were no longer kept when they were to be read.
 
@@ -161,6 +174,15 @@ def read_delivery(envelope: Mapping[str, Any]) -> ReceivedDelivery:
         )
     except (KeyError, TypeError, AttributeError) as fault:
         raise _foreign(envelope) from fault
+
+
+def read_letter(letter: Mapping[str, Any]) -> ReceivedLetter:
+    """Read one dead letter."""
+    try:
+        delivery = read_delivery(letter["delivery"])
+        return ReceivedLetter(delivery, letter["error"], letter["time"], letter["due"])
+    except (KeyError, TypeError) as fault:
+        raise _foreign(letter) from fault
 
 
 def read_match(match: Mapping[str, Any]) -> ReceivedMatch:
