@@ -1,6 +1,7 @@
 """Keys: what each scope allows, where one is read, and what a change of them does at once."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -9,7 +10,9 @@ from starlette.routing import Route
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
+from contrada.broker.keys import KeyFile
 from contrada.errors import InvalidInput
+from contrada.server.authorising import KeysAtWork
 from hosted import FEATURE, HERE, Hosted, hosted, wait_until
 
 ROUTES = [
@@ -191,3 +194,17 @@ def test_a_key_may_only_ask_so_often_and_others_do_not_suffer(tmp_path: Path) ->
 def test_other_machines_may_connect_only_if_there_is_a_key(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="contrada key add NAME --scope admin --data"):
         Hosted(tmp_path, {"host": "0.0.0.0"}, [])
+
+
+def test_beyond_loopback_a_key_is_needed_even_if_somebody_takes_the_file_away(
+    tmp_path: Path,
+) -> None:
+    file = KeyFile(tmp_path)
+    file.add("a", ["admin"], "default", datetime.now(UTC))
+    beyond = KeysAtWork(file, is_loopback=False)
+    here = KeysAtWork(file, is_loopback=True)
+    file.path.unlink()
+    for keys in (beyond, here):
+        keys.look()
+        assert len(keys.keyring) == 0
+    assert (beyond.are_required, here.are_required) == (True, False)
