@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from contrada.arrays import Positions
 from contrada.broker.asking import explain_body, match_body
 from contrada.broker.broker_options import BrokerOptions
 from contrada.broker.changing import Changing, PackedPart
@@ -31,20 +32,33 @@ from contrada.broker.committing import Committer, Fatal
 from contrada.broker.dead_letters import DeadLetters
 from contrada.broker.deliveries import DeliveryGap, DeliveryPage, write_delivery, write_time
 from contrada.broker.event_storing import EventStoring, StoredEvents
+from contrada.broker.fence_book import RowFences
 from contrada.broker.incoming_events import IncomingEvents
 from contrada.broker.log_reading import LogReader, StoredSubscriber, StoredSubscription
 from contrada.broker.log_writing import LogWriter
 from contrada.broker.number_names import NumberNames
 from contrada.broker.repeats import Known, RepeatWindow
-from contrada.broker.restoring import lock_folder, remove_strays, restore_standing, save_standing
+from contrada.broker.restoring import (
+    lock_folder,
+    remove_strays,
+    restore_fences,
+    restore_standing,
+    save_standing,
+)
 from contrada.broker.steady_clock import SteadyClock
 from contrada.broker.subscription_bodies import read_name, read_subscription_body
+from contrada.broker.track_keeping import TrackKeeping
+from contrada.broker.transition_bodies import (
+    read_tracking_settings,
+    read_transitions,
+    write_tracking_settings,
+)
 from contrada.broker.watching import Watchers
 from contrada.broker.webhook_bodies import read_subscriber_body
 from contrada.broker.webhook_store import WebhookStore
 from contrada.errors import Gone, InvalidInput, NotFound, OutOfSpace
 from contrada.limits import PAGE_DELIVERIES_MAX
-from contrada.matcher.packed_rows import SharedTerms
+from contrada.matcher.packed_rows import RowIds, SharedTerms
 from contrada.model.instant import read_instant
 from contrada.showing import brief
 
@@ -85,15 +99,23 @@ class Broker:
         self._names = NumberNames(self._reader, self.folder)
         self._watchers = Watchers(writer.head)
         self._note_commit()
+        self._tracks = TrackKeeping(writer, self._clock.now_us(), self._tell)
+        restore_fences(writer, self._tracks, self.folder)
         self._counts = dict.fromkeys(("events", "matches", "deliveries", "repeated", "bad"), 0)
-        self._chores = Chores(writer, self._standing, self._clock, options, self.folder)
+        self._chores = Chores(
+            writer, self._standing, self._clock, self._tracks, options, self.folder
+        )
         self._changing = Changing(
-            writer, self._standing, self._chores.expire_at, options.subscriptions_max
+            writer,
+            self._standing,
+            self._tracks,
+            self._chores.expire_at,
+            options.subscriptions_max,
         )
         self._chores.begin(self._changing)
         self._committer = Committer(
             writer,
-            EventStoring(writer, self._standing, self._window),
+            EventStoring(writer, self._standing, self._tracks, self._window),
             self._clock,
             events_max=options.queue_events_max,
             bytes_max=options.queue_bytes_max,
@@ -147,11 +169,15 @@ class Broker:
     def _note_stored(self, stored: StoredEvents) -> None:
         self._window.add(stored.named, self._clock.now_us())
         for subscribers, head in stored.touched:
-            self._watchers.tell(subscribers, head)
+            self._tell(subscribers, head)
         for name in ("events", "matches", "deliveries"):
             self._counts[name] += getattr(stored, name)
         self._counts["repeated"] += sum(answer.repeated for answer in stored.answers)
         self._counts["bad"] += sum(len(answer.errors) for answer in stored.answers)
+
+    def _tell(self, subscribers: Positions, head: int) -> None:
+        self._note_commit()
+        self._watchers.tell(subscribers, head)
 
     def _run_chores(self) -> float:
         pause_s = self._chores.run()
@@ -189,8 +215,22 @@ class Broker:
             CursorTask(lambda now: self._changing.plan_rows(id_, count, now), plan)
         )
         first, old = plan.result()
-        part = PackedPart(path, terms, self._standing.make_ready(path, first, old))
+        part = self._make_part(id_, path, terms, first, old)
         return self._change(lambda now: self._changing.put_rows(id_, part, by, now))
+
+    def _make_part(
+        self, id_: str, path: Path, terms: SharedTerms, first: int, old: range
+    ) -> PackedPart:
+        """Index rows for where they will be matched, or objects followed through them."""
+        found = self._reader.find_subscription(id_)
+        body = {} if found is None else json.loads(found.body)
+        asked = read_transitions(body.get("transitions"), "transitions")
+        if asked is None:
+            return PackedPart(path, terms, self._standing.make_ready(path, first, old))
+        fences = RowFences(id_, first, RowIds.open(path).array, asked)
+        fences.prepare()
+        ready = self._tracks.standing.make_ready(path, first, old)
+        return PackedPart(path, terms, ready, fences)
 
     def put_subscriber(
         self, name: str, body: Mapping[str, Any], *, by: str | None = None
@@ -214,6 +254,20 @@ class Broker:
             return self.webhooks.end(name, finish)
 
         return self._change(apply, frees_space=True)
+
+    def put_settings(self, body: Any, *, by: str | None = None) -> "Future[Changed]":
+        """Say which events are positions, and how late they may come."""
+        settings = read_tracking_settings(body)
+
+        def apply(now: int) -> Outcome:
+            self._tracks.change_settings(settings)
+            return self._changing.note_settings(by, now)
+
+        return self._change(apply)
+
+    def get_settings(self) -> dict[str, Any]:
+        """Return the settings of the tenant."""
+        return write_tracking_settings(self._tracks.settings)
 
     def _change(self, apply: Callable[[int], Any], *, frees_space: bool = False) -> "Future[Any]":
         task = ChangeTask(apply, frees_space)
@@ -391,6 +445,7 @@ class Broker:
         """Count what was done since the start, and what there is."""
         return {
             **self._counts,
+            **{f"positions_{name}": count for name, count in self._tracks.tracks.stats().items()},
             "commits": self._committer.commits,
             "events_waiting": self._committer.events_waiting,
             "readers_waiting": self._watchers.count(),

@@ -5,19 +5,24 @@ the set that events are matched against changes only then.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from contrada.broker.commit_tasks import Changed, Outcome
+from contrada.broker.fence_book import Fence, RowFences
 from contrada.broker.log_writing import LogWriter
 from contrada.broker.row_terms import terms_of
 from contrada.broker.standing_set import StandingSet
 from contrada.broker.subscription_bodies import SubscriptionBody, write_canonical
+from contrada.broker.track_keeping import EndedFences, TrackKeeping
+from contrada.broker.tracking import FenceChange
+from contrada.broker.transition_bodies import read_transitions
 from contrada.errors import Conflict, NotFound
 from contrada.matcher.packed_rows import SharedTerms
 from contrada.matcher.ready_rows import ReadyRows
+from contrada.model.event import GEOMETRY
 from contrada.showing import brief
 
 
@@ -29,15 +34,26 @@ class _Version:
     subscriber: int
     body: str
     created: int
+    expires_us: int | None
+
+    @property
+    def members(self) -> dict[str, Any]:
+        """The body itself."""
+        found: dict[str, Any] = json.loads(self.body)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class PackedPart:
-    """The rows of a collection, which another process packed: where, with what, and indexed."""
+    """The rows of a collection, which another process packed: where, with what, and indexed.
+
+    `fences` are the rows as objects are followed through them, if the collection has transitions.
+    """
 
     path: Path
     terms: SharedTerms
     ready: ReadyRows
+    fences: RowFences | None = None
 
     @property
     def first(self) -> int:
@@ -57,11 +73,13 @@ class Changing:
         self,
         writer: LogWriter,
         standing: StandingSet,
+        tracks: TrackKeeping,
         expire: Callable[[int, str, int], object],
         subscriptions_max: int,
     ) -> None:
         """Take where changes go; `expire` hears of a moment at which a number of an id ends."""
         self._writer, self._standing, self._expire = writer, standing, expire
+        self._tracks = tracks
         self._subscriptions_max = subscriptions_max
         self._next_number = self._find_next_number()
 
@@ -104,16 +122,34 @@ class Changing:
         old = [] if known is None else [known.number]
         number = self._replace(id_, subscriber, body.text, position, known, body.expires_us)
         predicate = body.predicate
+        terms = read_transitions(body.members.get("transitions"), "transitions")
+        is_fence = terms is not None and predicate is not None
+        fence = Fence(number, id_, terms) if is_fence and terms is not None else None
+        self._tracks.take_up(self._find_ended([id_], fence), now_us)
 
         def then() -> None:
-            if predicate is None:
-                self._standing.remove(old)
-            else:
-                self._standing.put(number, subscriber, predicate, old)
+            self._remove(old)
+            self._tracks.book.remove(id_)
+            if fence is not None and predicate is not None:
+                self._tracks.standing.put(number, subscriber, predicate)
+                self._tracks.book.put(fence)
+            elif predicate is not None:
+                self._standing.put(number, subscriber, predicate)
             if body.expires_us is not None:
                 self._expire(body.expires_us, id_, number)
 
         return Outcome(Changed(self._write(position), known is None), then)
+
+    def _find_ended(
+        self, ids: Sequence[str], successor: Fence | None = None, rows: RowFences | None = None
+    ) -> EndedFences:
+        """Find what of the subscriptions that change objects are followed through."""
+        book = self._tracks.book
+        fences = [fence for id_ in ids if (fence := book.by_key(id_)) is not None]
+        ended = [book.rows[id_] for id_ in ids if id_ in book.rows]
+        return EndedFences(
+            [FenceChange(fence, successor) for fence in fences], [(old, rows) for old in ended]
+        )
 
     def _refuse_too_many(self) -> None:
         """Refuse one more subscription than there may be; they are hardly ever counted."""
@@ -156,21 +192,34 @@ class Changing:
         position = self._writer.add_change(now_us, _facts(what, id_, by))
         self._end(known.number, position)
         ranges = self._end_ranges(known.number, position)
+        self._tracks.take_up(self._find_ended([id_]), now_us)
 
         def then() -> None:
-            self._remove_all([known.number], ranges)
+            self._remove_all([id_], [known.number], ranges)
 
         return Outcome(Changed(self._write(position)), then)
 
-    def _remove_all(self, numbers: list[int], ranges: list[range]) -> None:
-        living = [number for number in numbers if number in self._standing.matcher]
-        self._standing.remove(living)
+    def _remove_all(self, ids: list[str], numbers: list[int], ranges: list[range]) -> None:
+        """Let subscriptions hold no longer, after their end is on disk."""
+        self._remove(numbers)
         for old in ranges:
-            self._standing.remove_rows(old)
+            self._side_of(old).remove_rows(old)
+        for id_ in ids:
+            self._tracks.book.remove(id_)
+            self._tracks.book.remove_rows(id_)
+
+    def _remove(self, numbers: Sequence[int]) -> None:
+        for side in (self._standing, self._tracks.standing):
+            side.remove([number for number in numbers if number in side.matcher])
+
+    def _side_of(self, numbers: range) -> StandingSet:
+        """Find out whether rows are matched, or objects are followed through them."""
+        is_followed = len(numbers) and numbers[0] in self._tracks.standing.matcher
+        return self._tracks.standing if is_followed else self._standing
 
     def _find(self, id_: str) -> _Version | None:
         row = self._writer.connection.execute(
-            "SELECT number, subscriber, body, created FROM subscriptions "
+            "SELECT number, subscriber, body, created, expires_us FROM subscriptions "
             "WHERE id = ? AND ended IS NULL",
             (id_,),
         ).fetchone()
@@ -199,7 +248,10 @@ class Changing:
         """Let packed rows be those of a collection, in place of all it had."""
         known = self._find(id_)
         is_new = known is None
-        if terms_of(id_, {} if known is None else json.loads(known.body)) != part.terms:
+        body = {} if known is None else known.members
+        asked = read_transitions(body.get("transitions"), "transitions")
+        packed = None if part.fences is None else part.fences.terms
+        if terms_of(id_, body) != part.terms or asked != packed:
             raise Conflict(
                 f"the subscription {brief(id_)} has changed while its rows were being packed: "
                 "put them again"
@@ -210,11 +262,14 @@ class Changing:
             subscriber = self.ensure_subscriber(id_, position)
             text = write_canonical({"subscriber": id_})
             number = self._replace(id_, subscriber, text, position, None, None)
-        elif "geometry" in (members := json.loads(known.body)):
-            del members["geometry"]
+        elif GEOMETRY in body:
+            del body[GEOMETRY]
             subscriber = known.subscriber
-            text = write_canonical(members)
-            number = self._replace(id_, subscriber, text, position, known, None)
+            text = write_canonical(body)
+            expires_us = known.expires_us
+            number = self._replace(id_, subscriber, text, position, known, expires_us)
+            if expires_us is not None:
+                self._expire(expires_us, id_, number)
         else:
             number, subscriber = known.number, known.subscriber
         old = self._end_ranges(number if known is None else known.number, position)
@@ -223,13 +278,15 @@ class Changing:
             (part.first, part.count, number, part.path.name, position),
         )
 
+        self._tracks.take_up(self._find_ended([id_], None, part.fences), now_us)
+
         def then() -> None:
-            first = old[0] if old else range(0)
-            if known is not None and known.number in self._standing.matcher:
-                self._standing.remove([known.number])
-            self._standing.put_rows(part.ready, subscriber, first)
-            for more in old[1:]:
-                self._standing.remove_rows(more)
+            self._remove([] if known is None else [known.number])
+            side = self._standing if part.fences is None else self._tracks.standing
+            side.put_rows(part.ready, subscriber, old[0] if old else range(0))
+            self._tracks.book.remove(id_)
+            if part.fences is not None:
+                self._tracks.book.put_rows(part.fences)
 
         changed = Changed(self._write(position), is_new, details={"rows": part.count})
         return Outcome(changed, then)
@@ -281,18 +338,24 @@ class Changing:
         position = self._writer.add_change(now_us, _facts("delete_subscriber", name, by))
         ended = execute(
             "UPDATE subscriptions SET ended = ? WHERE subscriber = ? AND ended IS NULL "
-            "RETURNING number",
+            "RETURNING number, id",
             (position, row[0]),
         ).fetchall()
-        numbers = [number for (number,) in ended]
+        numbers, ids = [number for number, _ in ended], [id_ for _, id_ in ended]
         ranges = [old for number in numbers for old in self._end_ranges(number, position)]
         execute("DELETE FROM subscribers WHERE number = ?", (row[0],))
+        self._tracks.take_up(self._find_ended(ids), now_us)
 
         def then() -> None:
-            self._remove_all(numbers, ranges)
+            self._remove_all(ids, numbers, ranges)
 
         changed = Changed(self._write(position), details={"subscriptions": len(numbers)})
         return Outcome(changed, then)
+
+    def note_settings(self, by: str | None, now_us: int) -> Outcome:
+        """Write down that the settings have changed."""
+        position = self._writer.add_change(now_us, _facts("put_settings", "", by))
+        return Outcome(Changed(self._write(position)))
 
     def _write(self, position: int) -> str:
         return self._writer.epochs.write(position)

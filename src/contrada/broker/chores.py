@@ -18,6 +18,7 @@ from contrada.broker.restoring import Saver
 from contrada.broker.retention import count_droppable
 from contrada.broker.standing_set import StandingSet
 from contrada.broker.steady_clock import SteadyClock
+from contrada.broker.track_keeping import TrackKeeping
 from contrada.errors import NotFound
 
 _log = logging.getLogger(__name__)
@@ -34,11 +35,13 @@ class Chores:
         writer: LogWriter,
         standing: StandingSet,
         clock: SteadyClock,
+        tracks: TrackKeeping,
         options: BrokerOptions,
         folder: Path,
     ) -> None:
         """Take what the chores are about."""
         self._writer, self._clock, self._options = writer, clock, options
+        self._tracks = tracks
         self._folder = folder
         self._expiring: list[tuple[int, str, int]] = []
         self._space: tuple[float, bool] = (0.0, True)
@@ -81,6 +84,7 @@ class Chores:
         """Do what is due; return in how many seconds to come again."""
         now_us = self._clock.now_us()
         self._expire(now_us)
+        timer_s = self._run_timers(now_us)
         is_behind = False
         if time.monotonic() >= self._next_retention:
             is_behind = self._drop_oldest()
@@ -91,7 +95,22 @@ class Chores:
         if is_behind:
             return _SOON_S
         due_s = (self._expiring[0][0] - now_us) / _US if self._expiring else _PAUSE_MAX_S
-        return min(max(due_s, _SOON_S), _PAUSE_MAX_S)
+        return min(max(min(due_s, timer_s), _SOON_S), _PAUSE_MAX_S)
+
+    def _run_timers(self, now_us: int) -> float:
+        """Write what is due of objects by the clock; return in how many seconds to come again."""
+        wait_s = self._tracks.wait_s(now_us)
+        if wait_s is None or wait_s > 0:
+            return _PAUSE_MAX_S if wait_s is None else wait_s
+        self._writer.begin()
+        try:
+            self._tracks.advance(now_us)
+            self._writer.commit(self._clock.lived_us())
+        except sqlite3.OperationalError as fault:
+            _log.error("timers: nothing was stored: %s", fault)
+            self._writer.rollback()
+            return _PAUSE_MAX_S
+        return 0.0
 
     def _expire(self, now_us: int) -> None:
         while self._expiring and self._expiring[0][0] <= now_us:

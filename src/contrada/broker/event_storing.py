@@ -4,7 +4,8 @@ The events of many requests are one batch for the matcher, cut so that even thos
 everything are bounded. Each is matched once, against the changes before it.
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,13 +13,15 @@ import pyarrow as pa
 
 from contrada.arrays import Positions
 from contrada.broker.commit_tasks import Published, PublishTask
-from contrada.broker.feature_columns import join_rows
+from contrada.broker.feature_columns import group_joinable, join_rows
 from contrada.broker.incoming_events import BadEvent
 from contrada.broker.log_writing import DeliveryRow, LogWriter
-from contrada.broker.match_lists import pack_numbers
+from contrada.broker.match_lists import pack_entries, pack_numbers, unpack
 from contrada.broker.repeats import Known, RepeatWindow
 from contrada.broker.retention import BLOCK_BITS
 from contrada.broker.standing_set import StandingSet, match_events, receive_events, rows_at_once
+from contrada.broker.track_entries import TrackMatch, TrackStep
+from contrada.broker.track_keeping import TrackKeeping
 from contrada.matching.receiving import ReceivedEvents
 from contrada.matching.segments import SubscriptionSet
 
@@ -56,16 +59,23 @@ class StoredEvents:
 class EventStoring:
     """Stores the events of requests in the transaction of a writer."""
 
-    def __init__(self, writer: LogWriter, standing: StandingSet, window: RepeatWindow) -> None:
+    def __init__(
+        self, writer: LogWriter, standing: StandingSet, tracks: TrackKeeping, window: RepeatWindow
+    ) -> None:
         """Take where events go, what they are matched against, and which repeats are known."""
         self._writer, self._standing, self._window = writer, standing, window
+        self._tracks = tracks
 
     def store(self, tasks: Sequence[PublishTask], now_us: int) -> StoredEvents:
         """Match and store the events of requests, in their order."""
         stored = StoredEvents()
         answers = [_Answer(task, list(task.events.errors)) for task in tasks]
         subscriptions = self._standing.freeze()
-        self._store_all(answers, subscriptions, now_us, stored)
+        start = 0
+        for run in group_joinable([task.events.rows for task in tasks]):
+            own = answers[start : start + len(run)]
+            self._store_all(own, subscriptions, now_us, stored)
+            start += len(run)
         for answer in answers:
             errors = sorted(answer.errors, key=lambda error: error.index)
             position = self._writer.epochs.write(answer.last or self._writer.head)
@@ -81,46 +91,51 @@ class EventStoring:
         now_us: int,
         stored: StoredEvents,
     ) -> None:
-        owners = np.repeat(np.arange(len(answers)), [len(a.task.events.texts) for a in answers])
-        if not len(owners):
+        events = _Arrived.of(answers)
+        if not len(events.owners):
             return
-        own = np.concatenate([np.arange(len(a.task.events.texts)) for a in answers])
-        rows = join_rows([a.task.events.rows for a in answers])
-        received = receive_events(rows, subscriptions)
-        keeps, repeats = self._choose(answers, owners, own, received, now_us)
-        at_once = rows_at_once(subscriptions)
-        if not len(keeps):
-            self._answer_repeats(answers, owners, repeats, {})
-            return
-        if len(keeps) < len(owners) or len(keeps) > at_once:
-            pieces = [keeps[i : i + at_once] for i in range(0, len(keeps), at_once)]
-        else:
-            pieces = [keeps]
+        received = receive_events(events.rows, subscriptions)
+        keeps, repeats = self._choose(answers, events, received, dict(stored.named), now_us)
+        kept = events.take(keeps)
         places: dict[int, tuple[int, int]] = {}
-        for piece in pieces:
-            events = received
-            if len(piece) < len(owners):
-                events = receive_events(rows.take(pa.array(piece)), subscriptions)
-            self._store_piece(answers, owners, own, piece, events, subscriptions, now_us, stored)
-            if repeats:
-                first = self._writer.head - len(piece) + 1
-                places |= {int(row): (first + i, 0) for i, row in enumerate(piece)}
-        self._answer_repeats(answers, owners, repeats, places)
+        if len(keeps):
+            step = self._tracks.step(kept.rows, kept.texts, now_us)
+            entries = deque(step.entries)
+            for start, end in _cut(len(keeps), rows_at_once(subscriptions), step):
+                while entries and entries[0].place <= start:
+                    self._tracks.write([entries.popleft()], now_us)
+                whole = received if len(kept.texts) == len(events.texts) == end - start else None
+                piece = kept.between(start, end)
+                if whole is None:
+                    whole = receive_events(piece.rows, subscriptions)
+                matches = {row - start: step.matches[row] for row in step.matches}
+                first, counts = self._store_piece(
+                    answers, piece, whole, subscriptions, matches, now_us, stored
+                )
+                if repeats:
+                    rows = keeps[start:end].tolist()
+                    places |= {row: (first + i, counts[i]) for i, row in enumerate(rows)}
+            self._tracks.write(list(entries), now_us)
+        self._answer_repeats(answers, events.owners, repeats, places)
 
     def _choose(
         self,
         answers: Sequence[_Answer],
-        owners: Positions,
-        own: Positions,
+        events: "_Arrived",
         received: ReceivedEvents,
+        stored: Mapping[bytes, Known],
         now_us: int,
     ) -> tuple[Positions, dict[int, Known | int]]:
-        """Choose the rows to store; what repeats another is that, or the row of it."""
+        """Choose the rows to store; what repeats another is that, or the row of it.
+
+        `stored` are events that are in this transaction already.
+        """
+        owners, own = events.owners, events.own
         keep = np.ones(len(owners), bool)
-        for row, fault in received.bad.items():
+        wrong = {row: str(fault.as_error()) for row, fault in received.bad.items()}
+        for row, detail in (self._tracks.find_ahead(events.rows, now_us) | wrong).items():
             answer = answers[owners[row]]
-            index = answer.task.events.indexes[own[row]]
-            answer.errors.append(BadEvent(index, str(fault.as_error())))
+            answer.errors.append(BadEvent(answer.task.events.indexes[own[row]], detail))
             keep[row] = False
         for number, answer in enumerate(answers):
             if answer.task.all_or_none and answer.errors:
@@ -132,7 +147,7 @@ class EventStoring:
                 key = answers[owners[row]].task.events.keys[own[row]]
                 if key is None:
                     continue
-                known = self._window.find(key, now_us)
+                known = self._window.find(key, now_us) or stored.get(key)
                 if known is not None or key in seen:
                     repeats[row] = known if known is not None else seen[key]
                     keep[row] = False
@@ -159,40 +174,114 @@ class EventStoring:
     def _store_piece(
         self,
         answers: Sequence[_Answer],
-        owners: Positions,
-        own: Positions,
-        piece: Positions,
-        events: ReceivedEvents,
+        events: "_Arrived",
+        received: ReceivedEvents,
         subscriptions: SubscriptionSet,
+        transitions: Mapping[int, Sequence[TrackMatch]],
         now_us: int,
         stored: StoredEvents,
-    ) -> None:
-        rows, numbers = match_events(events, subscriptions)
-        counts = np.bincount(rows, minlength=len(piece))
-        texts = [
-            answers[owner].task.events.texts[i]
-            for owner, i in zip(owners[piece].tolist(), own[piece].tolist(), strict=True)
-        ]
-        keys = [
-            answers[owner].task.events.keys[i]
-            for owner, i in zip(owners[piece].tolist(), own[piece].tolist(), strict=True)
-        ]
-        matches = counts.tolist()
-        first = self._writer.add_events(now_us, texts, keys, matches)
+    ) -> tuple[int, list[int]]:
+        """Store some events with what they match; return the first position, and their counts."""
+        rows, numbers = match_events(received, subscriptions)
+        matches = np.bincount(rows, minlength=len(events.texts)).tolist()
+        for row, found in transitions.items():
+            if 0 <= row < len(matches):
+                matches[row] += len(found)
+        first = self._writer.add_events(now_us, events.texts, events.keys, matches)
         whose = self._standing.subscribers.take(numbers)
         deliveries = _pack_deliveries(first + rows, whose, numbers)
+        if transitions:
+            deliveries = self._with_transitions(deliveries, transitions, first, len(matches))
         self._writer.add_deliveries(deliveries)
-        for i, (owner, count) in enumerate(zip(owners[piece].tolist(), matches, strict=True)):
+        for i, (owner, count) in enumerate(zip(events.owners.tolist(), matches, strict=True)):
             answers[owner].take(first + i, count)
         stored.named += [
             (key, Known(first + i, count))
-            for i, (key, count) in enumerate(zip(keys, matches, strict=True))
+            for i, (key, count) in enumerate(zip(events.keys, matches, strict=True))
             if key is not None
         ]
-        stored.touched.append((np.unique(whose), self._writer.head))
-        stored.events += len(piece)
-        stored.matches += len(rows)
+        touched = whose if not transitions else np.array([row[1] for row in deliveries], np.int64)
+        stored.touched.append((np.unique(touched), self._writer.head))
+        stored.events += len(matches)
+        stored.matches += sum(matches)
         stored.deliveries += len(deliveries)
+        return first, matches
+
+    def _with_transitions(
+        self,
+        deliveries: Sequence[DeliveryRow],
+        transitions: Mapping[int, Sequence[TrackMatch]],
+        first: int,
+        count: int,
+    ) -> list[DeliveryRow]:
+        """Add the transitions of events to their deliveries, which may have plain matches."""
+        by_key = {row[:3]: row for row in deliveries}
+        for row, found in transitions.items():
+            if not 0 <= row < count:
+                continue
+            position = first + row
+            for subscriber, own in self._tracks.group(found).items():
+                key = (position >> BLOCK_BITS, subscriber, position)
+                plain = unpack(by_key[key][3]) if key in by_key else []
+                by_key[key] = (*key, pack_entries([*plain, *own]))
+        return [by_key[key] for key in sorted(by_key)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrived:
+    """The events of several requests as one batch: whose each is, and which one of them."""
+
+    owners: Positions
+    own: Positions
+    rows: pa.RecordBatch
+    texts: Sequence[bytes]
+    keys: Sequence[bytes | None]
+
+    @classmethod
+    def of(cls, answers: Sequence[_Answer]) -> "_Arrived":
+        events = [answer.task.events for answer in answers]
+        lengths = [len(each.texts) for each in events]
+        return cls(
+            np.repeat(np.arange(len(events)), lengths),
+            np.concatenate([np.arange(length) for length in lengths]),
+            join_rows([each.rows for each in events]),
+            [text for each in events for text in each.texts],
+            [key for each in events for key in each.keys],
+        )
+
+    def take(self, rows: Positions) -> "_Arrived":
+        """Return some of the events."""
+        if len(rows) == len(self.texts):
+            return self
+        places = rows.tolist()
+        return _Arrived(
+            self.owners[rows],
+            self.own[rows],
+            self.rows.take(pa.array(rows)),
+            [self.texts[i] for i in places],
+            [self.keys[i] for i in places],
+        )
+
+    def between(self, start: int, end: int) -> "_Arrived":
+        """Return events in a row."""
+        if start == 0 and end == len(self.texts):
+            return self
+        return _Arrived(
+            self.owners[start:end],
+            self.own[start:end],
+            self.rows.slice(start, end - start),
+            self.texts[start:end],
+            self.keys[start:end],
+        )
+
+
+def _cut(count: int, at_once: int, step: TrackStep) -> Iterator[tuple[int, int]]:
+    """Cut rows where entries come between them, and where more would be too many at once."""
+    ends = {entry.place for entry in step.entries} | set(range(at_once, count, at_once)) | {count}
+    start = 0
+    for end in sorted(end for end in ends if 0 < end <= count):
+        yield start, end
+        start = end
 
 
 def _pack_deliveries(

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from contrada.broker.log_positions import Epochs, make_epoch
 from contrada.broker.log_schema import LOG_FILE, open_writing
@@ -30,12 +30,26 @@ class EntryKind(IntEnum):
 DeliveryRow = tuple[int, int, int, Packed]  # block, subscriber, position, matches
 
 
+class CommitPartner(Protocol):
+    """Whoever has a state of its own that is stored with what it came of."""
+
+    def store(self) -> None:
+        """Write the state before a commit."""
+
+    def keep(self) -> None:
+        """Let what was found count, since it is on disk."""
+
+    def drop(self) -> None:
+        """Forget what was found, since it is not on disk."""
+
+
 class LogWriter:
     """All that is ever written to a log goes through here, in one thread."""
 
     def __init__(self, folder: Path, *, is_durable: bool = True) -> None:
         """Open the log of a folder, or make one."""
         self.path = folder / LOG_FILE
+        self.partners: list[CommitPartner] = []
         self.connection = open_writing(self.path, is_durable=is_durable)
         try:
             self._learn()
@@ -101,6 +115,8 @@ class LogWriter:
 
     def commit(self, lived_us: int) -> None:
         """Put all since `begin` on disk."""
+        for partner in self.partners:
+            partner.store()
         for number, block in self._changed_blocks.items():
             if block is None:
                 self.connection.execute("DELETE FROM blocks WHERE block = ?", (number,))
@@ -116,6 +132,8 @@ class LogWriter:
                 self._blocks[number] = Block(number, block.nbytes, lived_us)
         self._changed_blocks.clear()
         self._committed = self.head
+        for partner in self.partners:
+            partner.keep()
 
     def rollback(self) -> None:
         """Undo all since `begin`."""
@@ -124,6 +142,8 @@ class LogWriter:
         self.head = self._committed
         self.floor = int(self.read_meta("floor", 0))
         self._changed_blocks.clear()
+        for partner in self.partners:
+            partner.drop()
 
     def checkpoint(self, *, is_idle: bool) -> None:
         """Move what was committed from the write-ahead log to the file."""

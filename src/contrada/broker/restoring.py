@@ -8,17 +8,22 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, NamedTuple
 
+from contrada.broker.fence_book import Fence, RowFences
 from contrada.broker.log_writing import LogWriter
 from contrada.broker.packing_process import clear_drafts
+from contrada.broker.retention import BLOCK_POSITIONS
 from contrada.broker.standing_set import StandingRow, StandingSet
+from contrada.broker.track_keeping import TrackKeeping
+from contrada.broker.transition_bodies import read_transitions
 from contrada.errors import ContradaError, Unavailable
 from contrada.machine import try_lock
 from contrada.matcher.facade import Matcher
 from contrada.matcher.inside import freeze_for_saving
+from contrada.matcher.packed_rows import RowIds
 
 _log = logging.getLogger(__name__)
 LOCK_FILE, ROWS_FOLDER = "lock", "rows"
@@ -68,14 +73,17 @@ def _list_snapshots(writer: LogWriter, folder: Path) -> list[tuple[Path, int]]:
     for path in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
         text = path.name.removeprefix(_PREFIX).removesuffix(_SUFFIX)
         try:
-            found.append((path, writer.epochs.read(text, "", writer.head)))
+            position = writer.epochs.read(text, "", writer.head)
         except ContradaError:
             path.unlink(missing_ok=True)
+            continue
+        if position > writer.floor - BLOCK_POSITIONS:  # what ended since is still known
+            found.append((path, position))
     return sorted(found, key=lambda pair: -pair[1])
 
 
 def _catch_up(writer: LogWriter, standing: StandingSet, folder: Path, position: int) -> None:
-    """Take in what changed after a position."""
+    """Take in what changed after a position, but for what objects are followed through."""
     execute = writer.connection.execute
     ended = execute("SELECT number FROM subscriptions WHERE ended > ?", (position,)).fetchall()
     standing.remove([number for (number,) in ended if number in standing.matcher])
@@ -83,27 +91,64 @@ def _catch_up(writer: LogWriter, standing: StandingSet, folder: Path, position: 
         "SELECT first, count FROM row_ranges WHERE ended > ? AND created <= ?", (position, position)
     ).fetchall():
         standing.remove_rows(range(first, first + count))
-    standing.load(_list_added(writer, position))
-    for first, count, file, subscriber, created in execute(
-        "SELECT r.first, r.count, r.file, v.subscriber, r.created FROM row_ranges r "
-        "JOIN subscriptions v ON v.number = r.subscription WHERE r.ended IS NULL AND r.count > 0"
-    ).fetchall():
-        standing.subscribers.put(first, count, subscriber)
-        if created > position:
-            ready = standing.make_ready(folder / ROWS_FOLDER / file, first, range(0))
-            standing.put_rows(ready, subscriber, range(0))
+    standing.load(
+        row for row in _list_rows(writer, position) if row.has_predicate and not row.has_transitions
+    )
+    for rows in _list_ranges(writer):
+        if "transitions" in rows.body:
+            continue
+        standing.subscribers.put(rows.first, rows.length, rows.subscriber)
+        if rows.created > position:
+            ready = standing.make_ready(folder / ROWS_FOLDER / rows.file, rows.first, range(0))
+            standing.put_rows(ready, rows.subscriber, range(0))
 
 
-def _list_added(writer: LogWriter, position: int) -> Iterator[StandingRow]:
+def restore_fences(writer: LogWriter, tracks: TrackKeeping, folder: Path) -> None:
+    """Let all hold that objects are followed through."""
+    living = [row for row in _list_rows(writer, 0) if row.has_transitions and row.has_predicate]
+    tracks.standing.load(living)
+    for row in living:
+        terms = read_transitions(row.body["transitions"], "transitions")
+        if terms is not None:
+            tracks.book.put(Fence(row.number, row.id, terms))
+    for rows in _list_ranges(writer):
+        terms = read_transitions(rows.body.get("transitions"), "transitions")
+        if terms is None:
+            continue
+        path = folder / ROWS_FOLDER / rows.file
+        ready = tracks.standing.make_ready(path, rows.first, range(0))
+        tracks.standing.put_rows(ready, rows.subscriber, range(0))
+        tracks.book.put_rows(RowFences(rows.id, rows.first, RowIds.open(path).array, terms))
+
+
+class _KeptRows(NamedTuple):
+    """The rows that a collection has."""
+
+    first: int
+    length: int
+    file: str
+    subscriber: int
+    created: int
+    id: str
+    body: Mapping[str, Any]
+
+
+def _list_ranges(writer: LogWriter) -> list[_KeptRows]:
     rows = writer.connection.execute(
-        "SELECT number, subscriber, body FROM subscriptions "
+        "SELECT r.first, r.count, r.file, v.subscriber, r.created, v.id, v.body FROM row_ranges r "
+        "JOIN subscriptions v ON v.number = r.subscription WHERE r.ended IS NULL AND r.count > 0"
+    )
+    return [_KeptRows(*row[:-1], json.loads(row[-1])) for row in rows]
+
+
+def _list_rows(writer: LogWriter, position: int) -> Iterator[StandingRow]:
+    rows = writer.connection.execute(
+        "SELECT number, id, subscriber, body FROM subscriptions "
         "WHERE ended IS NULL AND created > ? ORDER BY number",
         (position,),
     )
-    for number, subscriber, body in rows:
-        row = StandingRow(number, subscriber, json.loads(body))
-        if row.has_predicate:
-            yield row
+    for number, id_, subscriber, body in rows:
+        yield StandingRow(number, id_, subscriber, json.loads(body))
 
 
 def save_standing(writer: LogWriter, standing: StandingSet, folder: Path, changes_min: int) -> None:

@@ -30,9 +30,10 @@ _ROWS_AT_ONCE = 100_000
 
 
 class StandingRow(NamedTuple):
-    """A subscription that holds: its number, its subscriber's number, and its body as text."""
+    """A subscription that holds: its number and id, its subscriber's number, and its body."""
 
     number: int
+    id: str
     subscriber: int
     body: Mapping[str, Any]
 
@@ -40,6 +41,11 @@ class StandingRow(NamedTuple):
     def has_predicate(self) -> bool:
         """Whether it is found by itself, not by its rows."""
         return "filter" in self.body or GEOMETRY in self.body
+
+    @property
+    def has_transitions(self) -> bool:
+        """Whether objects are followed through it."""
+        return "transitions" in self.body
 
 
 class NumberColumn:
@@ -90,10 +96,10 @@ class StandingSet:
             is_known = whose.codes >= 0  # rows of collections are nobody's in a snapshot
             self.subscribers.put_many(numbers[is_known], whose.wholes[whose.codes[is_known]])
 
-    def put(self, number: int, subscriber: int, predicate: Predicate, old: Sequence[int]) -> None:
-        """Let a subscription hold, in place of older ones."""
+    def put(self, number: int, subscriber: int, predicate: Predicate) -> None:
+        """Let a subscription hold."""
         self.subscribers.put(number, 1, subscriber)
-        exchange(self.matcher, old, [Subscription(number, predicate, subscriber)], "put")
+        exchange(self.matcher, [], [Subscription(number, predicate, subscriber)], "put")
 
     def remove(self, numbers: Sequence[int]) -> None:
         """Let subscriptions hold no longer."""
