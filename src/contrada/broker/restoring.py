@@ -138,7 +138,7 @@ def _list_ranges(writer: LogWriter) -> list[_KeptRows]:
         "SELECT r.first, r.count, r.file, v.subscriber, r.created, v.id, v.body FROM row_ranges r "
         "JOIN subscriptions v ON v.number = r.subscription WHERE r.ended IS NULL AND r.count > 0"
     )
-    return [_KeptRows(*row[:-1], json.loads(row[-1])) for row in rows]
+    return [_KeptRows._make([*row[:-1], json.loads(row[-1])]) for row in rows]
 
 
 def _list_rows(writer: LogWriter, position: int) -> Iterator[StandingRow]:
