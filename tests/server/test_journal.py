@@ -29,8 +29,8 @@ def test_changes_are_logged_with_who_made_them_and_reading_is_not(tmp_path: Path
     found: list[dict[str, Any]] = [json.loads(line) for line in lines]
     assert all(line.keys() >= {"time", "level", "message"} for line in found)
     asked = [line for line in found if line["message"] == "request"]
-    whats = [(line["method"], line["status"], line.get("key")) for line in asked]
-    assert whats == [("PUT", 201, "harbour"), ("GET", 401, None), ("DELETE", 200, "harbour")]
+    requests = [(line["method"], line["status"], line.get("key")) for line in asked]
+    assert requests == [("PUT", 201, "harbour"), ("GET", 401, None), ("DELETE", 200, "harbour")]
     assert (asked[0]["position"], asked[0]["tenant"]) == (position, "north")
     assert asked[0]["path"] == "/v1/subscriptions/a"
 

@@ -32,7 +32,7 @@ class ServerLimits:
     subscription_bytes_max: int = SUBSCRIPTION_BYTES_MAX
     wait_s_max: float = WAIT_S_MAX
     heartbeat_s: float = 15.0
-    recheck_s: float = 1.0
+    recheck_s: float = 0.5  # a revoked key is to end streams within a second
     streams_max: int = STREAMS_MAX
     frame_bytes_max: int = FRAME_BYTES_MAX
     socket_publishes_max: int = SOCKET_PUBLISHES_MAX

@@ -136,6 +136,8 @@ def _names_of(kind: type[Any]) -> list[str]:
 def _write(name: str, value: Any) -> str:
     if value is None:
         return f"# {name}: none"  # TOML has no word for it
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     return f"{name} = {json.dumps(value, default=str, ensure_ascii=False)}"
 
 
