@@ -33,6 +33,8 @@ ROUTES = [
     ("POST", "/v1/subscribers/s/dead-letters/redrive", "subscribe"),
     ("POST", "/v1/match", "subscribe"),
     ("POST", "/v1/explain", "subscribe"),
+    ("GET", "/v1/settings", "admin"),
+    ("PUT", "/v1/settings", "admin"),
     ("GET", "/metrics", "admin"),
 ]
 OPEN = ("/", "/docs", "/openapi.json", "/healthz", "/readyz")
