@@ -33,7 +33,7 @@ ROUTES = [
     ("POST", "/v1/subscribers/s/dead-letters/redrive", "subscribe"),
     ("POST", "/v1/match", "subscribe"),
     ("POST", "/v1/explain", "subscribe"),
-    ("GET", "/v1/settings", "admin"),
+    ("GET", "/v1/settings", "subscribe"),
     ("PUT", "/v1/settings", "admin"),
     ("GET", "/metrics", "admin"),
 ]
