@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from broker_desk import feature, incoming
+from broker_stories import feature, incoming
 from contrada.broker.broker import Broker
 from contrada.broker.broker_options import BrokerOptions
 from contrada.broker.webhook_rules import WebhookPhase, WebhookState

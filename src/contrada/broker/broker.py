@@ -22,10 +22,10 @@ from contrada.broker.changing import Changing, PackedPart
 from contrada.broker.chores import Chores
 from contrada.broker.commit_tasks import (
     Changed,
+    ChangeOutcome,
     ChangeTask,
     CursorTask,
-    Outcome,
-    Published,
+    PublishAnswer,
     PublishTask,
 )
 from contrada.broker.committing import Committer, Fatal
@@ -37,7 +37,7 @@ from contrada.broker.incoming_events import IncomingEvents
 from contrada.broker.log_reading import LogReader, StoredSubscriber, StoredSubscription
 from contrada.broker.log_writing import LogWriter
 from contrada.broker.number_names import NumberNames
-from contrada.broker.repeats import Known, RepeatWindow
+from contrada.broker.repeats import RepeatWindow, StoredEvent
 from contrada.broker.restoring import (
     lock_folder,
     remove_strays,
@@ -138,7 +138,7 @@ class Broker:
             (self._writer.head - self._options.repeats_events_max, since_us),
         )
         for key, position, matches, time_us in rows:
-            self._window.add([(key, Known(position, matches))], time_us)
+            self._window.add([(key, StoredEvent(position, matches))], time_us)
 
     @classmethod
     def open(
@@ -240,7 +240,7 @@ class Broker:
         wanted = read_subscriber_body(body)
         self._refuse_without_space()
 
-        def apply(now: int) -> Outcome:
+        def apply(now: int) -> ChangeOutcome:
             begun = self._changing.put_subscriber(name, by, now)
             return self.webhooks.put(name, wanted, by, now, begun)
 
@@ -249,17 +249,17 @@ class Broker:
     def delete_subscriber(self, name: str, *, by: str | None = None) -> "Future[Changed]":
         """End a subscriber, with its subscriptions, its cursor and what waits for it."""
 
-        def apply(now: int) -> Outcome:
+        def apply(now: int) -> ChangeOutcome:
             finish = partial(self._changing.delete_subscriber, name, by, now)
             return self.webhooks.end(name, finish)
 
         return self._change(apply, frees_space=True)
 
     def put_settings(self, body: Any, *, by: str | None = None) -> "Future[Changed]":
-        """Say which events are positions, and how late they may come."""
+        """Replace the settings: which events are positions, and how late they may come."""
         settings = read_tracking_settings(body)
 
-        def apply(now: int) -> Outcome:
+        def apply(now: int) -> ChangeOutcome:
             self._tracks.change_settings(settings)
             return self._changing.note_settings(by, now)
 
@@ -276,12 +276,14 @@ class Broker:
 
     # Events and cursors
 
-    def publish(self, events: IncomingEvents, *, all_or_none: bool = False) -> "Future[Published]":
+    def publish(
+        self, events: IncomingEvents, *, all_or_none: bool = False
+    ) -> "Future[PublishAnswer]":
         """Store events, and match each once; bad ones are left out, or with `all_or_none` all."""
         self._refuse_without_space()
         if not events.texts or (all_or_none and events.errors):
-            future: Future[Published] = Future()
-            future.set_result(Published(0, self.head, 0, list(events.errors)))
+            future: Future[PublishAnswer] = Future()
+            future.set_result(PublishAnswer(0, self.head, 0, list(events.errors)))
             return future
         task = PublishTask(events, all_or_none)
         self._committer.submit(task)

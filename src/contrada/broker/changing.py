@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from contrada.broker.commit_tasks import Changed, Outcome
+from contrada.broker.commit_tasks import Changed, ChangeOutcome
 from contrada.broker.fence_book import Fence, RowFences
 from contrada.broker.log_writing import LogWriter
 from contrada.broker.row_terms import terms_of
@@ -90,13 +90,13 @@ class Changing:
         return max((last or 0) + 1, end or 1, int(self._writer.read_meta("next_number", 1)))
 
     def take_numbers(self, count: int) -> int:
-        """Give out numbers in a row, and return the first."""
+        """Take numbers in a row that nobody has, and return the first."""
         first = self._next_number
         self._next_number += count
         return first
 
     def reserve(self, count: int, _: int) -> int:
-        """Give out numbers that outlive a crash before they are used."""
+        """Take numbers that outlive a crash before they are used."""
         first = self.take_numbers(count)
         self._writer.write_meta("next_number", self._next_number)
         return first
@@ -105,11 +105,11 @@ class Changing:
 
     def put_subscription(
         self, id_: str, body: SubscriptionBody, by: str | None, now_us: int
-    ) -> Outcome:
+    ) -> ChangeOutcome:
         """Let a subscription be as its body says; an equal body changes nothing."""
         known = self._find(id_)
         if known is not None and known.body == body.text:
-            return Outcome(Changed(self._write(known.created), is_changed=False))
+            return ChangeOutcome(Changed(self._write(known.created), is_changed=False))
         if known is not None and self._has_rows(known.number):
             raise Conflict(
                 f"the subscription {brief(id_)} has rows, which were packed with its members: "
@@ -138,7 +138,7 @@ class Changing:
             if body.expires_us is not None:
                 self._expire(body.expires_us, id_, number)
 
-        return Outcome(Changed(self._write(position), known is None), then)
+        return ChangeOutcome(Changed(self._write(position), known is None), then)
 
     def _find_ended(
         self, ids: Sequence[str], successor: Fence | None = None, rows: RowFences | None = None
@@ -183,7 +183,7 @@ class Changing:
 
     def delete_subscription(
         self, id_: str, by: str | None, now_us: int, *, number: int | None = None
-    ) -> Outcome:
+    ) -> ChangeOutcome:
         """End a subscription; with `number` only that version of it, as when it expires."""
         known = self._find(id_)
         if known is None or number not in {None, known.number}:
@@ -197,7 +197,7 @@ class Changing:
         def then() -> None:
             self._remove_all([id_], [known.number], ranges)
 
-        return Outcome(Changed(self._write(position)), then)
+        return ChangeOutcome(Changed(self._write(position)), then)
 
     def _remove_all(self, ids: list[str], numbers: list[int], ranges: list[range]) -> None:
         """Let subscriptions hold no longer, after their end is on disk."""
@@ -233,7 +233,7 @@ class Changing:
     # Rows of collections
 
     def plan_rows(self, id_: str, count: int, now: int) -> tuple[int, range]:
-        """Give out numbers for rows; return the first, and which numbers they are to replace."""
+        """Take numbers for rows; return the first, and which numbers they are to replace."""
         known = self._find(id_)
         row = None
         if known is not None:
@@ -244,7 +244,7 @@ class Changing:
         old = range(0) if row is None else range(row[0], row[0] + row[1])
         return self.reserve(max(count, 1), now), old
 
-    def put_rows(self, id_: str, part: PackedPart, by: str | None, now_us: int) -> Outcome:
+    def put_rows(self, id_: str, part: PackedPart, by: str | None, now_us: int) -> ChangeOutcome:
         """Let packed rows be those of a collection, in place of all it had."""
         known = self._find(id_)
         is_new = known is None
@@ -289,7 +289,7 @@ class Changing:
                 self._tracks.book.put_rows(part.fences)
 
         changed = Changed(self._write(position), is_new, details={"rows": part.count})
-        return Outcome(changed, then)
+        return ChangeOutcome(changed, then)
 
     def _has_rows(self, number: int) -> bool:
         row = self._writer.connection.execute(
@@ -318,18 +318,18 @@ class Changing:
             ).fetchone()
         return int(row[0])
 
-    def put_subscriber(self, name: str, by: str | None, now_us: int) -> Outcome:
+    def put_subscriber(self, name: str, by: str | None, now_us: int) -> ChangeOutcome:
         """Let a subscriber begin, unless it is there."""
         row = self._writer.connection.execute(
             "SELECT created FROM subscribers WHERE name = ?", (name,)
         ).fetchone()
         if row is not None:
-            return Outcome(Changed(self._write(row[0]), is_changed=False))
+            return ChangeOutcome(Changed(self._write(row[0]), is_changed=False))
         position = self._writer.add_change(now_us, _facts("put_subscriber", name, by))
         self.ensure_subscriber(name, position)
-        return Outcome(Changed(self._write(position), is_new=True))
+        return ChangeOutcome(Changed(self._write(position), is_new=True))
 
-    def delete_subscriber(self, name: str, by: str | None, now_us: int) -> Outcome:
+    def delete_subscriber(self, name: str, by: str | None, now_us: int) -> ChangeOutcome:
         """End a subscriber, with its subscriptions, its cursor and what waits for it."""
         execute = self._writer.connection.execute
         row = execute("SELECT number FROM subscribers WHERE name = ?", (name,)).fetchone()
@@ -350,12 +350,12 @@ class Changing:
             self._remove_all(ids, numbers, ranges)
 
         changed = Changed(self._write(position), details={"subscriptions": len(numbers)})
-        return Outcome(changed, then)
+        return ChangeOutcome(changed, then)
 
-    def note_settings(self, by: str | None, now_us: int) -> Outcome:
+    def note_settings(self, by: str | None, now_us: int) -> ChangeOutcome:
         """Write down that the settings have changed."""
         position = self._writer.add_change(now_us, _facts("put_settings", "", by))
-        return Outcome(Changed(self._write(position)))
+        return ChangeOutcome(Changed(self._write(position)))
 
     def _write(self, position: int) -> str:
         return self._writer.epochs.write(position)

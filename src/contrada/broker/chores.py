@@ -12,7 +12,7 @@ from pathlib import Path
 
 from contrada.broker.broker_options import BrokerOptions
 from contrada.broker.changing import Changing
-from contrada.broker.commit_tasks import Outcome
+from contrada.broker.commit_tasks import ChangeOutcome
 from contrada.broker.log_writing import LogWriter
 from contrada.broker.restoring import Saver
 from contrada.broker.retention import count_droppable
@@ -122,7 +122,7 @@ class Chores:
                 self._writer.rollback()
                 continue
             self._writer.commit(self._clock.lived_us())
-            if isinstance(outcome, Outcome) and outcome.then is not None:
+            if isinstance(outcome, ChangeOutcome) and outcome.then is not None:
                 outcome.then()
 
     def _drop_oldest(self) -> bool:

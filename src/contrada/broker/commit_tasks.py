@@ -23,7 +23,7 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishAnswer:
     """Events that are on disk: how many, where the last one is, and how many matches they have.
 
     `repeated` counts those that were there already, which count as accepted; `errors` are those
@@ -43,7 +43,7 @@ class PublishTask:
 
     events: IncomingEvents
     all_or_none: bool
-    future: "Future[Published]" = field(default_factory=Future)
+    future: "Future[PublishAnswer]" = field(default_factory=Future)
 
     @property
     def nbytes(self) -> int:
@@ -52,7 +52,7 @@ class PublishTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ChangeOutcome:
     """What became of a change in a transaction: the answer, and what to do once it is on disk."""
 
     answer: Any
@@ -63,7 +63,7 @@ class Outcome:
 class ChangeTask:
     """A change of the set; `apply` writes it, or refuses it before it has written anything."""
 
-    apply: Callable[[int], Outcome]  # with the time
+    apply: Callable[[int], ChangeOutcome]  # with the time
     frees_space: bool = False
     future: "Future[Any]" = field(default_factory=Future)
 

@@ -15,7 +15,13 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, TypeVar
 
-from contrada.broker.commit_tasks import ChangeTask, CommitTask, CursorTask, Outcome, PublishTask
+from contrada.broker.commit_tasks import (
+    ChangeOutcome,
+    ChangeTask,
+    CommitTask,
+    CursorTask,
+    PublishTask,
+)
 from contrada.broker.event_storing import EventStoring, StoredEvents
 from contrada.broker.log_writing import LogWriter
 from contrada.broker.steady_clock import SteadyClock
@@ -27,7 +33,7 @@ _EVENTS_MAX = 8_192
 _IDLE_S = 1.0
 
 Fatal = Callable[[str], object]
-_Task = TypeVar("_Task", bound=CommitTask)
+_SameTask = TypeVar("_SameTask", bound=CommitTask)
 
 
 class Committer:
@@ -185,9 +191,9 @@ class Committer:
         if not self._transact(tasks, write, self._commit_changes):
             return
         for _, outcome in outcomes:
-            if isinstance(outcome, Outcome) and outcome.then is not None:
+            if isinstance(outcome, ChangeOutcome) and outcome.then is not None:
                 outcome.then()
-        _answer([(task, o.answer if isinstance(o, Outcome) else o) for task, o in outcomes])
+        _answer([(task, o.answer if isinstance(o, ChangeOutcome) else o) for task, o in outcomes])
 
     def _try(self, apply: Callable[[int], Any], now_us: int) -> Any:
         try:
@@ -197,9 +203,9 @@ class Committer:
 
     def _transact(
         self,
-        tasks: Sequence[_Task],
+        tasks: Sequence[_SameTask],
         write: Callable[[int], object],
-        again: Callable[[Sequence[_Task]], object],
+        again: Callable[[Sequence[_SameTask]], object],
     ) -> bool:
         """Write in one transaction; where that fails each task is tried alone, and then fails."""
         try:

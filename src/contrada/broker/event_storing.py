@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.arrays import Positions
-from contrada.broker.commit_tasks import Published, PublishTask
+from contrada.broker.commit_tasks import PublishAnswer, PublishTask
 from contrada.broker.feature_columns import group_joinable, join_rows
 from contrada.broker.incoming_events import BadEvent
 from contrada.broker.log_writing import DeliveryRow, LogWriter
 from contrada.broker.match_lists import pack_entries, pack_numbers, unpack
-from contrada.broker.repeats import Known, RepeatWindow
+from contrada.broker.repeats import RepeatWindow, StoredEvent
 from contrada.broker.retention import BLOCK_BITS
 from contrada.broker.standing_set import StandingSet, match_events, receive_events, rows_at_once
 from contrada.broker.track_entries import TrackMatch, TrackStep
@@ -27,7 +27,7 @@ from contrada.matching.segments import SubscriptionSet
 
 
 @dataclass(slots=True)
-class _Answer:
+class _RequestAnswer:
     """What is to be answered to one request, as it becomes known."""
 
     task: PublishTask
@@ -48,9 +48,9 @@ class _Answer:
 class StoredEvents:
     """What was stored in one transaction: answers, and who has new deliveries up to where."""
 
-    answers: list[Published] = field(default_factory=list)
+    answers: list[PublishAnswer] = field(default_factory=list)
     touched: list[tuple[Positions, int]] = field(default_factory=list)
-    named: list[tuple[bytes, Known]] = field(default_factory=list)
+    named: list[tuple[bytes, StoredEvent]] = field(default_factory=list)
     events: int = 0
     matches: int = 0
     deliveries: int = 0
@@ -69,7 +69,7 @@ class EventStoring:
     def store(self, tasks: Sequence[PublishTask], now_us: int) -> StoredEvents:
         """Match and store the events of requests, in their order."""
         stored = StoredEvents()
-        answers = [_Answer(task, list(task.events.errors)) for task in tasks]
+        answers = [_RequestAnswer(task, list(task.events.errors)) for task in tasks]
         subscriptions = self._standing.freeze()
         start = 0
         for run in group_joinable([task.events.rows for task in tasks]):
@@ -80,13 +80,13 @@ class EventStoring:
             errors = sorted(answer.errors, key=lambda error: error.index)
             position = self._writer.epochs.write(answer.last or self._writer.head)
             stored.answers.append(
-                Published(answer.accepted, position, answer.matches, errors, answer.repeated)
+                PublishAnswer(answer.accepted, position, answer.matches, errors, answer.repeated)
             )
         return stored
 
     def _store_all(
         self,
-        answers: Sequence[_Answer],
+        answers: Sequence[_RequestAnswer],
         subscriptions: SubscriptionSet,
         now_us: int,
         stored: StoredEvents,
@@ -120,12 +120,12 @@ class EventStoring:
 
     def _choose(
         self,
-        answers: Sequence[_Answer],
+        answers: Sequence[_RequestAnswer],
         events: "_Arrived",
         received: ReceivedEvents,
-        stored: Mapping[bytes, Known],
+        stored: Mapping[bytes, StoredEvent],
         now_us: int,
-    ) -> tuple[Positions, dict[int, Known | int]]:
+    ) -> tuple[Positions, dict[int, StoredEvent | int]]:
         """Choose the rows to store; what repeats another is that, or the row of it.
 
         `stored` are events that are in this transaction already.
@@ -140,7 +140,7 @@ class EventStoring:
         for number, answer in enumerate(answers):
             if answer.task.all_or_none and answer.errors:
                 keep[owners == number] = False
-        repeats: dict[int, Known | int] = {}
+        repeats: dict[int, StoredEvent | int] = {}
         seen: dict[bytes, int] = {}
         if any(any(answer.task.events.keys) for answer in answers):
             for row in np.flatnonzero(keep).tolist():
@@ -157,15 +157,15 @@ class EventStoring:
 
     def _answer_repeats(
         self,
-        answers: Sequence[_Answer],
+        answers: Sequence[_RequestAnswer],
         owners: Positions,
-        repeats: dict[int, Known | int],
+        repeats: dict[int, StoredEvent | int],
         places: dict[int, tuple[int, int]],
     ) -> None:
         """Answer what was there already with the position of the first."""
         for row, first in repeats.items():
             answer = answers[owners[row]]
-            position, matches = first if isinstance(first, Known) else places[first]
+            position, matches = first if isinstance(first, StoredEvent) else places[first]
             last = answer.last
             answer.take(position, matches)
             answer.last = max(last, position)
@@ -173,7 +173,7 @@ class EventStoring:
 
     def _store_piece(
         self,
-        answers: Sequence[_Answer],
+        answers: Sequence[_RequestAnswer],
         events: "_Arrived",
         received: ReceivedEvents,
         subscriptions: SubscriptionSet,
@@ -196,7 +196,7 @@ class EventStoring:
         for i, (owner, count) in enumerate(zip(events.owners.tolist(), matches, strict=True)):
             answers[owner].take(first + i, count)
         stored.named += [
-            (key, Known(first + i, count))
+            (key, StoredEvent(first + i, count))
             for i, (key, count) in enumerate(zip(events.keys, matches, strict=True))
             if key is not None
         ]
@@ -238,7 +238,7 @@ class _Arrived:
     keys: Sequence[bytes | None]
 
     @classmethod
-    def of(cls, answers: Sequence[_Answer]) -> "_Arrived":
+    def of(cls, answers: Sequence[_RequestAnswer]) -> "_Arrived":
         events = [answer.task.events for answer in answers]
         lengths = [len(each.texts) for each in events]
         return cls(

@@ -15,7 +15,7 @@ from contrada.broker.log_schema import LOG_FILE, open_reading
 from contrada.broker.match_lists import Packed
 from contrada.broker.retention import block_of
 
-PAGE_BYTES_MAX = 4 * 2**20  # of events in one page of deliveries; one event may be more
+DELIVERIES_BYTES_MAX = 4 * 2**20  # of events in one page of deliveries; one event may be more
 _BLOCKS_AT_ONCE = 512
 
 
@@ -156,7 +156,7 @@ class LogReader:
                 if row is None:  # dropped since
                     continue
                 nbytes += len(row[1] or b"")
-                if found and nbytes > PAGE_BYTES_MAX:
+                if found and nbytes > DELIVERIES_BYTES_MAX:
                     return found, found[-1].position
                 found.append(StoredDelivery(position, row[0], row[1], matches))
         return found, places[-1][0] if len(places) == limit else head

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 
-class Known(NamedTuple):
+class StoredEvent(NamedTuple):
     """An event that was stored: its position in the log, and how many subscriptions it matched."""
 
     position: int
@@ -21,19 +21,19 @@ class RepeatWindow:
     def __init__(self, age_us: int, events_max: int) -> None:
         """Know nothing yet."""
         self._age_us, self._events_max = age_us, events_max
-        self._known: OrderedDict[bytes, tuple[Known, int]] = OrderedDict()
+        self._known: OrderedDict[bytes, tuple[StoredEvent, int]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def find(self, key: bytes, now_us: int) -> Known | None:
+    def find(self, key: bytes, now_us: int) -> StoredEvent | None:
         """Return the event of that name, if it was stored within the window."""
         found = self._known.get(key)
         if found is None or found[1] < now_us - self._age_us:
             return None
         return found[0]
 
-    def add(self, events: Iterable[tuple[bytes, Known]], now_us: int) -> None:
+    def add(self, events: Iterable[tuple[bytes, StoredEvent]], now_us: int) -> None:
         """Take events in that were stored at one moment, and forget what is too old."""
         for key, known in events:
             self._known[key] = known, now_us

@@ -48,7 +48,7 @@ class StandingRow(NamedTuple):
         return "transitions" in self.body
 
 
-class NumberColumn:
+class NumberTable:
     """A whole number for each of many numbers that grow."""
 
     def __init__(self, empty: int) -> None:
@@ -88,7 +88,7 @@ class StandingSet:
     def __init__(self, matcher: Matcher | None = None) -> None:
         """Begin without subscriptions, or with those of a matcher that was saved."""
         self.matcher = Matcher() if matcher is None else matcher
-        self.subscribers = NumberColumn(_NOBODY)
+        self.subscribers = NumberTable(_NOBODY)
         if matcher is not None:
             columns = freeze(matcher).living()
             numbers = columns.ids.array.to_numpy()

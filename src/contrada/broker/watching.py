@@ -6,9 +6,9 @@ from collections.abc import Callable
 import numpy as np
 
 from contrada.arrays import Positions
-from contrada.broker.standing_set import NumberColumn
+from contrada.broker.standing_set import NumberTable
 
-Wake = Callable[[], object]
+WakeUp = Callable[[], object]
 
 
 class Watchers:
@@ -19,11 +19,11 @@ class Watchers:
 
     def __init__(self, begun: int) -> None:
         """Begin without anybody who waits."""
-        self._latest = NumberColumn(begun)
-        self._waiting: dict[int, dict[object, Wake]] = {}
+        self._latest = NumberTable(begun)
+        self._waiting: dict[int, dict[object, WakeUp]] = {}
         self._lock = threading.Lock()
 
-    def watch(self, subscriber: int, wake: Wake) -> Callable[[], None]:
+    def watch(self, subscriber: int, wake: WakeUp) -> Callable[[], None]:
         """Call a function after each commit with deliveries for a subscriber, until stopped."""
         token = object()
         with self._lock:
@@ -51,7 +51,7 @@ class Watchers:
             wake()
 
     def wake_all(self) -> None:
-        """Wake everybody, as when the broker closes."""
+        """WakeUp everybody, as when the broker closes."""
         with self._lock:
             wakes = [wake for own in self._waiting.values() for wake in own.values()]
         for wake in wakes:

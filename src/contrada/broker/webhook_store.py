@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from contrada.broker.commit_tasks import Changed, CommitTask, CursorTask, Outcome
+from contrada.broker.commit_tasks import Changed, ChangeOutcome, CommitTask, CursorTask
 from contrada.broker.dead_letters import DeadLetters
 from contrada.broker.deliveries import write_time
 from contrada.broker.log_reading import LogReader
@@ -107,8 +107,13 @@ class WebhookStore:
     # In the thread that commits
 
     def put(
-        self, name: str, wanted: WebhookBody | None, by: str | None, now_us: int, begun: Outcome
-    ) -> Outcome:
+        self,
+        name: str,
+        wanted: WebhookBody | None,
+        by: str | None,
+        now_us: int,
+        begun: ChangeOutcome,
+    ) -> ChangeOutcome:
         """Let a subscriber, which has just begun or was there, have a webhook or none.
 
         `begun` is what was made of the subscriber itself. The answer has a secret that was made.
@@ -153,8 +158,8 @@ class WebhookStore:
         )
 
     def _remove(
-        self, name: str, number: int, by: str | None, now_us: int, begun: Outcome
-    ) -> Outcome:
+        self, name: str, number: int, by: str | None, now_us: int, begun: ChangeOutcome
+    ) -> ChangeOutcome:
         self._writer.connection.execute("DELETE FROM webhooks WHERE subscriber = ?", (number,))
         return self._record("delete_webhook", name, by, now_us, begun, {})
 
@@ -164,9 +169,9 @@ class WebhookStore:
         name: str,
         by: str | None,
         now_us: int,
-        begun: Outcome,
+        begun: ChangeOutcome,
         details: dict[str, Any],
-    ) -> Outcome:
+    ) -> ChangeOutcome:
         facts = {"change": change, "name": name} | ({} if by is None else {"by": by})
         position = self._writer.epochs.write(self._writer.add_change(now_us, facts))
         changed = Changed(
@@ -174,7 +179,7 @@ class WebhookStore:
         )
         return _then(replace(begun, answer=changed), lambda: self.notify(name))
 
-    def end(self, name: str, finish: Callable[[], Outcome]) -> Outcome:
+    def end(self, name: str, finish: Callable[[], ChangeOutcome]) -> ChangeOutcome:
         """Forget the webhook and the dead letters of a subscriber, which `finish` then ends."""
         execute = self._writer.connection.execute
         row = execute("SELECT number FROM subscribers WHERE name = ?", (name,)).fetchone()
@@ -324,7 +329,7 @@ def _describe_state(state: WebhookState) -> Mapping[str, Any]:
     }
 
 
-def _then(outcome: Outcome, more: Callable[[], object]) -> Outcome:
+def _then(outcome: ChangeOutcome, more: Callable[[], object]) -> ChangeOutcome:
     """Let more be done once an outcome is on disk."""
     first = outcome.then
 

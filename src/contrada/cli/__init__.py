@@ -38,6 +38,8 @@ COMMANDS = (
     "demo",
     "simulate",
     "reproduce",
+    "backup",
+    "check",
 )  # a module each
 EXIT_INVALID, EXIT_SIGNALLED = 2, 128
 

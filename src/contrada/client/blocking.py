@@ -32,7 +32,7 @@ from contrada.client.retrying import RETRIES
 from contrada.errors import InvalidInput
 from contrada.model.relation import Relation
 
-_Result = TypeVar("_Result")
+_BlockingResult = TypeVar("_BlockingResult")
 
 
 class Client:
@@ -410,10 +410,10 @@ class Client:
         return self._run(calls.why(id, event, self._retries))
 
     def get_settings(self) -> dict[str, Any]:
-        """Return the tenant's settings, which are those of transitions.
+        """Return the tenant's settings, which are those of transitions; `put_settings` names them.
 
-        >>> sorted(client.get_settings())
-        ['ahead', 'idle', 'lateness', 'object', 'silence', 'time']
+        >>> client.get_settings()["time"]
+        'time'
         """
         return self._run(calls.get(path_of("settings"), self._retries))
 
@@ -436,7 +436,7 @@ class Client:
             if after is None:
                 return
 
-    def _run(self, steps: Steps[_Result]) -> _Result:
+    def _run(self, steps: Steps[_BlockingResult]) -> _BlockingResult:
         """Carry out a call."""
         outcome: HttpAnswer | NoAnswer | None = None
         try:
@@ -448,7 +448,7 @@ class Client:
                 else:
                     outcome = self._exchange(step)
         except StopIteration as stop:
-            result: _Result = stop.value
+            result: _BlockingResult = stop.value
             return result
 
     def _exchange(self, request: BrokerRequest) -> HttpAnswer | NoAnswer:

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from contrada.broker.commit_tasks import Published
+from contrada.broker.commit_tasks import PublishAnswer
 from contrada.server.problems import make_problem
 
 
-def describe_published(published: Published) -> dict[str, Any]:
+def describe_published(published: PublishAnswer) -> dict[str, Any]:
     """Return what became of events of which some are stored, or of none."""
     answer: dict[str, Any] = {
         "accepted": published.accepted,
@@ -19,7 +19,7 @@ def describe_published(published: Published) -> dict[str, Any]:
     return answer
 
 
-def bad_events_problem(published: Published, all_or_none: bool) -> dict[str, Any]:
+def bad_events_problem(published: PublishAnswer, all_or_none: bool) -> dict[str, Any]:
     """Return the problem of events of which some are bad, and none is stored."""
     count, first = len(published.errors), published.errors[0]
     words = "one event is bad" if count == 1 else f"{count:,} events are bad"

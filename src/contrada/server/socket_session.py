@@ -14,7 +14,7 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from contrada.broker.broker import Broker
-from contrada.broker.commit_tasks import Published
+from contrada.broker.commit_tasks import PublishAnswer
 from contrada.broker.incoming_events import IncomingEvents
 from contrada.errors import InvalidInput, Overloaded
 from contrada.server.delivery_reader import DeliveryReader
@@ -39,7 +39,7 @@ from contrada.server.socket_frames import (
 _FAREWELL_S = 1.0  # for answers that are still to come when the socket must end
 _PAUSE_S = 0.005  # before a full broker is asked again; later longer
 _PAGE = 500  # deliveries in one frame, if there is credit
-_Answer = tuple[Ref, bool, "Future[Published] | Exception"]
+_Answer = tuple[Ref, bool, "Future[PublishAnswer] | Exception"]
 
 
 class SocketSession:
@@ -122,7 +122,7 @@ class SocketSession:
 
     async def _publish(self, frame: PublishFrame) -> None:
         """Hand events to the broker before the next frame is read; a full broker makes it wait."""
-        outcome: Future[Published] | Exception
+        outcome: Future[PublishAnswer] | Exception
         try:
             broker = self._service.open_broker(self._socket, PUBLISH)
             body = json.dumps(frame.events).encode()
@@ -134,7 +134,7 @@ class SocketSession:
 
     async def _hand_in(
         self, broker: Broker, events: IncomingEvents, all_or_none: bool
-    ) -> "Future[Published]":
+    ) -> "Future[PublishAnswer]":
         pause_s = _PAUSE_S
         while True:
             try:
@@ -151,7 +151,7 @@ class SocketSession:
             self._answers.task_done()
 
     async def _answer_publish(
-        self, ref: Ref, all_or_none: bool, outcome: "Future[Published] | Exception"
+        self, ref: Ref, all_or_none: bool, outcome: "Future[PublishAnswer] | Exception"
     ) -> None:
         try:
             if isinstance(outcome, Exception):

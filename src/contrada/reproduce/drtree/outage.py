@@ -19,15 +19,15 @@ CRASHES = (ROOT_CRASHES, MANY)
 _LATE_ROUNDS = 5  # that events have to arrive after the last was published
 
 
-Delivery = tuple[int, int, int, PeerId]  # the event's seed, round and number; the receiver
+OutageDelivery = tuple[int, int, int, PeerId]  # the event's seed, round and number; the receiver
 
 
 @dataclass(slots=True)
 class Reach:
     """Pairs of events and receivers, by the round of publication; -1 is before the crash."""
 
-    wanted: dict[int, set[Delivery]] = field(default_factory=lambda: defaultdict(set))
-    reached: set[Delivery] = field(default_factory=set)
+    wanted: dict[int, set[OutageDelivery]] = field(default_factory=lambda: defaultdict(set))
+    reached: set[OutageDelivery] = field(default_factory=set)
 
     def share(self, number: int) -> float:
         """Return the share of the pairs of a round that were reached."""
