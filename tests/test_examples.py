@@ -34,14 +34,7 @@ def test_the_example_of_a_public_name_is_true(
     run_examples(name, PUBLIC[name], {"contrada": contrada})
 
 
-def mark_missing(name: str) -> Any:
-    """Expect to fail what the broker does not have yet."""
-    is_missing = name.endswith("_settings")
-    reason = "a broker has no settings of a tenant yet"
-    return pytest.param(name, marks=[pytest.mark.xfail(reason=reason)] if is_missing else [])
-
-
-@pytest.mark.parametrize("name", [mark_missing(name) for name in CLIENTS])
+@pytest.mark.parametrize("name", CLIENTS)
 def test_the_example_of_a_client_is_true_of_a_new_broker(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

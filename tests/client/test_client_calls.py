@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 
 import pytest
 import shapely
@@ -131,6 +132,24 @@ def test_why_names_each_constraint(client: Client) -> None:
     assert client.why("gale", {"wind": 20})["matches"] is True
     assert client.why("gale", {"wind": 5})["matches"] is False
     assert client.explain("wind > 17")["text"] == "wind > 17"
+
+
+def test_transitions_name_the_object_and_what_happened(client: Client) -> None:
+    client.put_settings(object="ship", lateness="0 s")
+    client.put_subscription(
+        "harbour", geometry=shapely.box(0, 0, 2, 2), transitions=True, subscriber="ops"
+    )
+    places = [("08:00", "POINT(5 5)"), ("08:10", "POINT(1 1)"), ("08:20", "POINT(5 5)")]
+    client.publish(
+        {"ship": "a", "time": f"2026-03-02T{time}:00Z", "geometry": place} for time, place in places
+    )
+    heard = islice(client.listen("ops"), 2)
+    matches = [match for delivery in heard for match in delivery.matches]
+    assert [(match.object, match.transition) for match in matches] == [
+        ("a", "enter"),
+        ("a", "exit"),
+    ]
+    assert (matches[0].time or "").startswith("2026-03-02T08:10:00")
 
 
 def test_a_deleted_subscriber_takes_its_subscriptions_along(client: Client) -> None:

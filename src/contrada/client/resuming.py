@@ -37,7 +37,7 @@ class ListeningPlace:
         self._retries: int | None = retries
         self._first_retries = retries
         self._used = self._acknowledged = ""
-        self._acknowledged_at = 0.0
+        self._acknowledged_at: float | None = None
 
     def read(self) -> Steps[ReceivedPage]:
         """Wait for the next page; the first is not waited for beyond the client's retries."""
@@ -62,6 +62,8 @@ class ListeningPlace:
     def use(self, position: str, now: float, *, is_last: bool) -> Steps[None]:
         """Note that a delivery was used; acknowledge at the end of a page, or after a while."""
         self._used = position
+        if self._acknowledged_at is None:
+            self._acknowledged_at = now
         if self._auto_ack and (is_last or now - self._acknowledged_at > _ACK_INTERVAL_S):
             yield from self._acknowledge(self._first_retries)
             self._acknowledged_at = now
