@@ -188,3 +188,17 @@ def test_questions_store_nothing(client: httpx.Client) -> None:
     wrong = client.post("/v1/explain", json={"filter": "a ="})
     assert wrong.status_code == 400
     assert client.get("/v1/subscribers/ops/deliveries").json()["deliveries"] == []
+
+
+def test_settings_are_put_and_shown(client: httpx.Client) -> None:
+    before = client.get("/v1/settings").json()
+    put = client.put("/v1/settings", json={"object": "van", "time": "at", "lateness": "10 s"})
+    assert put.status_code == 200
+    after = client.get("/v1/settings").json()
+    assert (after["object"], after["time"]) == ("van", "at")
+    assert after != before
+    wrong = client.put("/v1/settings", json={"lateness": "soon"})
+    assert wrong.status_code == 400
+    assert "soon" in wrong.json()["detail"]
+    assert client.put("/v1/settings", json=[]).status_code == 400
+    assert client.get("/v1/settings").json() == after

@@ -364,6 +364,24 @@ def _other_paths() -> dict[str, Any]:
                 problems="400",
             )
         },
+        "/v1/settings": {
+            "get": _operation(
+                "Server",
+                "Show the settings of the tenant",
+                {"200": refer("Settings")},
+                scope=SUBSCRIBE,
+                problems="400",
+            ),
+            "put": _operation(
+                "Server",
+                "Replace the settings of the tenant",
+                {"200": refer("Changed")},
+                scope=ADMIN,
+                about="What is not named has its default.",
+                body=refer("Settings"),
+                problems="400 409",
+            ),
+        },
         "/healthz": {"get": _status("The process lives", "200")},
         "/readyz": {"get": _status("200 once events are taken", "200 503")},
         "/metrics": {

@@ -214,8 +214,20 @@ def _subscribers() -> dict[str, Schema]:
             ],
         },
         "Cursor": members("", "position", position=_position("Where the cursor is now.")),
-        "Settings": {"type": "object", "description": "Of transitions: `object`, `time`, …"},
+        "Settings": _only(_settings()),
     }
+
+
+def _settings() -> Schema:
+    return members(
+        "Which events are positions of objects, and how late they may come.",
+        object={"type": ["string", "null"], "description": "The attribute that names an object."},
+        time={"type": ["string", "null"], "description": "The attribute that has the time."},
+        lateness=text("Such as `30 s`: positions may overtake each other by as much."),
+        silence={"type": ["string", "null"], "description": "Ends a visit without positions."},
+        ahead=text("Such as `10 min`: how far a position may be ahead of the broker's clock."),
+        idle=text("Such as `1 min`: without positions the clock moves on after so long."),
+    )
 
 
 def _deliveries() -> dict[str, Schema]:

@@ -22,6 +22,7 @@ from contrada.server.raw_paths import RawPaths
 from contrada.server.request_bodies import RequestBodies
 from contrada.server.server_limits import ServerLimits
 from contrada.server.service import Service
+from contrada.server.settings_routes import settings_routes
 from contrada.server.socket_routes import socket_routes
 from contrada.server.status_routes import status_routes
 from contrada.server.subscriber_routes import subscriber_routes
@@ -66,6 +67,7 @@ def make_app(
         *letter_routes(),
         *socket_routes(),
         *asking_routes(),
+        *settings_routes(),
         *status_routes(),
         *document_routes(),
     ]
