@@ -6,6 +6,7 @@ file of rows, and gets the packed one, and on the standard output its facts as J
 with the rows is the last line of the standard error (`contrada.errors.read_line`).
 """
 
+import argparse
 import contextlib
 import errno
 import json
@@ -91,6 +92,7 @@ def pack_rows(source: Path, target: Path, terms: SharedTerms) -> PackedFile:
 
 def main() -> int:
     """Carry out the order that lies in the current folder."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     order = PackingOrder.read(Path())
     _end_with(os.getppid())
     _limit(order.limits)
