@@ -16,6 +16,8 @@ KINDS = [
     "overlay rule",
     "picture",
     "option of transitions",
+    "route of the broker",
+    "table of the log",
     "experiment",
 ]
 # Files that take names from elsewhere, or name only what is special.
