@@ -88,6 +88,7 @@ PAGE_DELIVERIES_MAX = 1_000  # in one page of deliveries, or of a list
 EVENT_BYTES_MAX = 2**19  # of one event as JSON, without white space
 EVENT_VERTICES_MAX = 100_000  # of the geometries of one event
 REQUEST_EVENTS_MAX = 10_000  # of one request, however small
+HELD_POSITIONS_MAX = 1_000_000  # of a tenant, that wait until `lateness` is over
 WEBHOOK_URL_LENGTH_MAX = 2_000  # characters of the target of a webhook
 WEBHOOK_BATCH_MAX = 1_000  # deliveries in one request to a webhook
 REQUEST_CELLS_MAX = 2_000_000  # of its events as a table: names of properties times events

@@ -93,10 +93,15 @@ def test_batches_are_lists_in_order(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
+def name_of(answer: object) -> str:
+    """A name that is the same in every process."""
+    return str(getattr(answer, "__name__", answer))
+
+
 @pytest.mark.parametrize(
     "failure",
     [500, 503, 429, 302, reset, b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200", flood_headers],
-    ids=str,
+    ids=name_of,
 )
 def test_what_fails_is_sent_again_as_it_was_until_it_is_accepted(
     tmp_path: Path, failure: Answer
@@ -115,7 +120,7 @@ def test_what_fails_is_sent_again_as_it_was_until_it_is_accepted(
     run(tmp_path, test)
 
 
-@pytest.mark.parametrize("failure", [stall, drip], ids=str)
+@pytest.mark.parametrize("failure", [stall, drip], ids=name_of)
 def test_a_receiver_that_does_not_answer_in_time_is_asked_again(
     tmp_path: Path, failure: Answer
 ) -> None:
@@ -129,7 +134,7 @@ def test_a_receiver_that_does_not_answer_in_time_is_asked_again(
     run(tmp_path, test, answer_s_max=0.1)
 
 
-@pytest.mark.parametrize("answer", [flood, accept_and_stall], ids=str)
+@pytest.mark.parametrize("answer", [flood, accept_and_stall], ids=name_of)
 def test_a_2xx_counts_whatever_comes_of_its_body(tmp_path: Path, answer: Answer) -> None:
     async def test(desk: Desk) -> None:
         receiver = await desk.listen(Receiver(answer, answer))

@@ -133,7 +133,7 @@ class EventStoring:
         owners, own = events.owners, events.own
         keep = np.ones(len(owners), bool)
         wrong = {row: str(fault.as_error()) for row, fault in received.bad.items()}
-        for row, detail in (self._tracks.find_ahead(events.rows, now_us) | wrong).items():
+        for row, detail in (self._tracks.find_refused(events.rows, now_us) | wrong).items():
             answer = answers[owners[row]]
             answer.errors.append(BadEvent(answer.task.events.indexes[own[row]], detail))
             keep[row] = False

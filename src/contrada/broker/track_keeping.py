@@ -17,7 +17,7 @@ from contrada.broker.match_lists import MatchEntry, pack_entries
 from contrada.broker.retention import block_of
 from contrada.broker.standing_set import StandingSet
 from contrada.broker.track_entries import TrackEntry, TrackMatch, TrackStep
-from contrada.broker.track_positions import find_ahead
+from contrada.broker.track_positions import find_ahead, read_positions
 from contrada.broker.track_store import (
     create_track_tables,
     load_tracks,
@@ -26,6 +26,12 @@ from contrada.broker.track_store import (
 )
 from contrada.broker.tracking import FenceChange, FenceVersion, ObjectTracks, TrackTransaction
 from contrada.broker.transition_bodies import TrackingSettings
+from contrada.limits import HELD_POSITIONS_MAX
+
+_TOO_MANY = (
+    f"{HELD_POSITIONS_MAX:,} positions wait until `lateness` is over, as many as may "
+    "(HELD_POSITIONS_MAX)"
+)
 
 Tell = Callable[[Positions, int], object]  # subscribers that have deliveries up to a position
 
@@ -73,9 +79,14 @@ class TrackKeeping:
 
     # In the thread that commits, in a transaction
 
-    def find_ahead(self, rows: pa.RecordBatch, now_us: int) -> dict[int, str]:
-        """Find positions from the future, and what is to be said of them."""
-        return find_ahead(rows, self.settings, now_us) if self.is_needed else {}
+    def find_refused(self, rows: pa.RecordBatch, now_us: int) -> dict[int, str]:
+        """Find positions that are refused, and why: from the future, or too many to wait."""
+        if not self.is_needed:
+            return {}
+        if len(self.tracks.table.held) >= HELD_POSITIONS_MAX:
+            timed = read_positions(rows, self.settings, 0)
+            return dict.fromkeys(timed.rows.tolist(), _TOO_MANY)
+        return find_ahead(rows, self.settings, now_us)
 
     def step(self, rows: pa.RecordBatch, texts: Sequence[bytes], now_us: int) -> TrackStep:
         """Follow the positions among events that come in together."""

@@ -169,6 +169,7 @@ class Host:
             tls=None if self._certificate is None else self._certificate.context,
             frame_bytes_max=self._settings.server.frame_bytes_max,
             on_stop=self._end_streams,
+            has_ended=lambda: not len(self._app.state.service.streams),
         )
 
     def _end_streams(self) -> None:

@@ -19,6 +19,7 @@ from contrada.server.guard_limits import GuardLimits
 from contrada.server.guarding import GuardedProtocol
 
 _FINISH_S = 5.0  # for the requests that are under way when the server stops
+_LAST_WORDS_S, _PAUSE_S = 2.0, 0.01
 _PING_S = 20.0  # between two pings of a WebSocket, and for the answer to one
 
 
@@ -34,11 +35,13 @@ class GuardedServer(uvicorn.Server):
         tls: ssl.SSLContext | None = None,
         frame_bytes_max: int = 2**20,
         on_stop: Callable[[], object] = lambda: None,
+        has_ended: Callable[[], bool] = lambda: True,
         finish_s: float = _FINISH_S,
     ) -> None:
         """Take sockets that listen; `on_stop` is called when it begins to stop, to end streams.
 
-        Requests that are under way then have `finish_s` to end.
+        Streams have a moment to say their last words, until `has_ended`; requests that are under
+        way have `finish_s` to end.
         """
         config = uvicorn.Config(
             app,
@@ -57,7 +60,8 @@ class GuardedServer(uvicorn.Server):
         )
         config.timeout_graceful_shutdown = finish_s  # type: ignore[assignment]
         super().__init__(config)
-        self._listeners, self._limits, self._tls, self._on_stop = listeners, limits, tls, on_stop
+        self._listeners, self._limits, self._tls = listeners, limits, tls
+        self._on_stop, self._has_ended = on_stop, has_ended
         self.guarded = Connections(limits)
 
     async def startup(self, sockets: object = None) -> None:  # noqa: ARG002
@@ -77,6 +81,9 @@ class GuardedServer(uvicorn.Server):
     async def shutdown(self, sockets: object = None) -> None:  # noqa: ARG002
         """Accept no more, end streams, and finish what is under way for some seconds."""
         self._on_stop()
+        end_s = asyncio.get_running_loop().time() + _LAST_WORDS_S
+        while not self._has_ended() and asyncio.get_running_loop().time() < end_s:
+            await asyncio.sleep(_PAUSE_S)  # else uvicorn closes sockets before their answers
         await super().shutdown()
         for connection in list(self.server_state.connections):  # whoever takes nothing
             transport = connection.transport
