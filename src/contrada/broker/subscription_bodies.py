@@ -73,7 +73,7 @@ def read_subscription_body(id_: str, body: Any, reader: Any) -> SubscriptionBody
             place=brief(unknown[0]),
         )
     stated = members.pop("id", id_)
-    if stated != id_ and stated != _as_whole(id_):  # noqa: PLR1714  it may have no hash
+    if stated != id_ and stated != _as_whole(id_):
         raise InvalidInput(f"is not {brief(id_)}, the id in the path", place="id")
     if not members:
         raise InvalidInput("there is neither a filter nor a geometry")
