@@ -1,13 +1,15 @@
 """The broker as its users in Python see it: change, publish, read, acknowledge, start again."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from broker_stories import BOX, cloud_event, feature, incoming, matched, read_all
 from contrada.broker import Broker, BrokerOptions
+from contrada.broker.log_reading import DELIVERIES_BYTES_MAX
+from contrada.broker.repeats import RepeatWindow, StoredEvent
 from contrada.errors import Conflict, Gone, InvalidInput, NotFound, OutOfSpace, Unavailable
 
 
@@ -356,3 +358,51 @@ def test_there_are_no_more_subscriptions_than_may_be(tmp_path: Path) -> None:
     broker.delete_subscription("a").result()
     broker.put_subscription("c", {"filter": "speed > 3"}).result()
     broker.close()
+
+
+def test_no_reader_passes_by_what_is_being_committed(broker: Broker) -> None:
+    broker.put_subscription("all", {"filter": "speed > 3"}).result()
+    broker.put_subscription("moved", {"geometry": BOX, "transitions": True}).result()
+    start, pages = broker.head, []
+
+    class Reading:
+        """Reads when a commit is on disk, and before anybody is told of it."""
+
+        def store(self) -> None: ...
+
+        def drop(self) -> None: ...
+
+        def keep(self) -> None:
+            pages.append(broker.read_deliveries("all", after=start))
+
+    class ReadingWindow(RepeatWindow):
+        """Reads when a part of what is to be told was told."""
+
+        def add(self, events: Iterable[tuple[bytes, StoredEvent]], now_us: int) -> None:
+            pages.append(broker.read_deliveries("all", after=start))
+
+    broker._writer.partners.append(Reading())
+    broker._window = ReadingWindow(1, 1)
+    moved = feature("a", 1, 1, speed=5, object_id="van", time="2026-03-02T08:00:00Z")
+    published = broker.publish(incoming([moved])).result()
+    broker._writer.partners.pop()
+    assert len(pages) == 2
+    for page in pages:
+        assert page.deliveries or page.next == start
+    assert broker.read_deliveries("all", after=start).next == published.position
+    assert len(read_all(broker, "moved")) == 1
+
+
+def test_a_page_is_short_where_each_delivery_has_many_matches(broker: Broker) -> None:
+    wanted = [
+        broker.put_subscription(f"s{i}", {"filter": f"speed > {-i}", "subscriber": "ops"})
+        for i in range(3_000)
+    ]
+    for future in wanted:
+        future.result()
+    events = [feature(i, 1, 1, speed=5) for i in range(40)]
+    assert broker.publish(incoming(events)).result().matches == 120_000
+    page = broker.read_deliveries("ops")
+    assert sum(len(delivery.json) for delivery in page.deliveries) < 2 * DELIVERIES_BYTES_MAX
+    assert not page.is_end
+    assert [id_ for id_, _ in matched(read_all(broker, "ops"))] == list(range(40))

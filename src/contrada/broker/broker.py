@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from contrada.arrays import Positions
 from contrada.broker.asking import explain_body, match_body
 from contrada.broker.broker_options import BrokerOptions
 from contrada.broker.changing import Changing, PackedPart
@@ -99,7 +98,7 @@ class Broker:
         self._names = NumberNames(self._reader, self.folder)
         self._watchers = Watchers(writer.head)
         self._note_commit()
-        self._tracks = TrackKeeping(writer, self._clock.now_us(), self._tell)
+        self._tracks = TrackKeeping(writer, self._clock.now_us(), self._watchers.note)
         restore_fences(writer, self._tracks, self.folder)
         self._counts = dict.fromkeys(("events", "matches", "deliveries", "repeated", "bad"), 0)
         self._chores = Chores(
@@ -121,7 +120,7 @@ class Broker:
             bytes_max=options.queue_bytes_max,
             on_commit=self._note_commit,
             on_stored=self._note_stored,
-            chores=self._run_chores,
+            chores=self._chores.run,
             on_fatal=on_fatal,
         )
         submit = self._committer.submit
@@ -164,25 +163,18 @@ class Broker:
     # In the thread that commits
 
     def _note_commit(self) -> None:
+        """Let readers see what was committed, after whose it is was noted."""
         self._head, self._floor = self._writer.head, self._writer.floor
+        self._watchers.wake_noted()
 
     def _note_stored(self, stored: StoredEvents) -> None:
         self._window.add(stored.named, self._clock.now_us())
         for subscribers, head in stored.touched:
-            self._tell(subscribers, head)
+            self._watchers.note(subscribers, head)
         for name in ("events", "matches", "deliveries"):
             self._counts[name] += getattr(stored, name)
         self._counts["repeated"] += sum(answer.repeated for answer in stored.answers)
         self._counts["bad"] += sum(len(answer.errors) for answer in stored.answers)
-
-    def _tell(self, subscribers: Positions, head: int) -> None:
-        self._note_commit()
-        self._watchers.tell(subscribers, head)
-
-    def _run_chores(self) -> float:
-        pause_s = self._chores.run()
-        self._note_commit()
-        return pause_s
 
     # Changes
 
@@ -424,7 +416,9 @@ class Broker:
             start = floor
         if not self._watchers.has_after(found.number, start):
             return DeliveryPage([], self._write(max(start, head)), True, gap)
-        stored, end = self._reader.read_page(found.number, start, head, limit)
+        stored, end, floor = self._reader.read_page(found.number, start, head, limit)
+        if start < floor:  # a block was dropped in between
+            return self.read_deliveries(subscriber, after=after, limit=limit)
         deliveries = [
             write_delivery(each, self._write(each.position), subscriber, self._names.find)
             for each in stored

@@ -52,7 +52,11 @@ class Committer:
         chores: Callable[[], float],
         on_fatal: Fatal,
     ) -> None:
-        """Take what commits; `chores` returns in how many seconds it wants to run again."""
+        """Take what commits; `chores` returns in how many seconds it wants to run again.
+
+        After a commit of events `on_stored` hears whose they are, then `on_commit` that there was
+        one, and only then whoever waits for an answer.
+        """
         self._writer, self._storing, self._clock = writer, storing, clock
         self._events_max, self._bytes_max = events_max, bytes_max
         self._on_commit, self._on_stored = on_commit, on_stored
@@ -123,6 +127,7 @@ class Committer:
                 self._commit_events(own)
         if not tasks or time.monotonic() >= self._next_chores or not goes_on:
             self._next_chores = time.monotonic() + self._chores()
+            self._on_commit()
         return goes_on
 
     def _gather(self) -> tuple[list[CommitTask], bool]:
@@ -169,6 +174,7 @@ class Committer:
         if self._transact(tasks, write, self._commit_events):
             if stored is not None:
                 self._on_stored(stored)
+            self._on_commit()
             _answer(answers)
         elif len(tasks) > 1:
             return  # each was tried alone
@@ -193,6 +199,7 @@ class Committer:
         for _, outcome in outcomes:
             if isinstance(outcome, ChangeOutcome) and outcome.then is not None:
                 outcome.then()
+        self._on_commit()
         _answer([(task, o.answer if isinstance(o, ChangeOutcome) else o) for task, o in outcomes])
 
     def _try(self, apply: Callable[[int], Any], now_us: int) -> Any:
@@ -226,7 +233,6 @@ class Committer:
             _answer([(tasks[0], error)])
             return False
         self.commits += 1
-        self._on_commit()
         return True
 
     def _take_off(self, tasks: Sequence[PublishTask]) -> None:

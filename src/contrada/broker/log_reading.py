@@ -15,8 +15,9 @@ from contrada.broker.log_schema import LOG_FILE, open_reading
 from contrada.broker.match_lists import Packed
 from contrada.broker.retention import block_of
 
-DELIVERIES_BYTES_MAX = 4 * 2**20  # of events in one page of deliveries; one event may be more
+DELIVERIES_BYTES_MAX = 4 * 2**20  # of one page of deliveries; one delivery may be more
 _BLOCKS_AT_ONCE = 512
+_MATCH_TIMES = 16  # four bytes of a packed number are written as some sixty of JSON
 
 
 class StoredDelivery(NamedTuple):
@@ -52,10 +53,8 @@ class StoredSubscription(NamedTuple):
     created: int
 
 
-_SUBSCRIBER = (
-    "SELECT number, name, cursor, created, lost, "
-    "coalesce((SELECT value FROM meta WHERE name = 'floor'), 0) FROM subscribers"
-)
+_FLOOR = "SELECT coalesce((SELECT value FROM meta WHERE name = 'floor'), 0)"
+_SUBSCRIBER = f"SELECT number, name, cursor, created, lost, ({_FLOOR}) FROM subscribers"
 _SUBSCRIPTION = (
     "SELECT v.number, v.id, s.name, v.body, v.created FROM subscriptions v "
     "JOIN subscribers s ON s.number = v.subscriber WHERE v.ended IS NULL"
@@ -143,9 +142,13 @@ class LogReader:
 
     def read_page(
         self, subscriber: int, after: int, head: int, limit: int
-    ) -> tuple[list[StoredDelivery], int]:
-        """Return the next deliveries of a subscriber, and up to which position that is all."""
+    ) -> tuple[list[StoredDelivery], int, int]:
+        """Return the next deliveries of a subscriber, and up to which position that is all.
+
+        The third is the last position that is not kept: a page that begins before it lacks some.
+        """
         with self.reading() as connection:
+            (floor,) = connection.execute(_FLOOR).fetchone()
             places = self._find_places(connection, subscriber, after, head, limit)
             found: list[StoredDelivery] = []
             nbytes = 0
@@ -153,13 +156,11 @@ class LogReader:
                 row = connection.execute(
                     "SELECT time_us, body FROM entries WHERE position = ?", (position,)
                 ).fetchone()
-                if row is None:  # dropped since
-                    continue
-                nbytes += len(row[1] or b"")
+                nbytes += len(row[1] or b"") + _weigh(matches)
                 if found and nbytes > DELIVERIES_BYTES_MAX:
-                    return found, found[-1].position
+                    return found, found[-1].position, floor
                 found.append(StoredDelivery(position, row[0], row[1], matches))
-        return found, places[-1][0] if len(places) == limit else head
+        return found, places[-1][0] if len(places) == limit else head, floor
 
     def _find_places(
         self, connection: sqlite3.Connection, subscriber: int, after: int, head: int, limit: int
@@ -219,3 +220,10 @@ class LogReader:
         ).fetchone()
         (subscribers,) = connection.execute("SELECT count(*) FROM subscribers").fetchone()
         return {"subscriptions": subscriptions, "subscribers": subscribers}
+
+
+def _weigh(matches: Packed) -> int:
+    """Return about how many bytes matches have in a delivery."""
+    if isinstance(matches, int):
+        return 0
+    return len(matches) if isinstance(matches, str) else _MATCH_TIMES * len(matches)

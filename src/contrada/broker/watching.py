@@ -14,12 +14,15 @@ WakeUp = Callable[[], object]
 class Watchers:
     """Functions to call when a subscriber has new deliveries; any thread may add and remove some.
 
+    A reader that sees a position must find what was noted up to it: else it takes it for read. So
+    the thread that commits notes first, then lets readers see the position, then wakes them.
     `begun` is the head of the log when the broker started: before it nobody knows what there was.
     """
 
     def __init__(self, begun: int) -> None:
         """Begin without anybody who waits."""
         self._latest = NumberTable(begun)
+        self._noted: list[Positions] = []
         self._waiting: dict[int, dict[object, WakeUp]] = {}
         self._lock = threading.Lock()
 
@@ -38,20 +41,25 @@ class Watchers:
 
         return stop
 
-    def tell(self, subscribers: Positions, head: int) -> None:
-        """Note that subscribers have deliveries up to a position, and wake who waits for them."""
+    def note(self, subscribers: Positions, head: int) -> None:
+        """Note that subscribers have deliveries up to a position, before any reader sees it."""
         self._latest.put_many(subscribers, head)
+        self._noted.append(subscribers)
+
+    def wake_noted(self) -> None:
+        """Wake who waits for what was noted since the last time, once readers see it."""
+        noted, self._noted = self._noted, []
         with self._lock:
-            if not self._waiting:
+            if not (noted and self._waiting):
                 return
             waiting = np.fromiter(self._waiting, np.int64, len(self._waiting))
-            found = waiting[np.isin(waiting, subscribers)].tolist()
+            found = waiting[np.isin(waiting, np.concatenate(noted))].tolist()
             wakes = [wake for number in found for wake in self._waiting[number].values()]
         for wake in wakes:
             wake()
 
     def wake_all(self) -> None:
-        """WakeUp everybody, as when the broker closes."""
+        """Wake everybody, as when the broker closes."""
         with self._lock:
             wakes = [wake for own in self._waiting.values() for wake in own.values()]
         for wake in wakes:
