@@ -83,6 +83,19 @@ def test_visits_go_on_after_a_start_and_end_with_their_subscription(tmp_path: Pa
     assert find_log_faults(tmp_path) == []
 
 
+def test_a_dwell_that_is_due_because_its_subscription_changed_is_delivered(tmp_path: Path) -> None:
+    broker = Broker.open(tmp_path)
+    body = {"geometry": BOX, "subscriber": "fleet"}
+    broker.put_subscription("depot", body | {"transitions": {"dwell": "1 h"}}).result()
+    publish(broker, [at("van", 0, 1, 1), at("bus", 10, 9, 9)])
+    broker.put_subscription("depot", body | {"transitions": {"dwell": "1 min"}}).result()
+    assert said(read_all(broker, "fleet")) == [
+        ("enter", "van", "00", "position", "van/0"),
+        ("dwell", "van", "01", "clock", None),
+    ]
+    broker.close()
+
+
 def test_late_positions_are_held_counted_and_applied_in_order(tmp_path: Path) -> None:
     broker = Broker.open(tmp_path)
     broker.put_settings({"lateness": "10 min", "object": "vehicle"}).result()

@@ -125,6 +125,8 @@ class Changing:
         terms = read_transitions(body.members.get("transitions"), "transitions")
         is_fence = terms is not None and predicate is not None
         fence = Fence(number, id_, terms) if is_fence and terms is not None else None
+        if fence is not None:  # who hears of a dwell that is due under the new terms
+            self._tracks.standing.subscribers.put(number, 1, subscriber)
         self._tracks.take_up(self._find_ended([id_], fence), now_us)
 
         def then() -> None:
@@ -277,7 +279,8 @@ class Changing:
             "INSERT INTO row_ranges VALUES (?, ?, ?, ?, ?, NULL)",
             (part.first, part.count, number, part.path.name, position),
         )
-
+        if part.fences is not None:
+            self._tracks.standing.subscribers.put(part.first, part.count, subscriber)
         self._tracks.take_up(self._find_ended([id_], None, part.fences), now_us)
 
         def then() -> None:
