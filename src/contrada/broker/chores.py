@@ -8,12 +8,13 @@ import logging
 import os
 import sqlite3
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from contrada.broker.broker_options import BrokerOptions
 from contrada.broker.changing import Changing
 from contrada.broker.commit_tasks import ChangeOutcome
-from contrada.broker.log_writing import LogWriter
+from contrada.broker.log_writing import LogWriter, is_sync_failure
 from contrada.broker.restoring import Saver
 from contrada.broker.retention import count_droppable
 from contrada.broker.standing_set import StandingSet
@@ -62,9 +63,24 @@ class Chores:
     def end(self) -> None:
         """Wait for what runs in threads of its own."""
         self._saver.end()
-        self._writer.begin()
+        self._store("the clock", self._write_clock)
+
+    def _write_clock(self) -> None:
         self._writer.write_meta("lived_us", self._clock.lived_us())
-        self._writer.commit(self._clock.lived_us())
+
+    def _store(self, what: str, write: Callable[[], object]) -> bool:
+        """Write in a transaction; what a full disk does not take is left for another time."""
+        try:
+            self._writer.begin()
+            write()
+            self._writer.commit(self._clock.lived_us())
+        except sqlite3.OperationalError as fault:
+            if is_sync_failure(fault):
+                raise
+            _log.error("%s: nothing was stored: %s", what, fault)
+            self._writer.rollback()
+            return False
+        return True
 
     def expire_at(self, time_us: int, id_: str, number: int) -> None:
         """Note that a version of a subscription ends at a moment."""
@@ -83,7 +99,7 @@ class Chores:
     def run(self) -> float:
         """Do what is due; return in how many seconds to come again."""
         now_us = self._clock.now_us()
-        self._expire(now_us)
+        is_stuck = not self._expire(now_us)
         timer_s = self._run_timers(now_us)
         is_behind = False
         if time.monotonic() >= self._next_retention:
@@ -94,6 +110,8 @@ class Chores:
         self._saver.look()
         if is_behind:
             return _SOON_S
+        if is_stuck:
+            return _PAUSE_MAX_S
         due_s = (self._expiring[0][0] - now_us) / _US if self._expiring else _PAUSE_MAX_S
         return min(max(min(due_s, timer_s), _SOON_S), _PAUSE_MAX_S)
 
@@ -102,28 +120,29 @@ class Chores:
         wait_s = self._tracks.wait_s(now_us)
         if wait_s is None or wait_s > 0:
             return _PAUSE_MAX_S if wait_s is None else wait_s
-        self._writer.begin()
-        try:
-            self._tracks.advance(now_us)
-            self._writer.commit(self._clock.lived_us())
-        except sqlite3.OperationalError as fault:
-            _log.error("timers: nothing was stored: %s", fault)
-            self._writer.rollback()
-            return _PAUSE_MAX_S
-        return 0.0
+        is_stored = self._store("timers", lambda: self._tracks.advance(now_us))
+        return 0.0 if is_stored else _PAUSE_MAX_S
 
-    def _expire(self, now_us: int) -> None:
+    def _expire(self, now_us: int) -> bool:
+        """End what has expired; return whether nothing is left of that."""
+        outcomes: list[ChangeOutcome] = []
+
+        def write() -> None:
+            outcomes.append(self._changing.delete_subscription(id_, None, now_us, number=number))
+
         while self._expiring and self._expiring[0][0] <= now_us:
-            _, id_, number = heapq.heappop(self._expiring)
-            self._writer.begin()
+            _, id_, number = self._expiring[0]
+            outcomes.clear()
             try:
-                outcome = self._changing.delete_subscription(id_, None, now_us, number=number)
+                if not self._store("what has expired", write):
+                    return False
             except NotFound:  # changed or deleted since
                 self._writer.rollback()
-                continue
-            self._writer.commit(self._clock.lived_us())
-            if isinstance(outcome, ChangeOutcome) and outcome.then is not None:
-                outcome.then()
+            heapq.heappop(self._expiring)
+            for outcome in outcomes:
+                if outcome.then is not None:
+                    outcome.then()
+        return True
 
     def _drop_oldest(self) -> bool:
         """Drop the oldest block if it is due; return whether more are."""
@@ -132,16 +151,15 @@ class Chores:
         count = count_droppable(
             blocks, self._clock.lived_us(), age_us, self._options.retention_bytes
         )
-        self._writer.begin()
-        try:
+        files: list[str] = []
+
+        def write() -> None:
+            self._write_clock()
             if count:
                 self._writer.drop_block(blocks[0])
-            self._writer.write_meta("lived_us", self._clock.lived_us())
-            files = self._writer.take_ended_ranges() if count else []
-            self._writer.commit(self._clock.lived_us())
-        except sqlite3.OperationalError as fault:
-            _log.error("retention: nothing was dropped: %s", fault)
-            self._writer.rollback()
+                files.extend(self._writer.take_ended_ranges())
+
+        if not self._store("retention", write):
             return False
         for file in files:
             (self._folder / "rows" / file).unlink(missing_ok=True)
@@ -155,5 +173,7 @@ class Chores:
             try:
                 self._writer.checkpoint(is_idle=is_idle)
             except sqlite3.OperationalError as fault:
+                if is_sync_failure(fault):
+                    raise
                 _log.warning("the write-ahead log stays as it is: %s", fault)
         self._is_idle = is_idle

@@ -23,7 +23,7 @@ from contrada.broker.commit_tasks import (
     PublishTask,
 )
 from contrada.broker.event_storing import EventStoring, StoredEvents
-from contrada.broker.log_writing import LogWriter
+from contrada.broker.log_writing import LogWriter, is_disk_full, is_sync_failure
 from contrada.broker.steady_clock import SteadyClock
 from contrada.errors import ContradaError, OutOfSpace, Overloaded, Unavailable
 
@@ -220,7 +220,7 @@ class Committer:
             write(self._clock.now_us())
             self._writer.commit(self._clock.lived_us())
         except Exception as fault:
-            if _is_sync_failure(fault):
+            if is_sync_failure(fault):
                 self._on_fatal(f"what was written is perhaps not on disk: {fault}")
             self._writer.rollback()
             if len(tasks) > 1:
@@ -260,14 +260,9 @@ def _answer(answers: Sequence[tuple[CommitTask, Any]]) -> None:
             task.future.set_result(answer)
 
 
-def _is_sync_failure(fault: BaseException) -> bool:
-    name = getattr(fault, "sqlite_errorname", "")
-    return name.startswith("SQLITE_IOERR") or name == "SQLITE_CORRUPT"
-
-
 def _blame(fault: Exception) -> Exception:
     """Make an error of ours, but of what is a mistake of ours."""
-    if getattr(fault, "sqlite_errorname", "") == "SQLITE_FULL":
+    if is_disk_full(fault):
         return OutOfSpace("the disk is full: nothing was stored")
     if isinstance(fault, MemoryError):
         return Unavailable(f"there is not enough memory: {fault}".rstrip(": "))

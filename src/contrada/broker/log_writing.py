@@ -5,7 +5,9 @@ that were given out in between are given out again after a rollback.
 """
 
 import json
+import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, Protocol
@@ -70,8 +72,9 @@ class LogWriter:
         self._changed_blocks: dict[int, Block | None] = {}
 
     def close(self) -> None:
-        """Write the log file whole, and close it."""
-        self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        """Write the log file whole if there is room for it, and close it."""
+        with suppress(sqlite3.OperationalError):  # the write-ahead log has it all
+            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.connection.close()
 
     def _one(self, sql: str, values: Sequence[Any] = ()) -> Any:
@@ -264,3 +267,15 @@ class LogWriter:
             "WHERE number = ?1",
             [(number, position, self.floor) for number, position in cursors],
         )
+
+
+def is_disk_full(fault: BaseException) -> bool:
+    """Whether the disk had no room, be it for the log or for the index of what is new in it."""
+    return getattr(fault, "sqlite_errorname", "") in {"SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"}
+
+
+def is_sync_failure(fault: BaseException) -> bool:
+    """Whether nobody knows what is on disk."""
+    name = getattr(fault, "sqlite_errorname", "")
+    is_broken = name.startswith("SQLITE_IOERR") or name == "SQLITE_CORRUPT"
+    return is_broken and not is_disk_full(fault)
