@@ -1,6 +1,7 @@
 """A backup of a running broker, what is started from it, and what a check of either finds."""
 
 import sqlite3
+import stat
 import threading
 from pathlib import Path
 
@@ -44,6 +45,13 @@ def test_a_backup_of_a_broker_that_is_publishing_is_whole(tmp_path: Path) -> Non
     assert ids == list(range(len(ids)))
     assert copied.position.rpartition("-")[2] == str(len(ids) + 1)
     restored.close()
+
+
+def test_nobody_else_may_look_into_a_backup(tmp_path: Path) -> None:
+    data, copy = tmp_path / "data", tmp_path / "copy"
+    Broker.open(tenant_folder(data)).close()
+    back_up(data, copy)
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o700
 
 
 def test_positions_after_a_backup_mean_nothing_in_what_is_started_from_it(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def back_up(data: Path, target: Path) -> list[CopiedTenant]:
         raise Conflict(f"{target}: is there already; name a folder that is not")
     draft = target.with_name(f".{target.name}.draft-{os.getpid()}")
     try:
-        draft.mkdir(parents=True)
+        draft.mkdir(mode=0o700, parents=True)  # secrets of webhooks are in it
         copied = [_copy_tenant(data, draft, tenant) for tenant in tenants]
         with suppress(FileNotFoundError):
             shutil.copy2(data / KEYS_FILE, draft / KEYS_FILE)
