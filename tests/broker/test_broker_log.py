@@ -2,14 +2,19 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from broker_stories import BOX, cloud_event, feature, incoming, matched, read_all
 from contrada.broker import Broker, BrokerOptions
+from contrada.broker.commit_tasks import CursorTask
 from contrada.broker.log_reading import DELIVERIES_BYTES_MAX
+from contrada.broker.log_schema import LOG_FILE, open_reading
 from contrada.broker.repeats import RepeatWindow, StoredEvent
+from contrada.broker.verifying import find_log_faults
 from contrada.errors import Conflict, Gone, InvalidInput, NotFound, OutOfSpace, Unavailable
 
 
@@ -406,3 +411,39 @@ def test_a_page_is_short_where_each_delivery_has_many_matches(broker: Broker) ->
     assert sum(len(delivery.json) for delivery in page.deliveries) < 2 * DELIVERIES_BYTES_MAX
     assert not page.is_end
     assert [id_ for id_, _ in matched(read_all(broker, "ops"))] == list(range(40))
+
+
+@pytest.mark.timeout(8)  # it took ten seconds, twice
+def test_nobody_waits_for_who_reads_the_log_for_long_as_a_backup_does(tmp_path: Path) -> None:
+    broker = Broker.open(tmp_path)
+    broker.publish(incoming([feature("a", 1, 1)])).result()
+    with closing(open_reading(tmp_path / LOG_FILE)) as backup:
+        backup.execute("BEGIN")
+        assert backup.execute("SELECT count(*) FROM entries").fetchone() == (1,)
+        broker.publish(incoming([feature("b", 1, 1)])).result()
+        task = CursorTask(lambda _: None)
+        broker._committer.submit(task)
+        task.future.result()
+        broker._writer.checkpoint(is_idle=True)
+        broker.close()
+        assert backup.execute("SELECT count(*) FROM entries").fetchone() == (1,)
+    broker = Broker.open(tmp_path)
+    assert broker.head.endswith("-2")
+    broker.close()
+
+
+def test_many_subscriptions_that_expire_together_end_but_for_one_that_was_changed(
+    tmp_path: Path,
+) -> None:
+    broker = Broker.open(tmp_path)
+    soon = (datetime.now(UTC) + timedelta(seconds=1)).isoformat()
+    body = {"filter": "speed > 3", "subscriber": "ops"}
+    for future in [broker.put_subscription(f"s{i}", body | {"expires": soon}) for i in range(450)]:
+        future.result()
+    broker.put_subscription("s7", body).result()
+    while broker.counts()["subscriptions"] > 1:
+        broker.publish(incoming([])).result()
+    assert [each["id"] for each in broker.list_subscriptions()["subscriptions"]] == ["s7"]
+    assert broker.publish(incoming([feature("a", 1, 1, speed=5)])).result().matches == 1
+    broker.close()
+    assert find_log_faults(tmp_path) == []

@@ -9,6 +9,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from contrada.broker.broker_options import BrokerOptions
@@ -26,6 +27,7 @@ _log = logging.getLogger(__name__)
 _US = 1_000_000
 _PAUSE_MAX_S, _SOON_S = 1.0, 0.02
 _SPACE_AGE_S = 0.2
+_EXPIRING_AT_ONCE = 200  # subscriptions: whoever publishes waits for them
 
 
 class Chores:
@@ -124,24 +126,28 @@ class Chores:
         return 0.0 if is_stored else _PAUSE_MAX_S
 
     def _expire(self, now_us: int) -> bool:
-        """End what has expired; return whether nothing is left of that."""
+        """End some of what has expired; return whether that could be stored."""
+        due: list[tuple[int, str, int]] = []
+        while self._expiring and self._expiring[0][0] <= now_us and len(due) < _EXPIRING_AT_ONCE:
+            due.append(heapq.heappop(self._expiring))
+        if not due:
+            return True
         outcomes: list[ChangeOutcome] = []
 
         def write() -> None:
-            outcomes.append(self._changing.delete_subscription(id_, None, now_us, number=number))
+            for _, id_, number in due:
+                with suppress(NotFound):  # changed or deleted since
+                    outcomes.append(
+                        self._changing.delete_subscription(id_, None, now_us, number=number)
+                    )
 
-        while self._expiring and self._expiring[0][0] <= now_us:
-            _, id_, number = self._expiring[0]
-            outcomes.clear()
-            try:
-                if not self._store("what has expired", write):
-                    return False
-            except NotFound:  # changed or deleted since
-                self._writer.rollback()
-            heapq.heappop(self._expiring)
-            for outcome in outcomes:
-                if outcome.then is not None:
-                    outcome.then()
+        if not self._store("what has expired", write):
+            for each in due:
+                heapq.heappush(self._expiring, each)
+            return False
+        for outcome in outcomes:
+            if outcome.then is not None:
+                outcome.then()
         return True
 
     def _drop_oldest(self) -> bool:

@@ -18,7 +18,7 @@ from contrada.errors import InvalidInput, Unavailable
 LOG_FORMAT = 1
 LOG_FILE = "log.sqlite"
 _APPLICATION = 0x436F6E74  # "Cont", in the header of the file
-_BUSY_MS = 10_000
+BUSY_MS = 10_000
 
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -48,7 +48,7 @@ CREATE TABLE row_ranges (
 def open_writing(path: Path, *, is_durable: bool = True) -> sqlite3.Connection:
     """Open the connection that writes; make the file if it is not there, upgrade an older one."""
     connection = sqlite3.connect(
-        path, isolation_level=None, check_same_thread=False, timeout=_BUSY_MS / 1_000
+        path, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1_000
     )
     try:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -93,7 +93,7 @@ def open_reading(path: Path) -> sqlite3.Connection:
             uri=True,
             isolation_level=None,
             check_same_thread=False,
-            timeout=_BUSY_MS / 1_000,
+            timeout=BUSY_MS / 1_000,
         )
         connection.execute("PRAGMA query_only = 1")
     except sqlite3.DatabaseError as fault:

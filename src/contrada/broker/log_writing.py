@@ -9,11 +9,12 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import IntEnum
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol
 
 from contrada.broker.log_positions import Epochs, make_epoch
-from contrada.broker.log_schema import LOG_FILE, open_writing
+from contrada.broker.log_schema import BUSY_MS, LOG_FILE, open_writing
 from contrada.broker.match_lists import Packed
 from contrada.broker.retention import BLOCK_BITS, BLOCK_POSITIONS, Block, block_of
 
@@ -74,7 +75,7 @@ class LogWriter:
     def close(self) -> None:
         """Write the log file whole if there is room for it, and close it."""
         with suppress(sqlite3.OperationalError):  # the write-ahead log has it all
-            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._truncate()
         self.connection.close()
 
     def _one(self, sql: str, values: Sequence[Any] = ()) -> Any:
@@ -151,9 +152,17 @@ class LogWriter:
     def checkpoint(self, *, is_idle: bool) -> None:
         """Move what was committed from the write-ahead log to the file."""
         if is_idle:
-            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._truncate()
         else:
             self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def _truncate(self) -> None:
+        """Move all, and shorten the write-ahead log, unless somebody reads for long."""
+        self.connection.execute("PRAGMA busy_timeout = 0")  # who publishes waits for no backup
+        try:
+            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            self.connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
 
     def is_wal_long(self) -> bool:
         """Whether the write-ahead log has so much that it should be moved to the file."""
@@ -224,7 +233,7 @@ class LogWriter:
 
     def list_blocks(self) -> list[Block]:
         """List the blocks that are kept, the oldest first."""
-        return [self._blocks[number] for number in sorted(self._blocks)]
+        return sorted(self._blocks.values(), key=attrgetter("number"))  # any thread may ask
 
     def drop_block(self, block: Block) -> None:
         """Drop the entries and deliveries of a block, and count who has not had them all."""
