@@ -242,6 +242,11 @@ def test_batches_that_share_few_names_are_not_joined() -> None:
     groups = list(group_joinable(wide))
     assert [batch for group in groups for batch in group] == wide
     assert all((len(group) ** 2) * 2_000 <= 1_100_000 for group in groups)
+    assert len(groups) == len(wide), "to join so many columns takes longer than to match twice"
+    some = [rows_of({f"n{(i + j) % 30}": 1 for j in range(20)}) for i in range(100)]
+    assert len(list(group_joinable(some))) == 1
+    same = [rows_of({f"n{j}": i for j in range(2_000)}) for i in range(40)]
+    assert list(group_joinable(same)) == [same]
     alike = [rows_of({"a": i}) for i in range(100)]
     assert list(group_joinable(alike)) == [alike]
     assert list(group_joinable([])) == []

@@ -28,6 +28,8 @@ _NUMBERS = frozenset({int, float})
 _ARROW_ERRORS = (pa.ArrowInvalid, OverflowError)
 _TEXT_BYTES_MAX = 2**30  # of one column: its offsets have 32 bits
 _JOINED_CELLS_MIN = 1_000_000  # fewer may be null, whatever there is in the others
+_JOINED_COLUMNS_MAX = 20_000  # of batches that are not alike: each takes microseconds
+_JOINED_BATCHES_MIN = 20  # a name takes as long as in so many batches, however few have it
 
 
 def make_rows(
@@ -150,19 +152,23 @@ def join_rows(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def group_joinable(batches: Sequence[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Split batches into runs that can be joined: each has few nulls beside what it brings."""
+    """Split batches into runs that can be joined: to join each takes less than it saves."""
     run: list[pa.RecordBatch] = []
     names: set[str] = set()
     rows = cells = 0
+    are_alike = True
     for batch in batches:
         own = batch.num_rows * batch.num_columns
         joined = names.union(batch.schema.names)
         size = (rows + batch.num_rows) * len(joined)
-        if run and size > max(_JOINED_CELLS_MIN, 4 * (cells + own)):
+        is_alike = are_alike and (not run or batch.schema.equals(run[0].schema))
+        is_wide = size > max(_JOINED_CELLS_MIN, 4 * (cells + own))
+        is_slow = len(joined) * (len(run) + 1 + _JOINED_BATCHES_MIN) > _JOINED_COLUMNS_MAX
+        if run and (is_wide or (is_slow and not is_alike)):
             yield run
-            run, rows, cells, joined = [], 0, 0, set(batch.schema.names)
+            run, rows, cells, is_alike, joined = [], 0, 0, True, set(batch.schema.names)
         run.append(batch)
-        names, rows, cells = joined, rows + batch.num_rows, cells + own
+        names, rows, cells, are_alike = joined, rows + batch.num_rows, cells + own, is_alike
     if run:
         yield run
 
