@@ -319,6 +319,10 @@ def test_what_is_old_goes_by_blocks_and_who_lacks_it_is_told(tmp_path: Path) -> 
     assert [id_ for id_, _ in matched(kept)] == list(range(floor - 1, 10_000))
     with pytest.raises(Gone, match="is no longer kept"):
         broker.put_cursor("all", position=beginning)
+    broker.ack("all", f"{beginning.partition('-')[0]}-{floor - 10}").result()
+    gap = broker.read_deliveries("all").gap
+    assert gap is not None
+    assert gap.deliveries == 10, "what was acknowledged is not lost"
     broker.ack("all", broker.head).result()
     assert broker.read_deliveries("all").gap is None
     broker.close()

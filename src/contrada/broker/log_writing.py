@@ -270,9 +270,12 @@ class LogWriter:
     # Cursors
 
     def move_cursors(self, cursors: Iterable[tuple[int, int]]) -> None:
-        """Set cursors: subscriber and position; what was lost before them no longer counts."""
+        """Set cursors: subscriber and position; what was lost before them no longer counts.
+
+        After one that is itself no longer kept no more is lost than there were positions.
+        """
         self.connection.executemany(
-            "UPDATE subscribers SET cursor = ?2, lost = CASE WHEN ?2 >= ?3 THEN 0 ELSE lost END "
+            "UPDATE subscribers SET cursor = ?2, lost = max(0, min(lost, ?3 - ?2)) "
             "WHERE number = ?1",
             [(number, position, self.floor) for number, position in cursors],
         )
