@@ -52,3 +52,22 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[SmallDisk]:
         yield SmallDisk(folder)
     finally:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """Let nobody write to a folder, not even root, who is not asked for permission."""
+    command = ["mount", "--bind", str(folder), str(folder)]
+    if os.geteuid() != 0:
+        folder.chmod(0o500)
+    elif subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("no folder can be mounted read-only")
+    else:
+        subprocess.run(["mount", "-o", "remount,bind,ro", str(folder)], check=True)
+    try:
+        yield
+    finally:
+        if os.geteuid() == 0:
+            subprocess.run(["umount", "--lazy", str(folder)], check=True)
+        else:
+            folder.chmod(0o700)

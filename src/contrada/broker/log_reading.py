@@ -15,7 +15,7 @@ from contrada.broker.log_schema import LOG_FILE, open_reading
 from contrada.broker.match_lists import Packed
 from contrada.broker.retention import block_of
 
-DELIVERIES_BYTES_MAX = 4 * 2**20  # of one page of deliveries; one delivery may be more
+DELIVERIES_BYTES_MAX = 2**18  # of a page, which a stalled reader holds; one may be more
 _BLOCKS_AT_ONCE = 512
 _MATCH_TIMES = 16  # four bytes of a packed number are written as some sixty of JSON
 

@@ -94,7 +94,7 @@ class EventStream(Response):
         super().__init__(None, 200, headers, STREAM_TYPE)
         del self.headers["content-length"]
         self._service, self._request, self._reader = service, request, reader
-        self._page_items, self._first = page_items, first
+        self._page_items, self._first = page_items, [first]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send pages until the stream ends; an error on the way is its last event."""
@@ -125,16 +125,18 @@ class EventStream(Response):
 
     async def _send_pages(self, send: Send) -> None:
         heartbeat_s = self._service.limits.heartbeat_s
-        told, page = self._reader.position, self._first
-        await _send_part(send, f"retry: {_RETRY_MS}\n\n".encode() + write_events(page))
+        told, page = self._reader.position, self._first.pop()
+        part = f"retry: {_RETRY_MS}\n\n".encode() + write_events(page)
         while True:
+            del page  # a stalled reader, of whom there may be many, holds one part and no more
+            await _send_part(send, part)
+            del part
             page = await self._reader.read(self._page_items, heartbeat_s)
             if page.deliveries or page.gap is not None:
                 part = write_events(page)
             else:
                 part = b": heartbeat\n\n" if page.next == told else _write_place(page.next)
             told = page.next
-            await _send_part(send, part)
 
     async def _end(self, send: Send, last: bytes) -> None:
         try:

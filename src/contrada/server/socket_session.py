@@ -253,8 +253,12 @@ class _SocketReader:
             await self._has_credit.wait()
             limit = min(self._credit, _PAGE)
             page = await self._deliveries.read(limit, self._service.limits.heartbeat_s)
-            if page.deliveries or page.gap is not None:
-                await self._socket.send_text(write_deliveries(self.subscriber, page))
+            has_news = bool(page.deliveries or page.gap is not None)
+            frame = write_deliveries(self.subscriber, page) if has_news else ""
             self._credit -= len(page.deliveries)
             if self._credit <= 0:
                 self._has_credit.clear()
+            del page  # a stalled reader, of whom there may be many, holds one frame and no more
+            if frame:
+                await self._socket.send_text(frame)
+            del frame
