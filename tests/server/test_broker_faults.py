@@ -1,15 +1,22 @@
-"""A disk that is full or read-only: nothing acknowledged is lost, and all goes on with room."""
+"""A disk that is full or read-only, and clients that go in mid-body: nothing is lost or made up."""
 
+import gzip
+import json
+import socket
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
-from hosted import hosted, wait_until
+from contrada.cli import main
+from hosted import Hosted, hosted, wait_until
 from server.open_server import SQUARE, collection, point
-from small_disk import small_disk
+from small_disk import read_only, small_disk
 
 OPS = "/v1/subscribers/ops"
 LEAST = 4 * 2**20
@@ -75,3 +82,62 @@ def test_while_a_disk_is_nearly_full_only_cursors_and_deletions_are_stored(tmp_p
         wait_until(lambda: publish(client, 4).status_code == 200)
         assert want(client, "more").status_code == 201
         assert numbers_kept(client) == [*before[1:], 4]
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_folder_that_cannot_be_written_is_refused_in_one_line(
+    tmp_path: Path, is_new: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    if is_new:
+        data.mkdir()
+    else:
+        with hosted(data):
+            pass
+    with read_only(data):
+        assert main(["serve", "--data", str(data), "--port", "0"]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    *logged, line = err.splitlines()
+    assert all(json.loads(each) for each in logged)
+    assert line.startswith("contrada: ")
+    assert "tenants/default: cannot be used: " in line
+
+
+def feature_body(count: int) -> bytes:
+    return json.dumps(collection(*(point(1, 1, n=n) for n in range(count)))).encode()
+
+
+def begin_body(body: bytes, is_chunked: bool, is_packed: bool) -> bytes:
+    """A request whose body breaks off in its middle."""
+    sent = gzip.compress(body) if is_packed else body
+    coding = "Content-Encoding: gzip\r\n" if is_packed else ""
+    length = "Transfer-Encoding: chunked" if is_chunked else f"Content-Length: {len(sent)}"
+    head = f"POST /v1/events HTTP/1.1\r\nHost: localhost\r\n{coding}{length}\r\n\r\n".encode()
+    if is_chunked:  # all of it but the end
+        return head + f"{len(sent):x}\r\n".encode() + sent + b"\r\n"
+    return head + sent[:-1]
+
+
+def test_a_client_that_goes_in_mid_body_stores_nothing(tmp_path: Path) -> None:
+    with hosted(tmp_path) as server, server.client() as client:
+        want(client)
+        for is_chunked, is_packed, is_reset in product([False, True], repeat=3):
+            with socket.create_connection(("127.0.0.1", port_of(server)), 30) as connection:
+                connection.sendall(begin_body(feature_body(2_000), is_chunked, is_packed))
+                wait_until(lambda: "contrada_bodies_bytes 0\n" not in metrics(client))
+                if is_reset:
+                    linger = struct.pack("ii", 1, 0)
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            wait_until(lambda: "contrada_bodies_bytes 0\n" in metrics(client))
+        assert "contrada_events_total 0\n" in metrics(client)
+        assert publish(client, 1).json()["accepted"] == 1
+        assert numbers_kept(client) == [1]
+
+
+def metrics(client: httpx.Client) -> str:
+    return client.get("/metrics").text
+
+
+def port_of(server: Hosted) -> int:
+    return int(server.address.rpartition(":")[2])
