@@ -38,9 +38,14 @@ class Listener:
     async def open(cls, port: int, path: str, after: str | None = None) -> "Listener":
         """Ask for a stream, and wait until it has begun."""
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=LINE_BYTES_MAX)
-        writer.write(ask_for(path, {} if after is None else {"Last-Event-ID": after}))
-        head = await reader.readuntil(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 200 "), head
+        try:
+            writer.write(ask_for(path, {} if after is None else {"Last-Event-ID": after}))
+            head = await reader.readuntil(b"\r\n\r\n")
+            if not head.startswith(b"HTTP/1.1 200 "):
+                raise ConnectionError(f"there is no stream: {head!r}")
+        except BaseException:
+            writer.transport.abort()
+            raise
         return cls(reader, writer)
 
     async def hear(self, count: int) -> None:
