@@ -101,17 +101,16 @@ class Broker:
         self._tracks = TrackKeeping(writer, self._clock.now_us(), self._watchers.note)
         restore_fences(writer, self._tracks, self.folder)
         self._counts = dict.fromkeys(("events", "matches", "deliveries", "repeated", "bad"), 0)
+        self._changing = Changing(writer, self._standing, self._tracks, options.subscriptions_max)
         self._chores = Chores(
-            writer, self._standing, self._clock, self._tracks, options, self.folder
-        )
-        self._changing = Changing(
             writer,
             self._standing,
+            self._clock,
             self._tracks,
-            self._chores.expire_at,
-            options.subscriptions_max,
+            self._changing,
+            options,
+            self.folder,
         )
-        self._chores.begin(self._changing)
         self._committer = Committer(
             writer,
             EventStoring(writer, self._standing, self._tracks, self._window),

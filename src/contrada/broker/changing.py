@@ -5,7 +5,7 @@ the set that events are matched against changes only then.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,12 +74,10 @@ class Changing:
         writer: LogWriter,
         standing: StandingSet,
         tracks: TrackKeeping,
-        expire: Callable[[int, str, int], object],
         subscriptions_max: int,
     ) -> None:
-        """Take where changes go; `expire` hears of a moment at which a number of an id ends."""
-        self._writer, self._standing, self._expire = writer, standing, expire
-        self._tracks = tracks
+        """Take where changes go."""
+        self._writer, self._standing, self._tracks = writer, standing, tracks
         self._subscriptions_max = subscriptions_max
         self._next_number = self._find_next_number()
 
@@ -137,8 +135,6 @@ class Changing:
                 self._tracks.book.put(fence)
             elif predicate is not None:
                 self._standing.put(number, subscriber, predicate)
-            if body.expires_us is not None:
-                self._expire(body.expires_us, id_, number)
 
         return ChangeOutcome(Changed(self._write(position), known is None), then)
 
@@ -268,10 +264,7 @@ class Changing:
             del body[GEOMETRY]
             subscriber = known.subscriber
             text = write_canonical(body)
-            expires_us = known.expires_us
-            number = self._replace(id_, subscriber, text, position, known, expires_us)
-            if expires_us is not None:
-                self._expire(expires_us, id_, number)
+            number = self._replace(id_, subscriber, text, position, known, known.expires_us)
         else:
             number, subscriber = known.number, known.subscriber
         old = self._end_ranges(number if known is None else known.number, position)

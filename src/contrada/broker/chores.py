@@ -3,25 +3,22 @@
 Each chore takes little at a time, since whoever publishes waits for it meanwhile.
 """
 
-import heapq
 import logging
 import os
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from contrada.broker.broker_options import BrokerOptions
 from contrada.broker.changing import Changing
 from contrada.broker.commit_tasks import ChangeOutcome
 from contrada.broker.log_writing import LogWriter, is_sync_failure
-from contrada.broker.restoring import Saver
+from contrada.broker.restoring import ROWS_FOLDER, Saver
 from contrada.broker.retention import count_droppable
 from contrada.broker.standing_set import StandingSet
 from contrada.broker.steady_clock import SteadyClock
 from contrada.broker.track_keeping import TrackKeeping
-from contrada.errors import NotFound
 
 _log = logging.getLogger(__name__)
 _US = 1_000_000
@@ -39,28 +36,19 @@ class Chores:
         standing: StandingSet,
         clock: SteadyClock,
         tracks: TrackKeeping,
+        changing: Changing,
         options: BrokerOptions,
         folder: Path,
     ) -> None:
         """Take what the chores are about."""
         self._writer, self._clock, self._options = writer, clock, options
-        self._tracks = tracks
+        self._tracks, self._changing = tracks, changing
         self._folder = folder
-        self._expiring: list[tuple[int, str, int]] = []
         self._space: tuple[float, bool] = (0.0, True)
         self._next_retention = 0.0
         self._saver = Saver(writer, standing, folder, options.snapshot_interval_s)
         self._is_idle = False
         self._idle_head = -1
-
-    def begin(self, changing: Changing) -> None:
-        """Take what changes the set, and find out which subscriptions expire, and when."""
-        self._changing = changing
-        self._expiring = self._writer.connection.execute(
-            "SELECT expires_us, id, number FROM subscriptions "
-            "WHERE ended IS NULL AND expires_us IS NOT NULL"
-        ).fetchall()
-        heapq.heapify(self._expiring)
 
     def end(self) -> None:
         """Wait for what runs in threads of its own."""
@@ -83,10 +71,6 @@ class Chores:
             self._writer.rollback()
             return False
         return True
-
-    def expire_at(self, time_us: int, id_: str, number: int) -> None:
-        """Note that a version of a subscription ends at a moment."""
-        heapq.heappush(self._expiring, (time_us, id_, number))
 
     def has_space(self) -> bool:
         """Whether the disk has room for more than cursors and deletions."""
@@ -114,8 +98,7 @@ class Chores:
             return _SOON_S
         if is_stuck:
             return _PAUSE_MAX_S
-        due_s = (self._expiring[0][0] - now_us) / _US if self._expiring else _PAUSE_MAX_S
-        return min(max(min(due_s, timer_s), _SOON_S), _PAUSE_MAX_S)
+        return min(max(min(self._find_expiry_s(now_us), timer_s), _SOON_S), _PAUSE_MAX_S)
 
     def _run_timers(self, now_us: int) -> float:
         """Write what is due of objects by the clock; return in how many seconds to come again."""
@@ -127,28 +110,33 @@ class Chores:
 
     def _expire(self, now_us: int) -> bool:
         """End some of what has expired; return whether that could be stored."""
-        due: list[tuple[int, str, int]] = []
-        while self._expiring and self._expiring[0][0] <= now_us and len(due) < _EXPIRING_AT_ONCE:
-            due.append(heapq.heappop(self._expiring))
-        if not due:
-            return True
+        due = self._writer.connection.execute(
+            "SELECT id, number FROM subscriptions WHERE ended IS NULL AND expires_us <= ? "
+            "ORDER BY expires_us LIMIT ?",
+            (now_us, _EXPIRING_AT_ONCE),
+        ).fetchall()
         outcomes: list[ChangeOutcome] = []
 
         def write() -> None:
-            for _, id_, number in due:
-                with suppress(NotFound):  # changed or deleted since
-                    outcomes.append(
-                        self._changing.delete_subscription(id_, None, now_us, number=number)
-                    )
+            for id_, number in due:
+                outcomes.append(
+                    self._changing.delete_subscription(id_, None, now_us, number=number)
+                )
 
-        if not self._store("what has expired", write):
-            for each in due:
-                heapq.heappush(self._expiring, each)
+        if due and not self._store("what has expired", write):
             return False
         for outcome in outcomes:
             if outcome.then is not None:
                 outcome.then()
         return True
+
+    def _find_expiry_s(self, now_us: int) -> float:
+        """Find in how many seconds the next subscription expires."""
+        (next_us,) = self._writer.connection.execute(
+            "SELECT min(expires_us) FROM subscriptions "
+            "WHERE ended IS NULL AND expires_us IS NOT NULL"
+        ).fetchone()
+        return _PAUSE_MAX_S if next_us is None else (next_us - now_us) / _US
 
     def _drop_oldest(self) -> bool:
         """Drop the oldest block if it is due; return whether more are."""
@@ -168,7 +156,7 @@ class Chores:
         if not self._store("retention", write):
             return False
         for file in files:
-            (self._folder / "rows" / file).unlink(missing_ok=True)
+            (self._folder / ROWS_FOLDER / file).unlink(missing_ok=True)
         return count > 1
 
     def _checkpoint(self) -> None:

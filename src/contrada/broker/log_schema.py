@@ -38,6 +38,8 @@ CREATE TABLE subscriptions (
     created INTEGER NOT NULL, ended INTEGER, expires_us INTEGER);
 CREATE UNIQUE INDEX living_subscriptions ON subscriptions (id) WHERE ended IS NULL;
 CREATE INDEX subscriptions_of ON subscriptions (subscriber, id) WHERE ended IS NULL;
+CREATE INDEX expiring_subscriptions ON subscriptions (expires_us)
+    WHERE ended IS NULL AND expires_us IS NOT NULL;
 CREATE INDEX ended_subscriptions ON subscriptions (ended) WHERE ended IS NOT NULL;
 CREATE TABLE row_ranges (
     first INTEGER PRIMARY KEY, count INTEGER NOT NULL, subscription INTEGER NOT NULL,
