@@ -159,6 +159,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 async def _serve(settings: "ServeSettings", reread: "Callable[[], ServeSettings]") -> None:
+    from contrada.broker.warming import warming
     from contrada.server.hosting import Host
 
     def tell(address: str) -> None:
@@ -166,7 +167,7 @@ async def _serve(settings: "ServeSettings", reread: "Callable[[], ServeSettings]
         notify("READY=1")
 
     host = Host(settings, reread)
-    with _hearing(host):
+    with warming(), _hearing(host):
         await host.run(tell)
 
 
