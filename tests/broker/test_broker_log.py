@@ -328,6 +328,16 @@ def test_what_is_old_goes_by_blocks_and_who_lacks_it_is_told(tmp_path: Path) -> 
     broker.close()
 
 
+def test_what_was_replaced_counts_among_what_is_kept(broker: Broker) -> None:
+    names = "x" * 20_000
+    for number in range(10):
+        body = {"filter": f"name = '{names}{number}'", "subscriber": "ops"}
+        broker.put_subscription("all", body).result()
+    assert 180_000 < broker.counts()["log_bytes"] < 190_000
+    broker.delete_subscriber("ops").result()
+    assert 200_000 < broker.counts()["log_bytes"] < 210_000
+
+
 def test_without_room_on_the_disk_only_cursors_and_deletions_are_stored(tmp_path: Path) -> None:
     broker = Broker.open(tmp_path)
     broker.put_subscription("all", {"filter": "speed > 3"}).result()

@@ -124,7 +124,9 @@ def test_files_that_no_change_names_go_at_the_next_start(tmp_path: Path) -> None
 
 def test_a_collection_goes_with_its_subscription(broker: Broker) -> None:
     put(broker, "zones", {"a": 0})
+    (path,) = (broker.folder / ROWS_FOLDER).iterdir()
     broker.delete_subscription("zones").result()
+    assert broker.counts()["log_bytes"] > path.stat().st_size, "kept for what names its rows"
     assert publish(broker, 0.5) == 0
     assert put(broker, "zones", {"b": 0}).is_new
     assert publish(broker, 0.5) == 1

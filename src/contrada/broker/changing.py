@@ -13,6 +13,7 @@ from typing import Any
 from contrada.broker.commit_tasks import Changed, ChangeOutcome
 from contrada.broker.fence_book import Fence, RowFences
 from contrada.broker.log_writing import LogWriter
+from contrada.broker.restoring import ROWS_FOLDER
 from contrada.broker.row_terms import terms_of
 from contrada.broker.standing_set import StandingSet
 from contrada.broker.subscription_bodies import SubscriptionBody, write_canonical
@@ -224,9 +225,12 @@ class Changing:
         return None if row is None else _Version(*row)
 
     def _end(self, number: int, position: int) -> None:
-        self._writer.connection.execute(
-            "UPDATE subscriptions SET ended = ? WHERE number = ?", (position, number)
-        )
+        (nbytes,) = self._writer.connection.execute(
+            "UPDATE subscriptions SET ended = ? WHERE number = ? "
+            "RETURNING length(CAST(body AS BLOB))",
+            (position, number),
+        ).fetchone()
+        self._writer.weigh(position, nbytes)  # kept while deliveries may name it
 
     # Rows of collections
 
@@ -296,10 +300,13 @@ class Changing:
     def _end_ranges(self, number: int, position: int) -> list[range]:
         rows = self._writer.connection.execute(
             "UPDATE row_ranges SET ended = ? WHERE subscription = ? AND ended IS NULL "
-            "RETURNING first, count",
+            "RETURNING first, count, file",
             (position, number),
         ).fetchall()
-        return [range(first, first + count) for first, count in rows]
+        for *_, file in rows:
+            path = self._writer.path.parent / ROWS_FOLDER / file
+            self._writer.weigh(position, path.stat().st_size if path.exists() else 0)
+        return [range(first, first + count) for first, count, _ in rows]
 
     # Subscribers
 
@@ -334,10 +341,11 @@ class Changing:
         position = self._writer.add_change(now_us, _facts("delete_subscriber", name, by))
         ended = execute(
             "UPDATE subscriptions SET ended = ? WHERE subscriber = ? AND ended IS NULL "
-            "RETURNING number, id",
+            "RETURNING number, id, length(CAST(body AS BLOB))",
             (position, row[0]),
         ).fetchall()
-        numbers, ids = [number for number, _ in ended], [id_ for _, id_ in ended]
+        numbers, ids = [number for number, *_ in ended], [id_ for _, id_, _ in ended]
+        self._writer.weigh(position, sum(nbytes for *_, nbytes in ended))
         ranges = [old for number in numbers for old in self._end_ranges(number, position)]
         execute("DELETE FROM subscribers WHERE number = ?", (row[0],))
         self._tracks.take_up(self._find_ended(ids), now_us)

@@ -178,7 +178,7 @@ class LogWriter:
             "INSERT INTO entries VALUES (?, ?, ?, ?, NULL, NULL)",
             (self.head, int(kind), time_us, body),
         )
-        self._weigh(self.head, _ROW_BYTES + len(body or b""))
+        self.weigh(self.head, _ROW_BYTES + len(body or b""))
         return self.head
 
     def add_change(self, time_us: int, facts: Mapping[str, Any]) -> int:
@@ -209,7 +209,7 @@ class LogWriter:
         while start < len(texts):
             end = min(len(texts), start + BLOCK_POSITIONS - (first + start) % BLOCK_POSITIONS)
             nbytes = sum(map(len, texts[start:end])) + _ROW_BYTES * (end - start)
-            self._weigh(first + start, nbytes)
+            self.weigh(first + start, nbytes)
             start = end
         return first
 
@@ -221,9 +221,10 @@ class LogWriter:
             own = len(row[3]) if not isinstance(row[3], int) else 0
             counts[row[0]] = counts.get(row[0], 0) + _ROW_BYTES + own
         for block, nbytes in counts.items():
-            self._weigh(block << BLOCK_BITS, nbytes)
+            self.weigh(block << BLOCK_BITS, nbytes)
 
-    def _weigh(self, position: int, nbytes: int) -> None:
+    def weigh(self, position: int, nbytes: int) -> None:
+        """Count bytes that go with the block of a position, or soon after it."""
         number = block_of(position)
         known = self._changed_blocks.get(number) or self._blocks.get(number)
         own = nbytes + (known.nbytes if known is not None else 0)
