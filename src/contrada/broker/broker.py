@@ -188,9 +188,7 @@ class Broker:
 
     def delete_subscription(self, id: str, *, by: str | None = None) -> "Future[Changed]":
         """End a subscription; what it matched before is delivered all the same."""
-        return self._change(
-            lambda now: self._changing.delete_subscription(id, by, now), frees_space=True
-        )
+        return self._change(lambda now: self._changing.delete_subscription(id, by, now))
 
     def put_rows(
         self, id: str, path: Path, count: int, terms: SharedTerms, *, by: str | None = None
@@ -244,7 +242,7 @@ class Broker:
             finish = partial(self._changing.delete_subscriber, name, by, now)
             return self.webhooks.end(name, finish)
 
-        return self._change(apply, frees_space=True)
+        return self._change(apply)
 
     def put_settings(self, body: Any, *, by: str | None = None) -> "Future[Changed]":
         """Replace the settings: which events are positions, and how late they may come."""
@@ -260,8 +258,8 @@ class Broker:
         """Return the settings of the tenant."""
         return write_tracking_settings(self._tracks.settings)
 
-    def _change(self, apply: Callable[[int], Any], *, frees_space: bool = False) -> "Future[Any]":
-        task = ChangeTask(apply, frees_space)
+    def _change(self, apply: Callable[[int], Any]) -> "Future[Any]":
+        task = ChangeTask(apply)
         self._committer.submit(task)
         return task.future
 

@@ -64,7 +64,6 @@ class ChangeTask:
     """A change of the set; `apply` writes it, or refuses it before it has written anything."""
 
     apply: Callable[[int], ChangeOutcome]  # with the time
-    frees_space: bool = False
     future: "Future[Any]" = field(default_factory=Future)
 
 

@@ -54,7 +54,15 @@ def _name(about: str) -> Schema:
 
 def list_schemas() -> dict[str, Schema]:
     """List all schemas by name."""
-    return _geojson() | _subscriptions() | _events() | _subscribers() | _deliveries() | _others()
+    return {
+        **_geojson(),
+        **_subscriptions(),
+        **_events(),
+        **_subscribers(),
+        **_deliveries(),
+        **_letters(),
+        **_others(),
+    }
 
 
 def _geojson() -> dict[str, Schema]:
@@ -267,6 +275,18 @@ def _deliveries() -> dict[str, Schema]:
         until=_position(),
         deliveries=number("How many; absent where that is not known."),
     )
+    page = members(
+        "",
+        "deliveries",
+        "next",
+        deliveries=several(refer("Delivery")),
+        next=_position("Goes into `after`, or into an `ack` once they are dealt with."),
+        gap=refer("Gap"),
+    )
+    return {"Match": match, "Delivery": delivery, "Gap": gap, "DeliveryPage": page}
+
+
+def _letters() -> dict[str, Schema]:
     letter = members(
         "A delivery that was refused.",
         "delivery",
@@ -285,20 +305,8 @@ def _deliveries() -> dict[str, Schema]:
         dead_letters=several(refer("DeadLetter")),
         next={"type": ["string", "null"], "description": "Goes into `after`; null at the end."},
     )
-    page = members(
-        "",
-        "deliveries",
-        "next",
-        deliveries=several(refer("Delivery")),
-        next=_position("Goes into `after`, or into an `ack` once they are dealt with."),
-        gap=refer("Gap"),
-    )
     positions = several(_position(), "Which; all where they are absent.", maxItems=1_000)
     return {
-        "Match": match,
-        "Delivery": delivery,
-        "Gap": gap,
-        "DeliveryPage": page,
         "DeadLetter": letter,
         "DeadLetterPage": letters,
         "Redrive": _only(members("", positions=positions)),
