@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 from contrada.errors import Unavailable
 from contrada.server.accepting import Connections, Door
 from contrada.server.guard_limits import GuardLimits
-from contrada.server.guarding import GuardedProtocol
+from contrada.server.guarding import GuardedProtocol, GuardedSocket
 
 _FINISH_S = 5.0  # for the requests that are under way when the server stops
 _LAST_WORDS_S, _PAUSE_S = 2.0, 0.01
@@ -46,7 +46,7 @@ class GuardedServer(uvicorn.Server):
         config = uvicorn.Config(
             app,
             http=GuardedProtocol,
-            ws="websockets-sansio",
+            ws=GuardedSocket,
             ws_max_size=frame_bytes_max,
             ws_ping_interval=_PING_S,
             ws_ping_timeout=_PING_S,
