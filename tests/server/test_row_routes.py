@@ -100,6 +100,37 @@ def test_all_but_geometry_and_id_is_the_subscriptions(client: httpx.Client) -> N
     assert rows_met(client, point(0.5, 0.5, speed=4), point(0.5, 0.5, speed=3)) == [[7]]
 
 
+@pytest.mark.parametrize("transitions", [False, True])
+def test_why_a_collection_matches_is_told_of_its_rows(
+    client: httpx.Client, transitions: bool
+) -> None:
+    body = {"where": "speed > 3", "transitions": transitions}
+    client.put("/v1/subscriptions/zones", json=body)
+
+    def why(event: dict[str, Any]) -> Any:
+        question = {"event": event, "why": ["zones"]}
+        return client.post("/v1/match", json=question).json()["why"]["zones"]
+
+    assert why(point(0.7, 0.5)) == {"matches": False, "count": 0, "of": 0, "rows": []}
+    rows = [square(0.5 + west / 100, west) for west in range(20)]
+    assert client.put(ROWS, content=lines(*rows), headers=LINES).status_code == 200
+    found = why(point(0.7, 0.5, speed=4))
+    assert (found["matches"], found["count"], found["of"]) == (True, 20, 20)
+    assert [row["row"] for row in found["rows"]] == list(range(10))
+    row = found["rows"][3]
+    assert row["text"].startswith("3 matches")
+    assert [constraint["value"] for constraint in row["filters"][0]] == [True, True]
+    assert why(point(0.7, 0.5, speed=3)) == {"matches": False, "count": 0, "of": 20, "rows": []}
+
+
+def test_why_is_told_of_a_subscription_with_transitions(client: httpx.Client) -> None:
+    client.put("/v1/subscriptions/fast", json={"filter": "speed > 3", "transitions": True})
+    question = {"event": point(0, 0, speed=4), "why": ["fast"]}
+    answer = client.post("/v1/match", json=question).json()
+    assert answer["matches"] == []
+    assert answer["why"]["fast"]["matches"]
+
+
 def test_bad_rows_are_all_told_and_nothing_changes(client: httpx.Client, tmp_path: Path) -> None:
     assert client.put(ROWS, content=lines(square(0, "a")), headers=LINES).status_code == 201
     bad = [square(0, "b"), square(1, "b"), square(2, "c") | {"geometry": None}]

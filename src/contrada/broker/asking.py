@@ -1,6 +1,8 @@
 """What is asked without storing anything: what a predicate means, and what an event matches."""
 
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -8,14 +10,15 @@ from contrada.broker.log_reading import LogReader
 from contrada.broker.number_names import NumberNames
 from contrada.broker.standing_set import StandingSet
 from contrada.broker.subscription_bodies import read_subscription_body
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, UnknownSubscription
 from contrada.limits import WHY_MAX
-from contrada.matcher.explanations import explain
-from contrada.model.event import is_feature
+from contrada.matcher.explanations import Why, explain
+from contrada.model.event import GEOMETRY, is_feature
 from contrada.model.subscription import Subscription
 from contrada.showing import brief, listed
 
 _MEMBERS = ["event", "why"]
+_WHY_ROWS_MAX = 10  # of one collection: each costs as much as a subscription
 
 
 def explain_body(body: Any, standing: StandingSet) -> dict[str, Any]:
@@ -26,10 +29,60 @@ def explain_body(body: Any, standing: StandingSet) -> dict[str, Any]:
     return explain(Subscription("explained", read.predicate)).as_dict()
 
 
-def match_body(
-    body: Any, standing: StandingSet, names: NumberNames, reader: LogReader
-) -> dict[str, Any]:
-    """Match one event: a Feature, or an object with the event and ids to explain."""
+class Questions:
+    """Answers what an event would match, and why; from any thread."""
+
+    def __init__(
+        self,
+        standing: StandingSet,
+        followed: StandingSet,
+        names: NumberNames,
+        reader: LogReader,
+    ) -> None:
+        """Take what events are matched against, and what objects are followed through."""
+        self._standing, self._followed = standing, followed
+        self._names, self._reader = names, reader
+
+    def match(self, body: Any) -> dict[str, Any]:
+        """Match one event: a Feature, or an object with the event and ids to explain."""
+        event, wanted = _read_question(body)
+        numbers = self._standing.matcher.match(event)
+        found: dict[str, Any] = {"matches": [self._names.find(int(n)) for n in numbers]}
+        if wanted:
+            found["why"] = {str(id_): self._explain(id_, event) for id_ in wanted}
+        return found
+
+    def _explain(self, id_: Any, event: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Explain why a subscription matches an event, or does not; None where there is none."""
+        stored = self._reader.find_subscription(id_) if isinstance(id_, str) else None
+        if stored is None:
+            return None
+        body = json.loads(stored.body)
+        side = self._followed if "transitions" in body else self._standing
+        if "filter" not in body and GEOMETRY not in body:
+            return self._explain_rows(stored.number, event, side)
+        if stored.number not in side.matcher:
+            return None  # it has ended, or become another, a moment ago
+        return _describe(replace(side.matcher.why(stored.number, event), id=stored.id))
+
+    def _explain_rows(
+        self, subscription: int, event: Mapping[str, Any], side: StandingSet
+    ) -> dict[str, Any]:
+        """Explain the first rows of a collection that an event matches."""
+        rows = self._reader.find_rows(subscription)
+        numbers = range(0) if rows is None else range(rows.first, rows.first + rows.length)
+        met = [number for number in map(int, side.matcher.match(event)) if number in numbers]
+        shown = []
+        for number in met[:_WHY_ROWS_MAX]:
+            row = self._names.find(number).get("row", "")
+            with suppress(UnknownSubscription):  # other rows have taken its place meanwhile
+                why = replace(side.matcher.why(number, event), id=row)
+                shown.append({"row": row, **_describe(why)})
+        return {"matches": bool(met), "count": len(met), "of": len(numbers), "rows": shown}
+
+
+def _read_question(body: Any) -> tuple[Mapping[str, Any], list[Any]]:
+    """Read an event, and the ids that are to be explained."""
     if not isinstance(body, Mapping):
         raise InvalidInput(f"the body is a JSON object, not {brief(body)}")
     event: Any = body
@@ -46,21 +99,10 @@ def match_body(
         raise InvalidInput(f"is a Feature, not {brief(event)}", place="event")
     if not isinstance(wanted, list) or len(wanted) > WHY_MAX:
         raise InvalidInput(f"is a list of at most {WHY_MAX} ids (WHY_MAX)", place="why")
-    numbers = standing.matcher.match(event)
-    found: dict[str, Any] = {"matches": [names.find(int(number)) for number in numbers]}
-    if wanted:
-        found["why"] = {str(id_): _explain_match(id_, event, standing, reader) for id_ in wanted}
-    return found
+    return event, wanted
 
 
-def _explain_match(
-    id_: Any, event: Mapping[str, Any], standing: StandingSet, reader: LogReader
-) -> dict[str, Any] | None:
-    """Explain why a subscription matches an event, or does not; None where there is none."""
-    stored = reader.find_subscription(id_) if isinstance(id_, str) else None
-    if stored is None or stored.number not in standing.matcher:
-        return None
-    why = replace(standing.matcher.why(stored.number, event), id=stored.id)
+def _describe(why: Why) -> dict[str, Any]:
     filters = [
         [{"constraint": truth.text, "value": truth.value} for truth in constraints]
         for constraints in why.filters

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from contrada.broker.asking import explain_body, match_body
+from contrada.broker.asking import Questions, explain_body
 from contrada.broker.broker_options import BrokerOptions
 from contrada.broker.changing import Changing, PackedPart
 from contrada.broker.chores import Chores
@@ -100,6 +100,9 @@ class Broker:
         self._note_commit()
         self._tracks = TrackKeeping(writer, self._clock.now_us(), self._watchers.note)
         restore_fences(writer, self._tracks, self.folder)
+        self._questions = Questions(
+            self._standing, self._tracks.standing, self._names, self._reader
+        )
         self._counts = dict.fromkeys(("events", "matches", "deliveries", "repeated", "bad"), 0)
         self._changing = Changing(writer, self._standing, self._tracks, options.subscriptions_max)
         self._chores = Chores(
@@ -432,7 +435,7 @@ class Broker:
 
     def match(self, body: Any) -> dict[str, Any]:
         """Match an event that is not stored; of named ids, say why they match or not."""
-        return match_body(body, self._standing, self._names, self._reader)
+        return self._questions.match(body)
 
     def counts(self) -> dict[str, int | float]:
         """Count what was done since the start, and what there is."""

@@ -53,6 +53,15 @@ class StoredSubscription(NamedTuple):
     created: int
 
 
+class StoredRows(NamedTuple):
+    """The rows that a collection has: their numbers, their file, and since which position."""
+
+    first: int
+    length: int
+    file: str
+    created: int
+
+
 _FLOOR = "SELECT coalesce((SELECT value FROM meta WHERE name = 'floor'), 0)"
 _SUBSCRIBER = f"SELECT number, name, cursor, created, lost, ({_FLOOR}) FROM subscribers"
 _SUBSCRIPTION = (
@@ -211,6 +220,19 @@ class LogReader:
             .fetchone()
         )
         return row if row is not None and number < row[0] + row[1] else None
+
+    def find_rows(self, subscription: int) -> StoredRows | None:
+        """Return the rows that a version of a collection has; None where none were put."""
+        row = (
+            self._connection()
+            .execute(
+                "SELECT first, count, file, created FROM row_ranges "
+                "WHERE subscription = ? AND ended IS NULL",
+                (subscription,),
+            )
+            .fetchone()
+        )
+        return None if row is None else StoredRows(*row)
 
     def sum_facts(self) -> dict[str, Any]:
         """Count what there is, for whoever watches the broker."""
