@@ -54,7 +54,7 @@ def kill_at(place: str, times: int) -> None:
         case "after commit":
             around(LogWriter, "commit", before=False)
         case "retention":
-            around(LogWriter, "drop_block", before=False)
+            around(LogWriter, "drop_some", before=False)
         case "checkpoint":
             around(LogWriter, "checkpoint", before=True)
         case "snapshot":
@@ -62,6 +62,13 @@ def kill_at(place: str, times: int) -> None:
             around(restoring, "_save", before=True)
         case "answer":
             around(sys.modules[__name__], "say", before=True)
+
+
+def make_event(number: int, speed: int) -> dict[str, Any]:
+    """A position of one of three objects, which is in the box where the speed is even."""
+    time = f"2026-01-01T{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}Z"
+    x = 1 if speed % 2 == 0 else 9
+    return feature(number, x, 1, speed=speed, object_id=f"object {number % 3}", time=time)
 
 
 def say(**facts: Any) -> None:
@@ -78,7 +85,7 @@ def work(broker: Broker, seed: int, first: int) -> None:
         name = random_.choice(NAMES)
         if chance < 0.15:
             bound = random_.randrange(100)
-            body = {"geometry": BOX, "where": f"speed > {bound}"}
+            body = {"filter": f"speed > {bound}"}
             say(doing="put", name=name, bound=bound)
             say(done="put", position=broker.put_subscription(name, body).result().position)
         elif chance < 0.2 and name in {
@@ -97,7 +104,7 @@ def work(broker: Broker, seed: int, first: int) -> None:
         else:
             count = random_.choice([1, 1, 3, 40])
             speeds = [random_.randrange(100) for _ in range(count)]
-            events = [feature(number + i, 1, 1, speed=speed) for i, speed in enumerate(speeds)]
+            events = [make_event(number + i, speed) for i, speed in enumerate(speeds)]
             say(doing="publish", first=number, speeds=speeds)
             published = broker.publish(incoming(events, f"from {number}")).result()
             say(done="publish", first=number, position=published.position)
@@ -116,6 +123,7 @@ def main() -> None:
         kill_at(options.at, options.times)
     broker = Broker.open(options.folder, OPTIONS)
     say(done="open", position=broker.head)
+    broker.put_subscription("moves", {"geometry": BOX, "transitions": True}).result()
     work(broker, options.seed, options.first)
 
 

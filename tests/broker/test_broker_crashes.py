@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from broker_stories import BOX, read_all
+from broker_stories import BOX, incoming, read_all
 from contrada.broker import Broker
-from crashing_broker import NAMES, OPTIONS, PLACES
+from crashing_broker import NAMES, OPTIONS, PLACES, make_event
 
 TESTS = Path(__file__).parents[1]
 
@@ -79,7 +79,7 @@ def settle(folder: Path, seen: Seen, doing: dict[str, Any]) -> None:
     try:
         known = {s["id"]: s for s in broker.list_subscriptions()["subscriptions"]}
         if doing["doing"] == "put":
-            where = known.get(doing["name"], {}).get("where")
+            where = known.get(doing["name"], {}).get("filter")
             if where == f"speed > {doing['bound']}":
                 note(seen, doing, {})
         elif doing["doing"] == "delete" and doing["name"] not in known:
@@ -88,10 +88,8 @@ def settle(folder: Path, seen: Seen, doing: dict[str, Any]) -> None:
             cursor = broker.get_subscriber(doing["name"])["cursor"]
             seen.cursors[doing["name"]] = cursor
         elif doing["doing"] == "publish":
-            from broker_stories import feature, incoming
-
             first, speeds = doing["first"], doing["speeds"]
-            events = [feature(first + i, 1, 1, speed=speed) for i, speed in enumerate(speeds)]
+            events = [make_event(first + i, speed) for i, speed in enumerate(speeds)]
             again = broker.publish(incoming(events, f"from {first}")).result()
             assert again.repeated in {0, len(speeds)}
             note(seen, doing, {})
@@ -126,16 +124,23 @@ def check(folder: Path, seen: Seen) -> None:
                 bounds[facts[0]] = facts[1]
             elif kind == "delete":
                 bounds.pop(facts)
-        known = {s["id"]: s["where"] for s in broker.list_subscriptions()["subscriptions"]}
+        known = {
+            s["id"]: s["filter"]
+            for s in broker.list_subscriptions()["subscriptions"]
+            if s["id"] != "moves"
+        }
         assert known == {name: f"speed > {bound}" for name, bound in bounds.items()}
         for speed in (0, 17, 50, 99):
             event = {"type": "Feature", "geometry": BOX, "properties": {"speed": speed}}
-            names = {match["subscription"] for match in broker.match(event)["matches"]}
+            names = {match["subscription"] for match in broker.match(event)["matches"]} - {"moves"}
             assert names == {name for name, bound in bounds.items() if speed > bound}
         start = f"{broker.describe()['epoch']}-0"
         wanted = expected_of(seen)
         for each in broker.list_subscribers()["subscribers"]:
             name = each["name"]
+            if name == "moves":
+                check_moves(broker, seen, start)
+                continue
             got = [d["data"]["event"]["id"] for d in read_all(broker, name, start, 1_000)]
             assert got == wanted[name][len(wanted[name]) - len(got) :]
             if not broker.counts()["floor"]:
@@ -143,6 +148,27 @@ def check(folder: Path, seen: Seen) -> None:
             assert each["cursor"] == seen.cursors.get(name, each["cursor"])
     finally:
         broker.close()
+
+
+def check_moves(broker: Broker, seen: Seen, start: str) -> None:
+    """Each position gives what the rules say, once, however often the broker was killed."""
+    inside: dict[int, bool] = {}
+    expected = []
+    for kind, facts in seen.entries:
+        for i, speed in enumerate(facts[1] if kind == "publish" else ()):
+            number = facts[0] + i
+            was, now = inside.get(number % 3, False), speed % 2 == 0
+            inside[number % 3] = now
+            if was or now:
+                transition = "inside" if was and now else "enter" if now else "exit"
+                expected.append((number, transition))
+    got = [
+        (delivery["data"]["event"]["id"], match["transition"])
+        for delivery in read_all(broker, "moves", start, 1_000)
+        for match in delivery["data"]["matches"]
+    ]
+    assert got == expected[len(expected) - len(got) :]
+    assert got or not expected
 
 
 @pytest.mark.parametrize("place", PLACES)

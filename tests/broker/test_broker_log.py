@@ -301,7 +301,11 @@ def test_who_waits_is_woken_by_its_own_deliveries_only(broker: Broker) -> None:
     assert woken == ["fast"]
 
 
-def test_what_is_old_goes_by_blocks_and_who_lacks_it_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at_once", [50_000, 999])
+def test_what_is_old_goes_by_blocks_and_who_lacks_it_is_told(
+    tmp_path: Path, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("contrada.broker.log_writing._DROPPED_AT_ONCE", at_once)
     options = BrokerOptions(retention_bytes=1, retention_interval_s=0.0)
     broker = Broker.open(tmp_path, options)
     broker.put_subscription("all", {"filter": "speed > 3"}).result()

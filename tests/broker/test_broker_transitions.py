@@ -166,6 +166,20 @@ def test_what_is_asked_wrongly_is_refused_with_its_place(
     broker.close()
 
 
+def test_no_more_positions_of_an_object_wait_than_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("contrada.broker.track_keeping.HELD_PER_OBJECT_MAX", 2)
+    broker = Broker.open(tmp_path)
+    broker.put_settings({"lateness": "10 min"}).result()
+    broker.put_subscription("depot", {"geometry": BOX, "transitions": True}).result()
+    publish(broker, [at("van", 0, 1, 1), at("van", 1, 1, 1)])
+    published = broker.publish(incoming([at("van", 2, 1, 1), at("bus", 2, 1, 1)])).result()
+    assert published.accepted == 1
+    assert "HELD_PER_OBJECT_MAX" in published.errors[0].detail
+    broker.close()
+
+
 def test_no_more_positions_wait_than_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("contrada.broker.track_keeping.HELD_POSITIONS_MAX", 2)
     broker = Broker.open(tmp_path)

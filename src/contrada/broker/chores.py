@@ -146,18 +146,21 @@ class Chores:
             blocks, self._clock.lived_us(), age_us, self._options.retention_bytes
         )
         files: list[str] = []
+        is_whole = True
 
         def write() -> None:
+            nonlocal is_whole
             self._write_clock()
             if count:
-                self._writer.drop_block(blocks[0])
+                is_whole = self._writer.drop_some(blocks[0])
+            if count and is_whole:
                 files.extend(self._writer.take_ended_ranges())
 
         if not self._store("retention", write):
             return False
         for file in files:
             (self._folder / ROWS_FOLDER / file).unlink(missing_ok=True)
-        return count > 1
+        return count > 1 or not is_whole
 
     def _checkpoint(self) -> None:
         """Move the write-ahead log to the file where it is long, or nothing else is to be done."""

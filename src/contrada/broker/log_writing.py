@@ -20,6 +20,7 @@ from contrada.broker.retention import BLOCK_BITS, BLOCK_POSITIONS, Block, block_
 
 _ROW_BYTES = 32  # of an entry or a delivery, besides what it holds
 _WAL_PAGES_MAX = 4_096
+_DROPPED_AT_ONCE = 50_000  # deliveries: more would keep publishers waiting
 
 
 class EntryKind(IntEnum):
@@ -236,10 +237,28 @@ class LogWriter:
         """List the blocks that are kept, the oldest first."""
         return sorted(self._blocks.values(), key=attrgetter("number"))  # any thread may ask
 
-    def drop_block(self, block: Block) -> None:
-        """Drop the entries and deliveries of a block, and count who has not had them all."""
+    def drop_some(self, block: Block) -> bool:
+        """Drop a part of the oldest block that is not too much at once; whether that was all.
+
+        First nobody reads it any more, and who has not had all of it is known.
+        """
         number = block.number
         end = ((number + 1) << BLOCK_BITS) - 1
+        if self.floor < end:
+            self._count_lost(number, end)
+            self.floor = end
+            self.write_meta("floor", end)
+        if not self._drop_deliveries(number):
+            return False
+        self.connection.execute(
+            "DELETE FROM entries WHERE position BETWEEN ? AND ?", (number << BLOCK_BITS, end)
+        )
+        gone = end - BLOCK_POSITIONS  # what was derived from a change comes after it
+        self.connection.execute("DELETE FROM subscriptions WHERE ended <= ?", (gone,))
+        self._changed_blocks[number] = None
+        return True
+
+    def _count_lost(self, number: int, end: int) -> None:
         lost = self.connection.execute(
             "SELECT d.subscriber, count(*) FROM deliveries d JOIN subscribers s "
             "ON s.number = d.subscriber WHERE d.block = ? AND s.cursor < ? "
@@ -250,15 +269,23 @@ class LogWriter:
             "UPDATE subscribers SET lost = lost + ? WHERE number = ?",
             [(count, subscriber) for subscriber, count in lost],
         )
-        self.connection.execute("DELETE FROM deliveries WHERE block = ?", (number,))
-        self.connection.execute(
-            "DELETE FROM entries WHERE position BETWEEN ? AND ?", (number << BLOCK_BITS, end)
+
+    def _drop_deliveries(self, number: int) -> bool:
+        """Drop the first deliveries of a block; whether none is left."""
+        execute = self.connection.execute
+        last = execute(
+            "SELECT subscriber, position FROM deliveries WHERE block = ? "
+            "ORDER BY subscriber, position LIMIT 1 OFFSET ?",
+            (number, _DROPPED_AT_ONCE),
+        ).fetchone()
+        if last is None:
+            execute("DELETE FROM deliveries WHERE block = ?", (number,))
+            return True
+        execute(
+            "DELETE FROM deliveries WHERE block = ? AND (subscriber, position) < (?, ?)",
+            (number, *last),
         )
-        gone = end - BLOCK_POSITIONS  # what was derived from a change comes after it
-        self.connection.execute("DELETE FROM subscriptions WHERE ended <= ?", (gone,))
-        self.floor = end
-        self.write_meta("floor", end)
-        self._changed_blocks[number] = None
+        return False
 
     def take_ended_ranges(self) -> list[str]:
         """Forget the rows of collections that no entry which is kept names; return their files."""

@@ -26,11 +26,15 @@ from contrada.broker.track_store import (
 )
 from contrada.broker.tracking import FenceChange, FenceVersion, ObjectTracks, TrackTransaction
 from contrada.broker.transition_bodies import TrackingSettings
-from contrada.limits import HELD_POSITIONS_MAX
+from contrada.limits import HELD_PER_OBJECT_MAX, HELD_POSITIONS_MAX, OBJECTS_BYTES_MAX
 
 _TOO_MANY = (
-    f"{HELD_POSITIONS_MAX:,} positions wait until `lateness` is over, as many as may "
-    "(HELD_POSITIONS_MAX)"
+    "as much is known of objects, or waits until `lateness` is over, as may be "
+    "(HELD_POSITIONS_MAX, OBJECTS_BYTES_MAX)"
+)
+_TOO_MANY_OF_ONE = (
+    f"{HELD_PER_OBJECT_MAX:,} positions of the object wait until `lateness` is over, as many as "
+    "may (HELD_PER_OBJECT_MAX)"
 )
 
 Tell = Callable[[Positions, int], object]  # subscribers that have deliveries up to a position
@@ -83,10 +87,22 @@ class TrackKeeping:
         """Find positions that are refused, and why: from the future, or too many to wait."""
         if not self.is_needed:
             return {}
-        if len(self.tracks.table.held) >= HELD_POSITIONS_MAX:
-            timed = read_positions(rows, self.settings, 0)
-            return dict.fromkeys(timed.rows.tolist(), _TOO_MANY)
-        return find_ahead(rows, self.settings, now_us)
+        refused = find_ahead(rows, self.settings, now_us)
+        table = self.tracks.table
+        is_full = len(table.held) >= HELD_POSITIONS_MAX or table.nbytes >= OBJECTS_BYTES_MAX
+        if not is_full and not table.held:
+            return refused
+        timed = read_positions(rows, self.settings, 0)
+        if is_full:
+            return dict.fromkeys(timed.rows.tolist(), _TOO_MANY) | refused
+        names = timed.objects.to_pylist()
+        full = {n for n in set(names) if len(table.find_held(n)) >= HELD_PER_OBJECT_MAX}
+        waiting = {
+            row: _TOO_MANY_OF_ONE
+            for row, name in zip(timed.rows.tolist(), names, strict=True)
+            if name in full
+        }
+        return waiting | refused
 
     def step(self, rows: pa.RecordBatch, texts: Sequence[bytes], now_us: int) -> TrackStep:
         """Follow the positions among events that come in together."""
