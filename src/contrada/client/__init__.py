@@ -16,7 +16,8 @@ from contrada.client.received import (
     WebhookReceipt,
     read_delivery,
 )
-from contrada.signatures import verify_webhook
+from contrada.client.received_calls import ReceivedCall, read_webhook
+from contrada.signatures import make_secret, verify_webhook
 
 __all__ = [
     "AsyncClient",
@@ -25,6 +26,7 @@ __all__ = [
     "EventFault",
     "MissedDeliveries",
     "PublishReceipt",
+    "ReceivedCall",
     "ReceivedDelivery",
     "ReceivedLetter",
     "ReceivedMatch",
@@ -32,6 +34,8 @@ __all__ = [
     "RefusedEvents",
     "RowsReceipt",
     "WebhookReceipt",
+    "make_secret",
     "read_delivery",
+    "read_webhook",
     "verify_webhook",
 ]

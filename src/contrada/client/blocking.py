@@ -308,9 +308,10 @@ class Client:
         """Let the broker call a URL for the deliveries of a subscriber, which may be a new one.
 
         The calls are signed with `secret`; without one the broker makes one and the receipt has it,
-        this once. `contrada.verify_webhook` checks them. `rotate` has another secret made; the old
-        one signs, too, for a day. With a `batch` of more than one, a call has a list of deliveries.
-        A new URL is sent a ping first, and deliveries once it has accepted that.
+        this once. `contrada.verify_webhook` checks them, `contrada.client.read_webhook` reads them.
+        `rotate` has another secret made; the old one signs, too, for a day. With a `batch` of more
+        than one, a call has a list of deliveries. A new URL is sent a ping first, perhaps before
+        this returns, and deliveries once it has accepted that.
 
         Raises `InvalidInput` for a URL that the broker does not call, such as one of its own
         network.
