@@ -63,6 +63,7 @@ def test_a_repeat_is_known_in_its_own_tenant_alone(clients: dict[str, httpx.Clie
 def test_no_name_leads_out_of_a_tenant(name: str, clients: dict[str, httpx.Client]) -> None:
     north, south = clients["north"], clients["south"]
     before = south.get("/v1/subscriptions").json()
+    assert north.put("/v1/subscriptions/own", json={"geometry": HERE}).status_code < 300
     for path in (f"/v1/subscriptions/{name}", f"/v1/subscribers/{name}"):
         assert north.put(path, json={"geometry": HERE}).status_code < 500
     headers = {"X-Tenant": "south", "Tenant": "south"}

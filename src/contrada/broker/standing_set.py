@@ -23,6 +23,7 @@ from contrada.matcher.ready_rows import ReadyRows, remove_range
 from contrada.matching.receiving import ReceivedEvents, receive
 from contrada.matching.segments import SubscriptionSet
 from contrada.model.event import GEOMETRY
+from contrada.model.row_columns import ROW_COLUMNS, Holds
 from contrada.model.subscription import Predicate, Subscription
 
 _NOBODY = -1
@@ -133,29 +134,31 @@ class StandingSet:
 def _make_tables(rows: Iterable[StandingRow]) -> Iterator[pa.Table]:
     """Make tables of subscription rows from bodies."""
     columns: dict[str, list[Any]] = {}
-    names = ("id", "subscriber", "filter", GEOMETRY, "relation", "where", "attribute")
 
     def begin() -> None:
-        columns.update({name: [] for name in names})
+        columns.update({column.name: [] for column in ROW_COLUMNS})
 
     begin()
     for row in rows:
         body = row.body
-        geometry = body.get(GEOMETRY)
-        columns["id"].append(row.number)
-        columns["subscriber"].append(row.subscriber)
-        columns[GEOMETRY].append(None if geometry is None else encode_geojson(geometry))
-        for name in ("filter", "where"):
-            value = body.get(name)
-            is_text = value is None or isinstance(value, str)
-            columns[name].append(value if is_text else json.dumps(value))
-        for name in ("relation", "attribute"):
-            columns[name].append(body.get(name))
+        own = {"id": row.number, "subscriber": row.subscriber}
+        for column in ROW_COLUMNS:
+            value = own.get(column.name, body.get(column.name))
+            columns[column.name].append(_write_cell(column.holds, value))
         if len(columns["id"]) >= _ROWS_AT_ONCE:
             yield _make_table(columns)
             begin()
     if columns["id"]:
         yield _make_table(columns)
+
+
+def _write_cell(holds: Holds, value: Any) -> Any:
+    """Write a member of a body as a cell of a table."""
+    if value is None or holds is Holds.ID:
+        return value
+    if holds is Holds.SHAPE:
+        return encode_geojson(value)
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _make_table(columns: dict[str, list[Any]]) -> pa.Table:
