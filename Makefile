@@ -34,7 +34,7 @@ demo: $(STAMP)  ## the main job: match generated storms and vehicles on a local 
 	@$(BIN)/contrada demo
 
 test: $(STAMP)  ## the whole test suite, in parallel
-	@$(BIN)/python -m pytest -n 2
+	@$(BIN)/python -m pytest -n 3
 
 check: $(STAMP)  ## format, lint, types, import order, spelling
 	@$(BIN)/ruff format --check .
