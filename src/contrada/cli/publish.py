@@ -58,6 +58,11 @@ def add_parser(commands: Any) -> None:
         help=f"the address of the broker (default: {URL_VARIABLE}, else {DEFAULT_URL})",
     )
     parser.add_argument(
+        "--cacert",
+        metavar="FILE",
+        help="certificates to trust, as PEM (default: SSL_CERT_FILE, else those known to all)",
+    )
+    parser.add_argument(
         "--layer", metavar="NAME", help="a layer of the file (default: the only one)"
     )
     parser.add_argument(
@@ -143,7 +148,8 @@ def run(options: argparse.Namespace) -> None:
         raise InvalidInput(f"--batch {options.batch}: must be from 1 to {REQUEST_EVENTS_MAX:,}")
     require_tqdm()
     report = PublishReport()
-    with Client(options.to, retries=_RETRIES) as client:
+    verify = True if options.cacert is None else options.cacert
+    with Client(options.to, retries=_RETRIES, verify=verify) as client:
         with saying(f"reading events from {options.file}"):
             source = open_source(options.file, options.layer)
         keys = BatchKeys(secrets.token_hex(8) if options.anew else "")

@@ -1,7 +1,6 @@
 """`contrada.AsyncClient`: a broker's calls for asyncio."""
 
 import asyncio
-import ssl
 import time as clock
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import ExitStack
@@ -31,6 +30,7 @@ from contrada.client.received import (
 )
 from contrada.client.resuming import HearGap, ListeningPlace
 from contrada.client.retrying import RETRIES
+from contrada.client.trust import Verify
 from contrada.errors import InvalidInput
 from contrada.model.relation import Relation
 
@@ -60,7 +60,7 @@ class AsyncClient:
         key: str | None = None,
         timeout_s: float = TIMEOUT_S,
         retries: int = RETRIES,
-        verify: ssl.SSLContext | bool = True,
+        verify: Verify = True,
     ) -> None:
         """Make a client; nothing is sent before the first call."""
         require_httpx()

@@ -1,6 +1,5 @@
 """`contrada.Client`: a broker's calls, each of which blocks until it is answered."""
 
-import ssl
 import time as clock
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from datetime import datetime
@@ -29,6 +28,7 @@ from contrada.client.received import (
 )
 from contrada.client.resuming import HearGap, ListeningPlace
 from contrada.client.retrying import RETRIES
+from contrada.client.trust import Verify
 from contrada.errors import InvalidInput
 from contrada.model.relation import Relation
 
@@ -41,9 +41,9 @@ class Client:
     `url` is the broker's address (default: CONTRADA_URL, else http://127.0.0.1:8080), `key` a key
     of its (default: CONTRADA_KEY), which is sent in the header `Authorization` and shown nowhere.
     A request that gets no answer within `timeout_s` is sent again, up to `retries` times, where
-    that is safe; a broker that is too busy is asked again when it says. `verify` is an
-    `ssl.SSLContext`, for certificates that this machine does not know. A client is closed by
-    `close`, or by the end of a `with` block.
+    that is safe; a broker that is too busy is asked again when it says. `verify` is a
+    path to the certificates to trust, for a broker whose own this machine does not know, or an
+    `ssl.SSLContext`. A client is closed by `close`, or by the end of a `with` block.
 
     Unlike a `Matcher`, which is in this process, a broker keeps subscriptions and events on disk
     and delivers every match at least once. `AsyncClient` has the same calls for asyncio.
@@ -65,7 +65,7 @@ class Client:
         key: str | None = None,
         timeout_s: float = TIMEOUT_S,
         retries: int = RETRIES,
-        verify: ssl.SSLContext | bool = True,
+        verify: Verify = True,
     ) -> None:
         """Make a client; nothing is sent before the first call."""
         require_httpx()

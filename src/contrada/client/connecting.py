@@ -12,7 +12,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from contrada import __version__
 from contrada.client.exchange import BrokerRequest, HttpAnswer, NoAnswer
-from contrada.errors import InvalidInput, MissingPackage
+from contrada.client.trust import Verify, find_refusal, read_trust
+from contrada.errors import InvalidInput, MissingPackage, Unavailable
 from contrada.showing import brief
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Connecting:
         url: str | None,
         key: str | None,
         timeout_s: float,
-        verify: ssl.SSLContext | bool,
+        verify: Verify,
     ) -> "Connecting":
         """Take the arguments of a client, or what the environment has in their place."""
         url = url or os.environ.get(URL_VARIABLE) or DEFAULT_URL
@@ -54,7 +55,8 @@ class Connecting:
         if key is not None:
             headers["authorization"] = f"Bearer {_check_key(key)}"
         plain = parts._replace(path=parts.path.rstrip("/"), query="", fragment="").geturl()
-        return cls(plain, timeout_s, _is_loopback(parts.hostname or ""), verify, headers)
+        trust = read_trust(verify, is_secure=parts.scheme == "https")
+        return cls(plain, timeout_s, _is_loopback(parts.hostname or ""), trust, headers)
 
     def options(self) -> dict[str, Any]:
         """Return the arguments for a client of httpx; no proxy stands before a local broker."""
@@ -92,9 +94,15 @@ class Connecting:
         )
 
     def describe(self, fault: Exception) -> NoAnswer:
-        """Describe why there was no answer, and whether the request may have arrived."""
+        """Describe why there was no answer, and whether the request may have arrived.
+
+        Raises `Unavailable` for a certificate that is not trusted, since waiting mends nothing.
+        """
         import httpx
 
+        refusal = find_refusal(fault)
+        if refusal is not None:
+            raise Unavailable(f"{self.url}: {refusal}") from fault
         unsent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
         if isinstance(fault, unsent):
             return NoAnswer(f"{self.url}: no connection: {_words(fault)}", is_sent=False)
