@@ -95,6 +95,7 @@ HELD_PER_OBJECT_MAX = 10_000  # of one object
 OBJECTS_BYTES_MAX = 2 * 2**30  # of what a tenant's broker knows of objects, with what waits
 WEBHOOK_URL_LENGTH_MAX = 2_000  # characters of the target of a webhook
 WEBHOOK_BATCH_MAX = 1_000  # deliveries in one request to a webhook
+REQUEST_MATCHES_MAX = 1_000_000  # of all its events; one event may have any number
 REQUEST_CELLS_MAX = 2_000_000  # of its events as a table: names of properties times events
 
 # The server

@@ -214,6 +214,7 @@ def test_a_newer_log_and_what_is_no_log_are_refused(tmp_path: Path) -> None:
         ({"fliter": "wind > 1"}, "fliter", "there is no such member"),
         ({"filter": "wind > 1", "id": "other"}, "id", "the id in the path"),
         ({"filter": "wind > 1", "expires": "soon"}, "expires", "is not a moment"),
+        ({"filter": "wind > 1", "expires": "2020-01-01T00:00:00Z"}, "expires", "is in the past"),
         ({"filter": "wind > 1", "subscriber": ""}, "subscriber", "a name is a text"),
         ({"geometry": BOX, "relation": "near"}, "", "near"),
     ],
@@ -277,7 +278,8 @@ def test_lists_come_in_pages(broker: Broker) -> None:
 
 
 def test_a_subscription_expires(broker: Broker) -> None:
-    broker.put_subscription("old", {"filter": "speed > 3", "expires": "2020-01-01T00:00:00Z"})
+    soon = (datetime.now(UTC) + timedelta(seconds=1)).isoformat()
+    broker.put_subscription("old", {"filter": "speed > 3", "expires": soon}).result()
     late = {"filter": "speed > 3", "expires": "2120-01-01T00:00:00Z"}
     broker.put_subscription("late", late).result()
     broker.publish(incoming([feature("x", 1, 1, speed=5)])).result()
@@ -465,3 +467,22 @@ def test_many_subscriptions_that_expire_together_end_but_for_one_that_was_change
     assert broker.publish(incoming([feature("a", 1, 1, speed=5)])).result().matches == 1
     broker.close()
     assert find_log_faults(tmp_path) == []
+
+
+def test_events_that_match_very_much_together_are_refused_and_others_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("contrada.broker.event_storing.REQUEST_MATCHES_MAX", 30)
+    broker = Broker.open(tmp_path)
+    for number in range(20):
+        body = {"filter": f"speed > {number / 100}", "subscriber": "all"}
+        broker.put_subscription(f"{number}", body).result()
+    much = broker.publish(incoming([feature(i, 1, 1, speed=5) for i in range(2)]))
+    one = broker.publish(incoming([feature("one", 1, 1, speed=5)]))
+    few = broker.publish(incoming([feature(i, 1, 1, speed=0.05) for i in range(5)]))
+    with pytest.raises(InvalidInput, match="send fewer in one request"):
+        much.result()
+    assert one.result().matches == 20
+    assert few.result().matches == 25
+    assert [id_ for id_, _ in matched(read_all(broker, "all"))] == ["one", 0, 1, 2, 3, 4]
+    broker.close()

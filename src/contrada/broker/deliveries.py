@@ -1,14 +1,14 @@
 """Deliveries as CloudEvents: an event, and all that one subscriber has matched of it."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
 from contrada.broker.log_reading import StoredDelivery
-from contrada.broker.match_lists import MatchEntry, unpack
+from contrada.broker.match_lists import unpack
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TYPE = "contrada.delivery"
@@ -39,14 +39,26 @@ class DeliveryPage:
     gap: DeliveryGap | None = None
 
 
-NameNumber = Callable[[int], Mapping[str, Any]]
+class Names(Protocol):
+    """What knows the id of a subscription, its relation and its row by a number."""
+
+    def find(self, number: int) -> Mapping[str, Any]:
+        """Return the members of a match that name what a number stands for."""
+
+    def find_all(self, numbers: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+        """Return the same of many numbers, sorted."""
 
 
 def write_delivery(
-    stored: StoredDelivery, position: str, subscriber: str, name_number: NameNumber
+    stored: StoredDelivery, position: str, subscriber: str, names: Names
 ) -> Delivery:
-    """Write a stored delivery as a CloudEvent; `name_number` names what a number stands for."""
-    matches = [_write_match(entry, name_number) for entry in unpack(stored.matches)]
+    """Write a stored delivery as a CloudEvent; `names` says what numbers stand for."""
+    entries = unpack(stored.matches)
+    matches: Sequence[Mapping[str, Any]]
+    if isinstance(stored.matches, str):  # with transitions, in any order
+        matches = [{**names.find(number), **(facts or {})} for number, facts in entries]
+    else:
+        matches = names.find_all([entry.number for entry in entries])
     head = {
         "specversion": "1.0",
         "id": position,
@@ -61,11 +73,6 @@ def write_delivery(
         parts += [b'"event":', stored.body, b","]
     parts += [b'"matches":', _dump(matches), b"}}"]
     return Delivery(position, b"".join(parts))
-
-
-def _write_match(entry: MatchEntry, name_number: NameNumber) -> Mapping[str, Any]:
-    named = name_number(entry.number)
-    return named if entry.transition is None else {**named, **entry.transition}
 
 
 def write_time(time_us: int) -> str:

@@ -7,6 +7,7 @@ everything are bounded. Each is matched once, against the changes before it.
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,8 @@ from contrada.broker.retention import BLOCK_BITS
 from contrada.broker.standing_set import StandingSet, match_events, receive_events, rows_at_once
 from contrada.broker.track_entries import TrackMatch, TrackStep
 from contrada.broker.track_keeping import TrackKeeping
+from contrada.errors import InvalidInput
+from contrada.limits import REQUEST_MATCHES_MAX
 from contrada.matching.receiving import ReceivedEvents
 from contrada.matching.segments import SubscriptionSet
 
@@ -99,18 +102,17 @@ class EventStoring:
         kept = events.take(keeps)
         places: dict[int, tuple[int, int]] = {}
         if len(keeps):
+            whole = received if len(keeps) == len(events.texts) else None
+            matched = _match_all(kept, whole, subscriptions)
             step = self._tracks.step(kept.rows, kept.texts, now_us)
             entries = deque(step.entries)
-            for start, end in _cut(len(keeps), rows_at_once(subscriptions), step):
+            for start, end in _cut(len(keeps), step):
                 while entries and entries[0].place <= start:
                     self._tracks.write([entries.popleft()], now_us)
-                whole = received if len(kept.texts) == len(events.texts) == end - start else None
-                piece = kept.between(start, end)
-                if whole is None:
-                    whole = receive_events(piece.rows, subscriptions)
-                matches = {row - start: step.matches[row] for row in step.matches}
+                transitions = {row - start: step.matches[row] for row in step.matches}
+                piece, pairs = kept.between(start, end), matched.between(start, end)
                 first, counts = self._store_piece(
-                    answers, piece, whole, subscriptions, matches, now_us, stored
+                    answers, piece, pairs, transitions, now_us, stored
                 )
                 if repeats:
                     rows = keeps[start:end].tolist()
@@ -175,14 +177,13 @@ class EventStoring:
         self,
         answers: Sequence[_RequestAnswer],
         events: "_Arrived",
-        received: ReceivedEvents,
-        subscriptions: SubscriptionSet,
+        pairs: "_Pairs",
         transitions: Mapping[int, Sequence[TrackMatch]],
         now_us: int,
         stored: StoredEvents,
     ) -> tuple[int, list[int]]:
         """Store some events with what they match; return the first position, and their counts."""
-        rows, numbers = match_events(received, subscriptions)
+        rows, numbers = pairs
         matches = np.bincount(rows, minlength=len(events.texts)).tolist()
         for row, found in transitions.items():
             if 0 <= row < len(matches):
@@ -275,9 +276,47 @@ class _Arrived:
         )
 
 
-def _cut(count: int, at_once: int, step: TrackStep) -> Iterator[tuple[int, int]]:
-    """Cut rows where entries come between them, and where more would be too many at once."""
-    ends = {entry.place for entry in step.entries} | set(range(at_once, count, at_once)) | {count}
+class _Pairs(NamedTuple):
+    """Which events match which subscriptions: rows, in order, and numbers."""
+
+    rows: Positions
+    numbers: Positions
+
+    def between(self, start: int, end: int) -> "_Pairs":
+        """Return the pairs of some rows, which are counted from their first."""
+        first, last = np.searchsorted(self.rows, [start, end])
+        return _Pairs(self.rows[first:last] - start, self.numbers[first:last])
+
+
+def _match_all(
+    events: _Arrived, received: ReceivedEvents | None, subscriptions: SubscriptionSet
+) -> _Pairs:
+    """Match events, some at a time; `received` are all of them, if they were decoded before.
+
+    Several that match so much that everybody would wait for them for long are refused.
+    """
+    count, at_once = len(events.texts), rows_at_once(subscriptions)
+    found: list[_Pairs] = []
+    total = 0
+    for start in range(0, count, at_once):
+        end = min(start + at_once, count)
+        piece = received if received is not None and end - start == count else None
+        if piece is None:
+            piece = receive_events(events.between(start, end).rows, subscriptions)
+        rows, numbers = match_events(piece, subscriptions)
+        found.append(_Pairs(rows + start, numbers))
+        total += len(rows)
+        if total > REQUEST_MATCHES_MAX and count > 1:
+            raise InvalidInput(
+                f"{count:,} events have more than {REQUEST_MATCHES_MAX:,} matches together "
+                "(REQUEST_MATCHES_MAX): send fewer in one request"
+            )
+    return _Pairs(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+
+def _cut(count: int, step: TrackStep) -> Iterator[tuple[int, int]]:
+    """Cut rows where entries come between them."""
+    ends = {entry.place for entry in step.entries} | {count}
     start = 0
     for end in sorted(end for end in ends if 0 < end <= count):
         yield start, end

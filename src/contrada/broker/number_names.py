@@ -5,10 +5,13 @@ Names are those of the version that matched, whatever has become of the subscrip
 
 import json
 import threading
+from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from contrada.broker.log_reading import LogReader
 from contrada.broker.restoring import ROWS_FOLDER
@@ -42,21 +45,46 @@ class NumberNames:
                 self._known.popitem(last=False)
         return found
 
+    def find_all(self, numbers: Sequence[int]) -> list[Mapping[str, Any]]:
+        """Return the same of many numbers, sorted; the rows of a collection all at once."""
+        found: list[Mapping[str, Any]] = []
+        place = 0
+        while place < len(numbers):
+            number = numbers[place]
+            with self._lock:
+                known = self._known.get(number)
+            range_ = None if known is not None else self._reader.find_range(number)
+            if range_ is None:
+                found.append(self.find(number))
+                place += 1
+                continue
+            first, count, version, file = range_
+            end = bisect_left(numbers, first + count, place)
+            named = self._name_version(version)
+            own = np.array(numbers[place:end], np.int64) - first
+            rows = self._open_rows(file).take(own).to_pylist()
+            found += [_with_row(named, row) for row in rows]
+            place = end
+        return found
+
     def _look_up(self, number: int) -> Mapping[str, Any]:
         range_ = self._reader.find_range(number)
-        version = number if range_ is None else range_[2]
+        if range_ is None:
+            return self._name_version(number)
+        named = self._name_version(range_[2])
+        return _with_row(named, self._open_rows(range_[3])[number - range_[0]])
+
+    def _name_version(self, version: int) -> Mapping[str, Any]:
         named = self._reader.find_names([version]).get(version)
         if named is None:  # of a version that is no longer kept
             return {"subscription": None}
         id_, body = named
-        found: dict[str, Any] = {"subscription": id_}
-        if range_ is not None:
-            found["row"] = self._read_row(range_[3], number - range_[0])
         relation = relation_of(json.loads(body))
+        found = {"subscription": id_}
         return found if relation is None else found | {"relation": relation}
 
-    def _read_row(self, file: str, row: int) -> Any:
-        """Return the id of a row of a collection."""
+    def _open_rows(self, file: str) -> RowIds:
+        """Return the ids of the rows of a collection."""
         with self._lock:
             ids = self._row_ids.get(file)
         if ids is None:
@@ -65,4 +93,12 @@ class NumberNames:
                 self._row_ids[file] = ids
                 while len(self._row_ids) > _FILES_MAX:
                     self._row_ids.popitem(last=False)
-        return ids[row]
+        return ids
+
+
+def _with_row(named: Mapping[str, Any], row: Any) -> Mapping[str, Any]:
+    """Put the id of a row after that of the subscription."""
+    members = dict(named)
+    relation = members.pop("relation", None)
+    members["row"] = row
+    return members if relation is None else members | {"relation": relation}
