@@ -125,3 +125,21 @@ def test_a_check_finds_a_page_that_is_damaged(tmp_path: Path) -> None:
     log.write_bytes(content)
     (fault, *_) = find_log_faults(tmp_path)
     assert "is damaged" in fault
+
+
+def test_a_damaged_page_is_one_line_at_the_start(tmp_path: Path) -> None:
+    broker = Broker.open(tmp_path)
+    for number in range(300):
+        broker.put_subscription(f"{number}", {"filter": f"speed > {number}"})
+    broker.close()
+    log = tmp_path / "log.sqlite"
+    content = bytearray(log.read_bytes())
+    for place in range(4_096, len(content), 4_096):
+        content[place : place + 16] = b"\xff" * 16
+    log.write_bytes(content)
+    with pytest.raises(InvalidInput, match="damaged"):
+        Broker.open(tmp_path)
+    log.write_bytes(b"")
+    (tmp_path / "rows" / "some.contrada").write_bytes(b"rows")
+    with pytest.raises(InvalidInput, match="though there are rows"):
+        Broker.open(tmp_path)

@@ -15,6 +15,7 @@ from contrada.broker.incoming_events import read_body
 from contrada.broker.packing_process import DRAFTS_FOLDER, RowPackers, open_draft
 from contrada.broker.restoring import ROWS_FOLDER
 from contrada.broker.row_intake import take_rows
+from contrada.broker.verifying import find_log_faults
 from contrada.errors import Conflict
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ def put(
     with open_draft(broker.folder) as draft:
         source = draft / "rows.geojsonl"
         source.write_text("\n".join(map(json.dumps, features)))
-        return take_rows(broker, id_, source, packers or InPlace(), threading.Event())[0]
+        packing = packers or InPlace()
+        none = threading.Event()
+        return take_rows(broker, id_, source, packing, none, may_be_empty=True)[0]
 
 
 def publish(broker: Broker, x: float, **properties: Any) -> int:
@@ -108,6 +111,24 @@ def test_collections_are_there_after_a_start(tmp_path: Path) -> None:
     assert rows_of(again, "ops") == [["b"]]
     assert rows_of(again, "others") == [["z"], ["z"]]
     again.close()
+
+
+@pytest.mark.parametrize("transitions", [False, True])
+def test_rows_belong_after_a_start_to_whom_they_were_handed(
+    tmp_path: Path, transitions: bool
+) -> None:
+    broker = Broker.open(tmp_path, OPTIONS)
+    broker.put_subscription("zones", {"transitions": transitions, "subscriber": "a"}).result()
+    put(broker, "zones", {"x": 0})
+    broker.put_subscription("zones", {"transitions": transitions, "subscriber": "b"}).result()
+    time = "2026-03-02T08:00:00Z"
+    for name in ("one", "two"):
+        assert publish(broker, 0.5, object_id=name, time=time) == 1
+        broker.close()
+        broker = Broker.open(tmp_path, OPTIONS)
+    assert rows_of(broker, "a") == []
+    assert rows_of(broker, "b") == [["x"], ["x"]]
+    broker.close()
 
 
 def test_files_that_no_change_names_go_at_the_next_start(tmp_path: Path) -> None:
@@ -169,3 +190,34 @@ def test_a_subscription_with_a_filter_has_no_rows(broker: Broker) -> None:
     broker.put_subscription("gale", {"filter": "wind > 17"}).result()
     with pytest.raises(Conflict, match="'gale' has a filter"):
         put(broker, "gale", {"a": 0})
+
+
+def test_a_check_finds_rows_that_are_damaged_or_missing(tmp_path: Path) -> None:
+    broker = Broker.open(tmp_path, OPTIONS)
+    put(broker, "zones", {"a": 0, "b": 1})
+    broker.close()
+    assert find_log_faults(tmp_path) == []
+    (path,) = (tmp_path / ROWS_FOLDER).iterdir()
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    assert "cannot be used" in "\n".join(find_log_faults(tmp_path))
+    path.unlink()
+    assert "cannot be used" in "\n".join(find_log_faults(tmp_path))
+
+
+def test_long_lists_of_rows_are_named_as_short_ones_are(broker: Broker) -> None:
+    broker.put_subscription("plain", {"filter": "x IS NULL", "subscriber": "zones"}).result()
+    put(broker, "zones", {f"row {i}": 0 for i in range(40)})
+    broker.put_subscription("late", {"filter": "x IS NULL", "subscriber": "zones"}).result()
+    publish(broker, 0.5)
+    page = broker.read_deliveries("zones")
+    found = json.loads(page.deliveries[0].json)["data"]["matches"]
+    assert found == [
+        {"subscription": "plain"},
+        *(
+            {"subscription": "zones", "row": f"row {i}", "relation": "intersects"}
+            for i in range(40)
+        ),
+        {"subscription": "late"},
+    ]

@@ -8,6 +8,7 @@ Every method may be called from any thread. Positions are texts here, and number
 import json
 import logging
 import os
+import sqlite3
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
@@ -33,11 +34,13 @@ from contrada.broker.deliveries import DeliveryGap, DeliveryPage, write_delivery
 from contrada.broker.event_storing import EventStoring, StoredEvents
 from contrada.broker.fence_book import RowFences
 from contrada.broker.incoming_events import IncomingEvents
-from contrada.broker.log_reading import LogReader, StoredSubscriber, StoredSubscription
+from contrada.broker.log_reading import LogReader, StoredRows, StoredSubscriber, StoredSubscription
+from contrada.broker.log_schema import LOG_FILE, blame_log
 from contrada.broker.log_writing import LogWriter
 from contrada.broker.number_names import NumberNames
 from contrada.broker.repeats import RepeatWindow, StoredEvent
 from contrada.broker.restoring import (
+    ROWS_FOLDER,
     lock_folder,
     remove_strays,
     restore_fences,
@@ -58,6 +61,7 @@ from contrada.broker.webhook_store import WebhookStore
 from contrada.errors import Gone, InvalidInput, NotFound, OutOfSpace
 from contrada.limits import PAGE_DELIVERIES_MAX
 from contrada.matcher.packed_rows import RowIds, SharedTerms
+from contrada.model.event import GEOMETRY
 from contrada.model.instant import read_instant
 from contrada.showing import brief
 
@@ -122,6 +126,7 @@ class Broker:
             bytes_max=options.queue_bytes_max,
             on_commit=self._note_commit,
             on_stored=self._note_stored,
+            expire=self._chores.expire_due,
             chores=self._chores.run,
             on_fatal=on_fatal,
         )
@@ -150,7 +155,10 @@ class Broker:
         on_fatal: Fatal = end_process,
     ) -> "Broker":
         """Open the broker of a folder, or begin one; whose log another process has is refused."""
-        return cls(Path(folder), options or BrokerOptions(), on_fatal)
+        try:
+            return cls(Path(folder), options or BrokerOptions(), on_fatal)
+        except sqlite3.DatabaseError as fault:
+            raise blame_log(Path(folder) / LOG_FILE, fault) from fault
 
     def close(self) -> None:
         """Store what waits, save the set, and let others have the folder."""
@@ -186,6 +194,8 @@ class Broker:
         """Let a subscription be as its body says; an equal body changes nothing."""
         id_ = read_name(id, "id")
         read = read_subscription_body(id_, body, self._standing.matcher)
+        if read.expires_us is not None and read.expires_us <= self._clock.now_us():
+            raise InvalidInput(f"{brief(body['expires'])} is in the past", place="expires")
         self._refuse_without_space()
         return self._change(lambda now: self._changing.put_subscription(id_, read, by, now))
 
@@ -356,7 +366,18 @@ class Broker:
 
     def _show(self, found: StoredSubscription) -> dict[str, Any]:
         members = json.loads(found.body)
-        return {"id": found.id, **members, "position": self._write(found.created)}
+        shown = {"id": found.id, **members, "position": self._write(found.created)}
+        if "filter" in members or GEOMETRY in members:
+            return shown
+        rows = self._reader.find_rows(found.number)
+        return shown | {"rows": 0} if rows is None else shown | self._show_rows(rows)
+
+    def _show_rows(self, rows: StoredRows) -> dict[str, Any]:
+        shown: dict[str, Any] = {"rows": rows.length}
+        with suppress(FileNotFoundError):  # others have taken their place meanwhile
+            written = (self.folder / ROWS_FOLDER / rows.file).stat()
+            shown["rows_time"] = write_time(written.st_mtime_ns // 1_000)
+        return shown
 
     def list_subscriptions(
         self, *, after: str | None = None, limit: int = 100, subscriber: str | None = None
@@ -420,7 +441,7 @@ class Broker:
         if start < floor:  # a block was dropped in between
             return self.read_deliveries(subscriber, after=after, limit=limit)
         deliveries = [
-            write_delivery(each, self._write(each.position), subscriber, self._names.find)
+            write_delivery(each, self._write(each.position), subscriber, self._names)
             for each in stored
         ]
         return DeliveryPage(deliveries, self._write(end), end >= head, gap)

@@ -100,6 +100,11 @@ class Chores:
             return _PAUSE_MAX_S
         return min(max(min(self._find_expiry_s(now_us), timer_s), _SOON_S), _PAUSE_MAX_S)
 
+    def expire_due(self) -> None:
+        """End all that has expired, unless that cannot be stored."""
+        while self._find_expiry_s(now_us := self._clock.now_us()) <= 0 and self._expire(now_us):
+            pass
+
     def _run_timers(self, now_us: int) -> float:
         """Write what is due of objects by the clock; return in how many seconds to come again."""
         wait_s = self._tracks.wait_s(now_us)

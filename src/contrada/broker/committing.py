@@ -49,10 +49,13 @@ class Committer:
         bytes_max: int,
         on_commit: Callable[[], object],
         on_stored: Callable[[StoredEvents], object],
+        expire: Callable[[], object],
         chores: Callable[[], float],
         on_fatal: Fatal,
     ) -> None:
-        """Take what commits; `chores` returns in how many seconds it wants to run again.
+        """Take what commits; `expire` ends what has expired before events are matched.
+
+        `chores` returns in how many seconds it wants to run again.
 
         After a commit of events `on_stored` hears whose they are, then `on_commit` that there was
         one, and only then whoever waits for an answer.
@@ -60,7 +63,7 @@ class Committer:
         self._writer, self._storing, self._clock = writer, storing, clock
         self._events_max, self._bytes_max = events_max, bytes_max
         self._on_commit, self._on_stored = on_commit, on_stored
-        self._chores, self._on_fatal = chores, on_fatal
+        self._expire, self._chores, self._on_fatal = expire, chores, on_fatal
         self._tasks: queue.SimpleQueue[CommitTask | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._events_waiting = self._bytes_waiting = 0
@@ -161,6 +164,8 @@ class Committer:
     def _commit_events(self, tasks: Sequence[CommitTask]) -> None:
         publishing = [task for task in tasks if isinstance(task, PublishTask)]
         cursors = [task for task in tasks if isinstance(task, CursorTask)]
+        if publishing:
+            self._expire()  # what has ended matches nothing any more
         answers: list[tuple[CommitTask, Any]] = []
         stored: StoredEvents | None = None
 

@@ -61,7 +61,7 @@ def open_writing(path: Path, *, is_durable: bool = True) -> sqlite3.Connection:
         _settle_format(connection, path)
     except sqlite3.DatabaseError as fault:
         connection.close()
-        raise _blame(path, fault) from fault
+        raise blame_log(path, fault) from fault
     except BaseException:
         connection.close()
         raise
@@ -72,6 +72,8 @@ def _settle_format(connection: sqlite3.Connection, path: Path) -> None:
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (count,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if not count and any((path.parent / "rows").glob("*")):
+        raise InvalidInput(f"{path}: is empty, though there are rows of collections beside it")
     if not count:
         script = (
             f"BEGIN IMMEDIATE; {_TABLES} {WEBHOOK_TABLES} PRAGMA application_id = {_APPLICATION};"
@@ -99,12 +101,12 @@ def open_reading(path: Path) -> sqlite3.Connection:
         )
         connection.execute("PRAGMA query_only = 1")
     except sqlite3.DatabaseError as fault:
-        raise _blame(path, fault) from fault
+        raise blame_log(path, fault) from fault
     return connection
 
 
-def _blame(path: Path, fault: sqlite3.DatabaseError) -> InvalidInput | Unavailable:
+def blame_log(path: Path, fault: sqlite3.DatabaseError) -> InvalidInput | Unavailable:
     """Make an error of ours: damage is the file's, everything else the machine's."""
     if isinstance(fault, sqlite3.OperationalError):
         return Unavailable(f"{path}: cannot be opened: {fault}")
-    return InvalidInput(f"{path}: is not a log, or damaged: {fault}")
+    return InvalidInput(f"{path}: is not a log, or damaged: {fault}; contrada check says more")

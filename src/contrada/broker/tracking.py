@@ -339,11 +339,13 @@ class TrackTransaction:
     def _find_due(self, due_us: int) -> set[str]:
         """Find the objects to which something happens by a time, those first whose time it is."""
         names = {name for name, one in self._objects.items() if one.timer_us <= due_us}
+        work = len(names)
         for name in self._table.find_due(due_us):
-            if len(names) >= OBJECTS_DUE_MAX:
+            if work >= OBJECTS_DUE_MAX:
                 break
             if name not in self._objects:
                 names.add(name)
+                work += 1 + len(self._table.find_held(name))
         return names
 
     def _find_visitors(self, key: str) -> set[str]:

@@ -13,7 +13,8 @@ from contrada.broker.log_schema import LOG_FILE, LOG_FORMAT, open_reading
 from contrada.broker.match_lists import unpack
 from contrada.broker.restoring import ROWS_FOLDER
 from contrada.broker.retention import BLOCK_BITS
-from contrada.errors import InvalidInput
+from contrada.errors import ContradaError, InvalidInput
+from contrada.matcher.packed_rows import PackedRows
 
 _FAULTS_MAX = 20  # that are shown of each kind
 
@@ -120,7 +121,9 @@ def _check_subscriptions(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _check_rows(connection: sqlite3.Connection, folder: Path) -> Iterator[str]:
-    """Look for files of collections that are missing."""
+    """Look for files of collections that are missing or damaged."""
     for (file,) in connection.execute("SELECT file FROM row_ranges"):
-        if not (folder / ROWS_FOLDER / file).exists():
-            yield f"the rows {file} are missing"
+        try:
+            PackedRows.open(folder / ROWS_FOLDER / file)
+        except ContradaError as fault:
+            yield f"the rows {file} cannot be used: {fault}"
