@@ -1,6 +1,7 @@
 """Transitions in a broker: enter, exit, dwell and the rest as deliveries, and never twice."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,35 @@ def test_an_expired_fence_ends_its_visits(tmp_path: Path) -> None:
         broker.publish(incoming([])).result()
     assert said(read_all(broker, "depot"))[1] == ("exit", "van", "00", "version", None)
     broker.close()
+
+
+BESIDE = {"geometry": BOX, "relation": "disjoint"}
+
+
+@pytest.mark.parametrize(
+    ("body", "asked", "words"),
+    [
+        ({"geometry": BOX}, {"kinds": ["cross", "dwell"], "dwell": "1 s", "hysteresis": 5}, []),
+        ({"geometry": BOX}, True, []),
+        ({"filter": "speed > 3"}, {"kinds": ["enter"]}, []),
+        ({"filter": "speed > 3"}, {"kinds": ["cross"]}, ["needs a fence"]),
+        (BESIDE, {"kinds": ["cross"], "hysteresis": 5}, ["kinds", "hysteresis"]),
+        ({"relation": "disjoint"}, {"hysteresis": 5}, ["needs a fence"]),
+        ({"relation": "within"}, {"hysteresis": 5}, []),
+        ({"geometry": BOX}, {"kinds": ["dwell"]}, ["without `dwell`"]),
+        ({"geometry": BOX}, {"kinds": ["enter"], "dwell": "1 s"}, ['lacks "dwell"']),
+        ({"geometry": BOX}, {"kinds": []}, ["names no transition"]),
+    ],
+)
+def test_what_can_do_nothing_is_warned_of(
+    tmp_path: Path, body: dict[str, object], asked: object, words: list[str]
+) -> None:
+    with closing(Broker.open(tmp_path)) as broker:
+        for _ in range(2):
+            changed = broker.put_subscription("depot", body | {"transitions": asked}).result()
+            warnings = changed.details.get("warnings", [])
+            assert len(warnings) == len(words)
+            assert all(word in said for word, said in zip(words, warnings, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,7 @@ def test_whatever_is_sent_is_answered_as_the_document_says(
 
 BAY = {"geometry": SQUARE, "subscriber": "ops", "where": "wind > 17"}
 ROWS = {"type": "FeatureCollection", "features": [{**point(1, 1), "id": 1, "geometry": SQUARE}]}
+IDLE = {"kinds": ["dwell"]}
 EXPECTED: list[tuple[str, str, Any, int]] = [
     ("put", "/v1/subscribers/{name}", {}, 201),
     ("put", "/v1/subscribers/{name}", {}, 200),
@@ -108,9 +109,14 @@ EXPECTED: list[tuple[str, str, Any, int]] = [
     ("post", "/v1/subscribers/{name}/dead-letters/redrive", {}, 409),
     ("put", "/v1/subscribers/{name}", {"webhook": {"url": "http://192.0.2.1/"}}, 200),
     ("post", "/v1/subscribers/{name}/dead-letters/redrive", {}, 200),
+    ("post", "/v1/subscribers/{name}/dead-letters/redrive", None, 200),
+    ("get", "/v1/subscribers/{name}", None, 200),
     ("delete", "/v1/subscriptions/{id}", None, 200),
     ("put", "/v1/subscriptions/{id}", {"subscriber": "ops"}, 201),
+    ("put", "/v1/subscriptions/{id}", {"subscriber": "ops", "transitions": IDLE}, 200),
     ("put", "/v1/subscriptions/{id}/rows", ROWS, 200),
+    ("get", "/v1/subscriptions/{id}", None, 200),
+    ("post", "/v1/match", {"event": point(1, 1), "why": ["bay", "none"]}, 200),
     ("delete", "/v1/subscribers/{name}", None, 200),
     ("get", "/v1/subscriptions/{id}", None, 404),
     ("get", "/v1/subscribers/{name}/deliveries", None, 404),

@@ -56,6 +56,7 @@ def test_letters_are_sent_again_all_or_some(server: OpenServer, positions: list[
     assert some.json() == {"redriven": 1}
     assert due() == [False, True, False]
     assert server.client.post(f"{PATH}/redrive", json={}).json()["redriven"] == 3
+    assert server.client.post(f"{PATH}/redrive").json()["redriven"] == 3
     assert due() == [True, True, True]
 
 

@@ -146,6 +146,85 @@ def test_bad_rows_are_all_told_and_nothing_changes(client: httpx.Client, tmp_pat
     assert len(list((tmp_path / "rows").iterdir())) == 1
 
 
+@pytest.mark.parametrize(
+    ("content", "headers"),
+    [
+        (b"", {}),
+        (b"", LINES),
+        (b"", {"content-type": "application/geo+json"}),
+        (b'{"type": "FeatureCollection", "features": []}', {}),
+    ],
+)
+def test_nothing_empties_a_collection_but_who_says_so(
+    client: httpx.Client, content: bytes, headers: dict[str, str]
+) -> None:
+    assert client.put(ROWS, content=lines(square(0, "a")), headers=LINES).status_code == 201
+    refused = client.put(ROWS, content=content, headers=headers)
+    assert refused.status_code == 400
+    assert "?empty=true" in refused.json()["detail"]
+    assert rows_met(client, point(0.5, 0.5)) == [["a"]]
+    emptied = client.put(ROWS, content=content, headers=headers, params={"empty": "true"})
+    assert (emptied.status_code, emptied.json().get("count")) == (200, 0)
+    assert rows_met(client, point(0.5, 0.5)) == []
+
+
+def test_beside_rows_a_subscriber_and_an_end_can_be_changed(client: httpx.Client) -> None:
+    zones = "/v1/subscriptions/zones"
+    body = {"where": "speed > 3", "relation": "within"}
+    assert client.put(zones, json=body).status_code == 201
+    assert client.get(zones).json()["rows"] == 0
+    assert client.put(ROWS, content=lines(square(0, "a")), headers=LINES).status_code == 200
+    end = "2120-01-01T00:00:00Z"
+    put = client.put(zones, json={**body, "subscriber": "ops", "expires": end})
+    assert put.status_code == 200
+    shown = client.get(zones).json()
+    assert (shown["subscriber"], shown["expires"], shown["rows"]) == ("ops", end, 1)
+    assert shown["position"] == put.json()["position"]
+    assert shown["rows_time"].startswith("20")
+    client.post("/v1/events", json=point(0.5, 0.5, speed=4))
+    (delivery,) = client.get("/v1/subscribers/ops/deliveries").json()["deliveries"]
+    assert [match["row"] for match in delivery["data"]["matches"]] == ["a"]
+    assert client.get("/v1/subscribers/zones/deliveries").json()["deliveries"] == []
+    assert client.put(ROWS, content=lines(square(3, "b")), headers=LINES).status_code == 200
+    assert client.delete(zones).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("changed", "place"),
+    [
+        ({"where": "speed > 5"}, "where"),
+        ({"where": None}, "where"),
+        ({"relation": "intersects"}, "relation"),
+        ({"attribute": "other"}, "attribute"),
+        ({"transitions": True}, "transitions"),
+        ({"geometry": {"type": "Point", "coordinates": [1, 2]}}, "geometry"),
+    ],
+)
+def test_what_rows_were_packed_with_cannot_be_changed_beside_them(
+    client: httpx.Client, changed: dict[str, Any], place: str
+) -> None:
+    body = {"where": "speed > 3", "relation": "within"}
+    client.put("/v1/subscriptions/zones", json=body)
+    client.put(ROWS, content=lines(square(0, "a")), headers=LINES)
+    refused = client.put("/v1/subscriptions/zones", json=body | changed)
+    assert (refused.status_code, refused.json()["place"]) == (409, place)
+    assert "delete it and put it and its rows again" in refused.json()["detail"]
+    assert client.put("/v1/subscriptions/zones", json=body).json()["changed"] is False
+
+
+def test_rows_are_numbered_where_none_has_an_id(client: httpx.Client) -> None:
+    plain = [{k: v for k, v in square(w, None).items() if k != "id"} for w in (0, 3)]
+    assert client.put(ROWS, content=lines(*plain), headers=LINES).json()["count"] == 2
+    assert rows_met(client, point(0.5, 0.5), point(3.5, 0.5)) == [[0], [1]]
+    some = client.put(ROWS, content=lines(square(0, "a"), plain[1]), headers=LINES)
+    assert some.status_code == 400
+    table = parquet.read_table(io.BytesIO(geoparquet(0, 3)))
+    written = io.BytesIO()
+    parquet.write_table(table.drop_columns("id"), written)
+    assert client.put(ROWS, content=written.getvalue()).json()["count"] == 2
+    assert rows_met(client, point(0.5, 0.5), point(3.5, 0.5)) == [[0], [1]]
+
+
 def test_a_file_that_is_damaged_ends_nothing(client: httpx.Client) -> None:
     body = bytearray(geoparquet(0, 1, 2))
     body[4:80] = bytes(76)
@@ -216,7 +295,7 @@ def test_a_second_file_for_the_same_collection_is_refused_meanwhile(
         assert "other rows of 'zones' are on their way" in answer.json()["detail"]
     wait_for_files(tmp_path, 0)  # the client has gone: nothing is stored
     assert server.client.get("/v1/subscriptions/zones").status_code == 404
-    assert server.client.put(ROWS, content=lines(), headers=LINES).status_code == 201
+    assert server.client.put(f"{ROWS}?empty=true", content=b"").status_code == 201
 
 
 def test_too_many_files_at_one_time_are_refused(tmp_path: Path) -> None:
@@ -278,6 +357,7 @@ def test_a_server_that_ends_does_not_wait_for_rows(tmp_path: Path) -> None:
         (b'{"type": "Feature"}\n', ".geojson"),
         (b'{"type": "Feature"}\n{"type": "Feature"}', ".geojsonl"),
         (b'\n\x1e{"type": "Feature"}', ".geojsonl"),
+        (b" \n", ".geojsonl"),
     ],
 )
 def test_the_format_of_a_body_is_seen_from_its_beginning(
@@ -290,6 +370,6 @@ def test_the_format_of_a_body_is_seen_from_its_beginning(
 
 def test_a_body_of_no_known_format_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows"
-    path.write_bytes(b"")
+    path.write_bytes(b"geometry")
     with pytest.raises(InvalidInput, match="neither GeoParquet nor GeoJSON"):
         guess_format(path)

@@ -5,7 +5,7 @@ the set that events are matched against changes only then.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,15 +107,14 @@ class Changing:
     ) -> ChangeOutcome:
         """Let a subscription be as its body says; an equal body changes nothing."""
         known = self._find(id_)
+        details = _details(body)
         if known is not None and known.body == body.text:
-            return ChangeOutcome(Changed(self._write(known.created), is_changed=False))
-        if known is not None and self._has_rows(known.number):
-            raise Conflict(
-                f"the subscription {brief(id_)} has rows, which were packed with its members: "
-                "delete it first, or put rows with another id"
-            )
+            same = Changed(self._write(known.created), is_changed=False, details=details)
+            return ChangeOutcome(same)
         if known is None:
             self._refuse_too_many()
+        elif (rows := self._find_rows(known.number)) is not None:
+            return self._put_beside_rows(id_, body, known, rows, by, now_us)
         position = self._writer.add_change(now_us, _facts("put", id_, by))
         subscriber = self.ensure_subscriber(body.subscriber, position)
         old = [] if known is None else [known.number]
@@ -137,7 +136,33 @@ class Changing:
             elif predicate is not None:
                 self._standing.put(number, subscriber, predicate)
 
-        return ChangeOutcome(Changed(self._write(position), known is None), then)
+        changed = Changed(self._write(position), known is None, details=details)
+        return ChangeOutcome(changed, then)
+
+    def _put_beside_rows(
+        self,
+        id_: str,
+        body: SubscriptionBody,
+        known: _Version,
+        rows: range,
+        by: str | None,
+        now_us: int,
+    ) -> ChangeOutcome:
+        """Change what the rows of a collection were not packed with; they stay as they are."""
+        _refuse_packed(id_, known.members, body.members)
+        position = self._writer.add_change(now_us, _facts("put", id_, by))
+        subscriber = self.ensure_subscriber(body.subscriber, position)
+        number = self._replace(id_, subscriber, body.text, position, known, body.expires_us)
+        self._writer.connection.execute(
+            "UPDATE row_ranges SET subscription = ? WHERE subscription = ? AND ended IS NULL",
+            (number, known.number),
+        )
+        side = self._tracks.standing if body.has_transitions else self._standing
+
+        def then() -> None:
+            side.subscribers.put(rows.start, len(rows), subscriber)
+
+        return ChangeOutcome(Changed(self._write(position), details=_details(body)), then)
 
     def _find_ended(
         self, ids: Sequence[str], successor: Fence | None = None, rows: RowFences | None = None
@@ -237,14 +262,8 @@ class Changing:
     def plan_rows(self, id_: str, count: int, now: int) -> tuple[int, range]:
         """Take numbers for rows; return the first, and which numbers they are to replace."""
         known = self._find(id_)
-        row = None
-        if known is not None:
-            row = self._writer.connection.execute(
-                "SELECT first, count FROM row_ranges WHERE subscription = ? AND ended IS NULL",
-                (known.number,),
-            ).fetchone()
-        old = range(0) if row is None else range(row[0], row[0] + row[1])
-        return self.reserve(max(count, 1), now), old
+        old = None if known is None else self._find_rows(known.number)
+        return self.reserve(max(count, 1), now), old or range(0)
 
     def put_rows(self, id_: str, part: PackedPart, by: str | None, now_us: int) -> ChangeOutcome:
         """Let packed rows be those of a collection, in place of all it had."""
@@ -291,11 +310,13 @@ class Changing:
         changed = Changed(self._write(position), is_new, details={"rows": part.count})
         return ChangeOutcome(changed, then)
 
-    def _has_rows(self, number: int) -> bool:
+    def _find_rows(self, number: int) -> range | None:
+        """Find the numbers of the rows that a version of a collection has, if they were put."""
         row = self._writer.connection.execute(
-            "SELECT 1 FROM row_ranges WHERE subscription = ? AND ended IS NULL", (number,)
+            "SELECT first, count FROM row_ranges WHERE subscription = ? AND ended IS NULL",
+            (number,),
         ).fetchone()
-        return row is not None
+        return None if row is None else range(row[0], row[0] + row[1])
 
     def _end_ranges(self, number: int, position: int) -> list[range]:
         rows = self._writer.connection.execute(
@@ -363,6 +384,30 @@ class Changing:
 
     def _write(self, position: int) -> str:
         return self._writer.epochs.write(position)
+
+
+def _details(body: SubscriptionBody) -> dict[str, Any]:
+    """What an answer says of a body beside the change."""
+    return {"warnings": list(body.warnings)} if body.warnings else {}
+
+
+def _refuse_packed(id_: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Refuse to change what the rows of a collection were packed with."""
+    changed = [
+        name
+        for name in ("filter", GEOMETRY, "relation", "where", "attribute")
+        if before.get(name) != after.get(name)
+    ]
+    asked = [read_transitions(body.get("transitions"), "transitions") for body in (before, after)]
+    if asked[0] != asked[1]:
+        changed.append("transitions")
+    if changed:
+        raise Conflict(
+            f"the subscription {brief(id_)} has rows, which were packed with what it had: delete "
+            "it and put it and its rows again, or put both under another id; beside rows only "
+            "`subscriber` and `expires` can be changed",
+            place=changed[0],
+        )
 
 
 def _facts(change: str, name: str, by: str | None) -> dict[str, Any]:

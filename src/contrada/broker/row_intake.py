@@ -11,7 +11,7 @@ from contrada.broker.commit_tasks import Changed
 from contrada.broker.packing_process import RowPackers, keep_packed
 from contrada.broker.restoring import ROWS_FOLDER
 from contrada.broker.row_terms import terms_of
-from contrada.errors import ContradaError, NotFound
+from contrada.errors import ContradaError, InvalidInput, NotFound
 from contrada.matcher.packed_rows import SharedTerms
 
 
@@ -32,15 +32,24 @@ def take_rows(
     gave_up: threading.Event,
     *,
     by: str | None = None,
+    may_be_empty: bool = False,
 ) -> tuple[Changed, int]:
     """Let the rows of a file be those of a collection; return the change and their number.
 
     The file lies in a draft folder of the broker. This takes a minute for some millions of rows,
-    and nobody else waits for it. Raises `InvalidInput` for what is wrong with them, what
-    `RowPackers.pack` raises, and `Conflict` where the subscription has changed meanwhile.
+    and nobody else waits for it. Raises `InvalidInput` for what is wrong with them, and if there
+    are none unless that `may_be_empty`; what `RowPackers.pack` raises; and `Conflict` where the
+    subscription has changed meanwhile.
     """
     terms = find_terms(broker, id_)
-    packed = keep_packed(packers.pack(source, terms, gave_up), broker.folder / ROWS_FOLDER)
+    drafted = packers.pack(source, terms, gave_up)
+    if not drafted.count and not may_be_empty:
+        raise InvalidInput(
+            "there are no rows in it, and the collection would lose all that it has: "
+            "?empty=true empties it",
+            place="the body",
+        )
+    packed = keep_packed(drafted, broker.folder / ROWS_FOLDER)
     try:
         changed = broker.put_rows(id_, packed.path, packed.count, terms, by=by).result()
         return changed, packed.count

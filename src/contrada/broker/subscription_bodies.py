@@ -5,14 +5,15 @@ null and without `id`: two bodies are equal if their texts are.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from contrada.broker.transition_bodies import read_transitions
+from contrada.broker.transition_bodies import find_idle_terms, read_transitions
 from contrada.errors import InvalidInput
 from contrada.limits import BROKER_NAME_LENGTH_MAX
 from contrada.matcher.inside import read_predicate
+from contrada.matching.fences import find_form
 from contrada.model.event import GEOMETRY
 from contrada.model.instant import read_instant
 from contrada.model.row_columns import BESIDE_GEOMETRY, DEFAULT_RELATION, DEFAULTS, ROW_COLUMNS
@@ -27,7 +28,10 @@ _BESIDE = {column.name for column in BESIDE_GEOMETRY}
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionBody:
-    """A body that was read: `text` is what is kept, `predicate` is None in a collection."""
+    """A body that was read: `text` is what is kept, `predicate` is None in a collection.
+
+    `warnings` are sentences about what can do nothing.
+    """
 
     text: str
     subscriber: str
@@ -35,6 +39,7 @@ class SubscriptionBody:
     expires_us: int | None
     has_transitions: bool
     members: Mapping[str, Any]
+    warnings: Sequence[str] = ()
 
     @property
     def is_collection(self) -> bool:
@@ -84,16 +89,19 @@ def read_subscription_body(id_: str, body: Any, reader: Any) -> SubscriptionBody
         if members["transitions"] is False:
             del members["transitions"]
     predicate = _read_predicate(members, reader)
+    is_fence = find_form(predicate.expression) is not None
+    is_collection = "filter" not in members and GEOMETRY not in members
     kept = {name: value for name, value in members.items() if DEFAULTS.get(name) != value} | {
         "subscriber": subscriber
     }
     return SubscriptionBody(
         write_canonical(kept),
         subscriber,
-        predicate,
+        None if is_collection else predicate,
         expires_us,
         "transitions" in members,
         kept,
+        find_idle_terms(members.get("transitions"), is_fence=is_fence),
     )
 
 
@@ -101,15 +109,13 @@ def _as_whole(id_: str) -> int | str:
     return int(id_) if id_.isascii() and id_.isdigit() and len(id_) < 19 else id_
 
 
-def _read_predicate(members: Mapping[str, Any], reader: Any) -> Predicate | None:
-    """Make the predicate; None where the body has neither a filter nor a geometry."""
-    is_collection = "filter" not in members and GEOMETRY not in members
+def _read_predicate(members: Mapping[str, Any], reader: Any) -> Predicate:
+    """Make the predicate; that of a collection is of a row as it might have."""
     given = {name: members[name] for name in _BESIDE if name in members}
-    if is_collection:  # its rows have geometries: any serves to judge the rest
+    area = members.get(GEOMETRY)
+    if "filter" not in members and area is None:  # any geometry serves to judge the rest
         area = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 0]]]}
-        read_predicate(reader, None, area, **given)
-        return None
-    return read_predicate(reader, members.get("filter"), members.get(GEOMETRY), **given)
+    return read_predicate(reader, members.get("filter"), area, **given)
 
 
 def _read_expires(value: Any) -> int | None:

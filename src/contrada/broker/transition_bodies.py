@@ -12,7 +12,14 @@ from contrada.limits import NAME_LENGTH_MAX
 from contrada.model.unicode import is_unicode
 from contrada.showing import brief, listed
 from contrada.transitions.durations import read_duration
-from contrada.transitions.followed import ALL_KINDS, NO_DWELL, read_kinds, read_metres
+from contrada.transitions.followed import (
+    ALL_KINDS,
+    CROSS_KIND,
+    DWELL_KIND,
+    NO_DWELL,
+    read_kinds,
+    read_metres,
+)
 
 Asked = TypeVar("Asked")
 
@@ -47,6 +54,29 @@ def read_transitions(value: Any, place: str) -> FenceTerms | None:
         NO_DWELL if dwell is None else _read_time(dwell, "dwell", place, may_be_zero=False),
         _at(f"{place}.kinds", _read_kind_names, value.get("kinds")),
     )
+
+
+def find_idle_terms(value: Any, *, is_fence: bool) -> list[str]:
+    """Find what a member `transitions`, which was read before, asks for and can never have."""
+    if not isinstance(value, Mapping):
+        return []
+    terms = read_transitions(value, "transitions")
+    assert terms is not None
+    named = terms.kinds if value.get("kinds") is not None else 0
+    what_is = "needs a fence: one test of the geometry, by intersects, within or a distance"
+    found = {
+        "transitions.kinds: it names no transition, so nothing is ever delivered": terms.kinds == 0,
+        f'transitions.kinds: "cross" {what_is}': bool(named & CROSS_KIND) and not is_fence,
+        f"transitions.hysteresis: it {what_is}": terms.hysteresis_m > 0 and not is_fence,
+        'transitions.kinds: "dwell" does nothing without `dwell`, which says how long': bool(
+            named & DWELL_KIND
+        )
+        and terms.dwell_us == NO_DWELL,
+        'transitions.dwell: it does nothing, since `kinds` lacks "dwell"': not terms.kinds
+        & DWELL_KIND
+        and terms.dwell_us != NO_DWELL,
+    }
+    return [sentence for sentence, is_idle in found.items() if is_idle]
 
 
 def _read_kind_names(value: Any) -> int:

@@ -53,6 +53,7 @@ def _operation(
     about: str = "",
     parameters: list[Schema] | None = None,
     body: Schema | None = None,
+    is_body_needed: bool = True,
     problems: str = "400 404",
 ) -> Schema:
     """Make an operation; `answers` are schemas, or whole contents, by status."""
@@ -66,7 +67,7 @@ def _operation(
         operation["parameters"] = parameters
     if body is not None:
         content = body if "content" in body else {"content": {_JSON: {"schema": body}}}
-        operation["requestBody"] = {"required": True, **content}
+        operation["requestBody"] = {"required": is_body_needed, **content}
         problems += " 408 413 415 507"
     found = {status: _answer(status, answer) for status, answer in answers.items()}
     for status in sorted(set(problems.split()) - set(answers)):
@@ -162,7 +163,8 @@ def _subscription_paths() -> dict[str, Any]:
                 "Add a subscription, or change it",
                 {"200": changed, "201": changed},
                 scope=SUBSCRIBE,
-                about="An equal body changes nothing. What is published after the answer sees it.",
+                about="An equal body changes nothing. What is published after the answer sees it. "
+                "Where a collection has rows, only `subscriber` and `expires` can be changed.",
                 body=refer("Subscription"),
                 problems="400 409",
             ),
@@ -187,8 +189,10 @@ def _putting_rows() -> Schema:
         "Replace the rows of a collection",
         {"200": refer("Changed"), "201": refer("Changed")},
         scope=SUBSCRIBE,
-        about="GeoParquet, GeoJSON or newline-delimited Features, each with an `id` and a "
-        "geometry; matches name the row. All rows before are gone at once.",
+        about="GeoParquet, GeoJSON or newline-delimited Features, each with a geometry and an "
+        "`id`; where none has an id they are numbered from 0. Matches name the row. All rows "
+        "before are gone at once. An id that is new becomes a collection with the defaults.",
+        parameters=[_query("empty", "Take also a file without rows.", type="boolean")],
         body={"content": {name: {"schema": file} for name in names}},
         problems="400 404 409",
     )
@@ -307,7 +311,9 @@ def _redriving() -> Schema:
         "Send dead letters again",
         {"200": refer("Redriven")},
         scope=SUBSCRIBE,
+        about="All of them where there is no body.",
         body=refer("Redrive"),
+        is_body_needed=False,
         problems="400 404 409 410",
     )
 

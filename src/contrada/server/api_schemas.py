@@ -3,6 +3,7 @@
 from typing import Any
 
 from contrada.limits import BROKER_NAME_LENGTH_MAX
+from contrada.model.relation import RELATIONS
 
 Schema = dict[str, Any]
 
@@ -116,7 +117,10 @@ def _subscriptions() -> dict[str, Schema]:
     wanted: dict[str, Schema] = {
         "filter": {**predicate, "description": "CQL2, as text or JSON."},
         "geometry": {"$ref": "#/components/schemas/Geometry"},
-        "relation": text("How an event's geometry must lie: `intersects`, `within`, …"),
+        "relation": text(
+            "How an event's geometry lies to this one; `intersects` by default.",
+            anyOf=[{"enum": list(RELATIONS)}, {"pattern": "^[TF*012]{9}$"}],
+        ),
         "where": {**predicate, "description": "CQL2 over the attributes, beside a geometry."},
         "attribute": text("Which geometry of an event is meant; `geometry` by default."),
         "subscriber": _name("Who gets the deliveries; by default the subscription's own id."),
@@ -138,7 +142,11 @@ def _subscriptions() -> dict[str, Schema]:
         "whose geometries are rows."
     )
     shown = members("A subscription as it stands.", "id", "position", id=text(), **wanted)
-    shown["properties"]["position"] = _position("Since when it stands so.")
+    shown["properties"] |= {
+        "position": _position("Since when it stands so."),
+        "rows": number("Of a collection: how many it has."),
+        "rows_time": text("When they were put.", format="date-time"),
+    }
     page = members(
         "",
         "subscriptions",
@@ -153,6 +161,7 @@ def _subscriptions() -> dict[str, Schema]:
         changed={"type": "boolean", "description": "False where it was like that already."},
         secret=text("Of a webhook, where it was made; nothing shows it again."),
         count=number("Of the rows of a collection."),
+        warnings=several(text(), "What it asks for that can do nothing; absent if there is none."),
     )
     return {
         "Subscription": _only(members(about, **wanted)),
@@ -198,6 +207,26 @@ def _subscribers() -> dict[str, Schema]:
         "cursor",
         name=text(),
         cursor=_position("The last position that was acknowledged."),
+        waiting=number("How many deliveries wait after it; counted up to 10,000."),
+        gone=number("How many were no longer kept when it came to them."),
+        dead_letters=number("How many a webhook that is no more has left; else absent."),
+        webhook=refer("StandingWebhook"),
+    )
+    moment = {"type": "string", "format": "date-time"}
+    called = members(
+        "A webhook as it stands.",
+        "url",
+        "state",
+        url=text(),
+        batch=number("How many deliveries a request may have."),
+        state=text("Whether it waits for its first answer, is called, or is paused."),
+        breaker=text("Open while the endpoint is down.", enum=["open", "closed"]),
+        failures=number("In a row."),
+        last_success=moment,
+        last_failure=moment,
+        next_attempt=moment,
+        last_error=text("What went wrong the last time."),
+        dead_letters=number("How many deliveries were refused for good."),
     )
     page = members(
         "",
@@ -212,6 +241,7 @@ def _subscribers() -> dict[str, Schema]:
         ),
         "Webhook": webhook,
         "StandingSubscriber": shown,
+        "StandingWebhook": called,
         "SubscriberPage": page,
         "Acknowledged": _only(members("", "position", position=_position())),
         "CursorTarget": {
@@ -325,7 +355,26 @@ def _others() -> dict[str, Schema]:
         "",
         "matches",
         matches=several(refer("Match")),
-        why={"type": "object", "description": "By id; null where there is no such subscription."},
+        why={
+            "type": "object",
+            "description": "By id; null where there is no such subscription.",
+            "additionalProperties": {"anyOf": [refer("Why"), {"type": "null"}]},
+        },
+    )
+    constraint = members("", "constraint", constraint=text(), value={"type": ["boolean", "null"]})
+    reasons: dict[str, Schema] = {
+        "matches": {"type": "boolean"},
+        "filters": several(several(constraint), "One of them must have no constraint but true."),
+        "text": text("The same for people to read."),
+    }
+    row = members("", "row", row={"type": ["string", "integer"]}, **reasons)
+    why = members(
+        "Why a subscription matches an event, or does not; a collection is told row by row.",
+        "matches",
+        **reasons,
+        count=number("Of a collection: how many of its rows match."),
+        of=number("How many rows it has."),
+        rows=several(row, "The first of those that match."),
     )
     problem = members(
         "What went wrong, after RFC 9457.",
@@ -345,6 +394,7 @@ def _others() -> dict[str, Schema]:
     return {
         "Question": {"oneOf": [_only(question), refer("Feature")]},
         "Matched": matched,
+        "Why": why,
         "Explanation": {"type": "object", "description": "The predicate as it is understood."},
         "Problem": problem,
         "Status": members("", "status", status=text()),

@@ -41,11 +41,11 @@ async def list_letters(request: Request) -> Response:
 
 
 async def redrive(request: Request) -> Response:
-    """Let dead letters be sent again: all, or those of some positions."""
+    """Let dead letters be sent again: all, also without a body, or those of some positions."""
     service = service_of(request)
     broker = service.open_broker(request, SUBSCRIBE)
     QueryParameters(request)
-    members = read_members(await service.read_json(request, _SMALL), "positions")
+    members = read_members(await service.read_json(request, _SMALL, empty={}), "positions")
     positions = members.get("positions")
     if positions is not None:
         if not isinstance(positions, list) or len(positions) > PAGE_DELIVERIES_MAX:

@@ -7,10 +7,11 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -76,7 +77,7 @@ class _Uploads:
         """Replace the rows of a collection as a whole; 201 where it is new."""
         service = service_of(request)
         broker = service.open_broker(request, SUBSCRIBE)
-        QueryParameters(request)
+        may_be_empty = QueryParameters(request, "empty").truth("empty")
         id_ = read_path_name(request, "id")
         suffix = _read_suffix(request)
         self._check_length(request)
@@ -84,7 +85,16 @@ class _Uploads:
             await service.read(find_terms, broker, id_)
             async with self._draft(broker) as draft:
                 source = await self._receive(request, service, draft, suffix)
-                changed, count = await self._take(request, service, broker, id_, source)
+                take = partial(
+                    take_rows,
+                    broker,
+                    id_,
+                    source,
+                    self._packers,
+                    by=service.name_of(request),
+                    may_be_empty=may_be_empty,
+                )
+                changed, count = await self._take(request, service, take)
         answer = {"position": changed.position, "changed": changed.is_changed, "count": count}
         return answer_json(answer, 201 if changed.is_new else 200)
 
@@ -132,7 +142,7 @@ class _Uploads:
         with path.open("xb") as file:
             async for piece in self._pieces(request, service):
                 await self._run(_write, file, piece, draft)
-        if suffix is None:
+        if suffix is None or not path.stat().st_size:
             suffix = await self._run(guess_format, path)
         return path.rename(path.with_suffix(suffix))
 
@@ -163,14 +173,11 @@ class _Uploads:
     # The rows
 
     async def _take(
-        self, request: Request, service: Service, broker: Broker, id_: str, source: Path
+        self, request: Request, service: Service, take: Callable[..., tuple[Any, int]]
     ) -> tuple[Any, int]:
         """Pack and put the rows, unless the client goes or the server ends before."""
         gave_up = threading.Event()
-        by = service.name_of(request)
-        taking = asyncio.ensure_future(
-            self._run(lambda: take_rows(broker, id_, source, self._packers, gave_up, by=by))
-        )
+        taking = asyncio.ensure_future(self._run(partial(take, gave_up=gave_up)))
         watching = [
             asyncio.ensure_future(each)
             for each in (_wait_for_end(request), service.stopping.wait())
@@ -219,13 +226,18 @@ def _read_suffix(request: Request) -> str | None:
 
 
 def guess_format(path: Path) -> str:
-    """Find the format of a file of rows from its first bytes, as the suffix of its name."""
+    """Find the format of a file of rows from its first bytes, as the suffix of its name.
+
+    One that is empty has no rows in any format.
+    """
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     if head.startswith(b"PAR1"):
         return _PARQUET
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
     if text.startswith(b"\x1e"):
+        return _LINES
+    if not text and len(head) < _HEAD_BYTES:
         return _LINES
     if not text.startswith(b"{"):
         raise InvalidInput("is neither GeoParquet nor GeoJSON", place="the body")

@@ -76,10 +76,12 @@ class Service:
         """Wait for what is being written; it is written even if nobody waits any more."""
         return await asyncio.shield(asyncio.wrap_future(future))
 
-    async def read_json(self, request: Request, bytes_max: int) -> Any:
-        """Read the JSON body of a request."""
+    async def read_json(self, request: Request, bytes_max: int, *, empty: Any = None) -> Any:
+        """Read the JSON body of a request; with `empty` there need not be one."""
         check_is_json(request)
         async with self.bodies.read(request, bytes_max) as body:
+            if not body and empty is not None:
+                return empty
             return await self.judge(decode_json, body)
 
 
