@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pyproj import Geod
 from shapely.geometry.base import BaseGeometry
 
-from contrada.language import read, truth
+from contrada.language import piece_pairs, read, truth
 from contrada.language.distance import is_on_globe, is_within, point_distances_m, reach
 from contrada.language.write import geometry_text
 from contrada.model.event import Event
@@ -339,3 +339,44 @@ def test_a_reach_is_not_much_more_than_it_must_be(
     assert len(parts) == len(bounds)
     for part, expected in zip(parts, bounds, strict=True):
         assert part.bounds == pytest.approx(expected, abs=0.15)
+
+
+def patches(shift: float, count: int) -> BaseGeometry:
+    """Small squares in every other cell of a grid, in no order."""
+    side = int(count**0.5)
+    x, y = np.divmod(np.random.default_rng(0).permutation(count), side)
+    low = np.column_stack([2 * x + shift, 2 * y + shift]) * 0.001
+    squares = np.asarray(shapely.box(*low.T, *(low + 0.0006).T), object)
+    return shapely.MultiPolygon(squares.tolist())
+
+
+@pytest.mark.parametrize(("radius_m", "expected"), [(1, False), (55, False), (70, True)])
+def test_very_many_parts_that_lie_apart_are_soon_decided(radius_m: float, expected: bool) -> None:
+    """Each with each would take minutes."""
+    assert is_within(patches(0, 8_000), patches(1, 8_000), radius_m) is expected
+
+
+def test_a_distance_is_unknown_where_too_many_groups_of_edges_come_near(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(piece_pairs, "DISTANCE_PIECES_MAX", 10)
+    monkeypatch.setattr(piece_pairs, "_VISITS_EACH", 0)
+    assert is_within(patches(0, 400), patches(1, 400), 55) is None
+
+
+@given(st.integers(1, 300), st.integers(1, 300), st.integers(0, 2**32), st.floats(1, 200_000))
+def test_no_pair_that_may_be_within_is_left_out(
+    ours: int, theirs: int, seed: int, radius_m: float
+) -> None:
+    random = np.random.default_rng(seed)
+    places = random.uniform(-1e5, 1e5, (ours, 3)), random.uniform(-1e5, 1e5, (theirs, 3))
+    halves = random.uniform(0, 1e4, ours), random.uniform(0, 1e4, theirs)
+    chords = np.sqrt(((places[0][:, None] - places[1]) ** 2).sum(axis=2))
+    found = list(piece_pairs.find_pairs(places, halves, radius_m - 1e-3, radius_m))
+    if any(some.is_within for some in found):
+        assert chords.min() <= radius_m + 2e4
+        return
+    pairs = {(int(i), int(j)) for some in found for i, j in zip(some.left, some.right, strict=True)}
+    assert chords.min() > radius_m - 1e-3
+    near = np.nonzero(chords - halves[0][:, None] - halves[1] <= radius_m)
+    assert pairs == set(zip(*(side.tolist() for side in near), strict=True))

@@ -16,7 +16,9 @@ from shapely.geometry.base import BaseGeometry
 import contrada
 from contrada import InvalidInput, Matcher
 from contrada.limits import PAIR_CONTACTS_MAX
-from contrada.model import crossings
+from contrada.matching import meeting_trees
+from contrada.matching.strtree import anchor_trees
+from contrada.model import contact, crossings
 from contrada.model.crossings import are_entangled
 from contrada.model.geometry import as_array
 
@@ -142,3 +144,35 @@ def test_every_engine_knows_no_more_of_many_parts_than_whether_they_meet(
     assert matcher.match({"g": other}) == ["apart"]  # which one contact would decide
     assert matcher.match({"g": one}) == ["not apart"]
     assert matcher.match({"g": shapely.box(50, 50, 51, 51)}) == ["apart", "not meeting"]
+
+
+def circling(shift: float) -> LineString:
+    """A line round and round its beginning; the boxes of its slanting edges meet very often."""
+    angles = np.arange(400) * np.pi / 2
+    away = 10 + np.arange(400) + shift
+    return LineString(np.column_stack([away * np.cos(angles), away * np.sin(angles)]))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", ["lines", "areas"])
+def test_every_engine_knows_as_little_of_whether_two_large_geometries_meet(
+    engine: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one: BaseGeometry = circling(0)
+    other: BaseGeometry = circling(2)
+    if kind == "areas":
+        one, other = (line.buffer(0.1, quad_segs=1) for line in (one, other))
+    monkeypatch.setattr(contact, "_are_dense", lambda *_: True)
+    for module in (contact, meeting_trees, anchor_trees):
+        monkeypatch.setattr(module, "PLAIN_VERTICES_MAX", 1_000)
+    for limit, decided in ((2_000_000, True), (1_000, False)):
+        monkeypatch.setattr(contact, "CONTACT_PAIRS_MAX", limit)
+        for relation, holds in (("s_intersects", False), ("s_disjoint", True)):
+            expected = (["plain", "two"] if holds else ["not"]) if decided else []
+            assert answers(engine, relation, one, other) == [expected, expected]
+    matcher = Matcher(engine)
+    matcher.add("s", geometry=one)
+    assert "CONTACT_PAIRS_MAX" in str(matcher.why("s", {"geometry": other}))
+    assert matcher.match_many([{"geometry": other}] * 40).num_rows == 0
+    monkeypatch.undo()
+    assert matcher.match_many([{"geometry": one}] * 40).num_rows == 40

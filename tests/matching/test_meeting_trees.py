@@ -61,7 +61,9 @@ def pairs_of(rows: NDArray[Any], ids: NDArray[Any]) -> list[tuple[int, int]]:
 def test_the_pairs_are_those_of_asking_all_one_by_one(events_count: int) -> None:
     geometries, events = all_kinds(1), all_kinds(10)
     events = np.random.default_rng(3).permutation(events)[:events_count]
-    found = pairs_of(*MeetingTrees(geometries).find(events))
+    rows, ids, known = MeetingTrees(geometries).find(events)
+    assert known.all()
+    found = pairs_of(rows, ids)
     meets = shapely.intersects(events[:, None], geometries[None, :])
     assert found == pairs_of(*np.nonzero(meets))
     assert len(found) >= events_count // 2
@@ -72,7 +74,8 @@ def test_pairs_meet_as_they_do_one_by_one() -> None:
     generator = np.random.default_rng(4)
     ids = np.concatenate([generator.integers(0, len(geometries), 3000), np.full(500, 6)])
     pairs = events[generator.integers(0, len(events), len(ids))], geometries[ids]
-    meets = meet(*pairs, ids)
+    meets, known = meet(*pairs, ids)
+    assert known.all()
     assert meets.tolist() == shapely.intersects(*pairs).tolist()
     assert 0 < meets.sum() < len(ids)
     assert not shapely.is_prepared(geometries).any()
@@ -96,7 +99,7 @@ def test_an_area_that_is_asked_of_often_asks_if_it_is_larger(
 
 
 def test_without_geometries_nothing_is_found() -> None:
-    rows, ids = MeetingTrees(np.zeros(0, object)).find(walks([3] * 20, 1))
+    rows, ids, _ = MeetingTrees(np.zeros(0, object)).find(walks([3] * 20, 1))
     assert len(rows) == len(ids) == 0
 
 
@@ -124,7 +127,7 @@ def test_the_larger_asks_and_an_area_that_is_little_smaller(
     monkeypatch.setattr(WatchedTree, "asking", [])
     trees = MeetingTrees(areas)
     lines = walks([line_vertices] * 20, 1)
-    rows, _ = trees.find(lines)
+    rows, _, _ = trees.find(lines)
     assert set(WatchedTree.asking) == {asking}
     assert len(rows) == shapely.intersects(lines, disc).sum() > 5
 

@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 from shapely.affinity import translate
 from shapely.geometry.base import BaseGeometry
 
+from contrada.language.piece_pairs import find_pairs
 from contrada.language.values import is_number
 from contrada.limits import DISTANCE_PIECES_MAX
+from contrada.model.contact import meet
+from contrada.model.crossings import edges_of, rings_of
 
 if TYPE_CHECKING:
     from pyproj import Geod
@@ -25,7 +28,7 @@ _DEGREE_M_MAX = 111_700.0  # no degree of latitude or longitude is longer than t
 _DEGREE_M_MIN = 110_570.0  # … and no degree of latitude shorter than this
 _APART_M_MAX = 20_100_000.0  # no two places are farther apart than this
 _PIECE_M_MIN = 0.001
-_PAIRS_MAX = 250_000
+_ROUNDING_M = 1e-6  # more than places in space are inexact, in doubles
 _CHUNK_PAIRS = 1_024
 _RADIUS_M_MIN = 6_335_000.0  # no curvature of the ellipsoid has a smaller radius …
 _RADIUS_M_MAX = 6_400_000.0  # … and none a larger one
@@ -52,7 +55,9 @@ def is_within(a: BaseGeometry | None, b: BaseGeometry | None, radius_m: Any) -> 
     if a is None or b is None or not can_be_within(a, b, radius_m):
         return None
     metres = float(min(radius_m, _APART_M_MAX))
-    return True if _meet(a, b) else _are_pieces_within(_pieces(a), _pieces(b), metres)
+    meets = _meet(a, b)
+    is_near = True if meets else _are_pieces_within(_pieces(a), _pieces(b), metres)
+    return None if meets is None and not is_near else is_near
 
 
 def can_be_within(a: BaseGeometry | None, b: BaseGeometry | None, radius_m: Any) -> bool:
@@ -95,47 +100,46 @@ def reach(geometry: BaseGeometry, radius_m: float) -> BaseGeometry:
     return shapely.MultiPolygon(parts) if len(parts) > 1 else parts[0]
 
 
-def _meet(a: BaseGeometry, b: BaseGeometry) -> bool:
-    return any(
-        shapely.intersects(a, b if turn == 0 else translate(b, turn)) for turn in (0, 360, -360)
-    )
+def _meet(a: BaseGeometry, b: BaseGeometry) -> bool | None:
+    """Whether two geometries have a point in common, perhaps beyond 180°; None where unknown."""
+    turned = (meet(a, b if turn == 0 else translate(b, turn)) for turn in (0, 360, -360))
+    is_known = True
+    for meets in turned:
+        if meets:
+            return True
+        is_known &= meets is not None
+    return False if is_known else None
 
 
 def _pieces(geometry: BaseGeometry) -> Pieces:
     """List the edges of a geometry; a point is an edge without length."""
-    rows: list[Pieces] = []
-    for part in shapely.get_parts(shapely.get_parts(geometry)):
-        lines = shapely.get_rings(part) if part.geom_type == "Polygon" else [part]
-        for line in lines:
-            xy = shapely.get_coordinates(line)
-            rows.append(np.hstack([xy, xy] if len(xy) == 1 else [xy[:-1], xy[1:]]))
-    return np.vstack(rows)
+    parts = shapely.get_parts(shapely.get_parts(geometry))
+    points = shapely.get_coordinates(parts[shapely.get_type_id(parts) == 0])
+    edges, _ = edges_of(rings_of(geometry))
+    return np.vstack([np.hstack([points, points]), edges])
 
 
 def _are_pieces_within(a: Pieces, b: Pieces, radius_m: float) -> bool | None:
-    """Compare all pieces of two geometries, as many pairs at a time as memory allows.
+    """Compare the pieces of two geometries, those pairs that may be within the distance.
 
     The straight line through the earth is shorter than the geodesic, but not by much: it decides
     most pairs for a fraction of the price. Where an edge runs round a place at nearly the distance
     there is no end to the rest: after `DISTANCE_PIECES_MAX` pairs only what is clear is decided.
     """
-    half_lengths_b, places_b = _half_lengths(b), _places_in_space(_middles(b))
-    rows = max(1, _PAIRS_MAX // len(b))
+    places = _places_in_space(_middles(a)), _places_in_space(_middles(b))
     near_m, far_m = _chords_of(radius_m)
     left_over = DISTANCE_PIECES_MAX
     is_decided = True
-    for part in (a[start : start + rows] for start in range(0, len(a), rows)):
-        away = _places_in_space(_middles(part))[:, None] - places_b
-        chords = np.sqrt((away * away).sum(axis=2))
-        if (chords <= near_m).any():
+    for pairs in find_pairs(places, (_half_lengths(a), _half_lengths(b)), near_m, far_m):
+        if pairs.is_within:
             return True
-        halves = _half_lengths(part)[:, None] + half_lengths_b
-        left, right = np.nonzero(chords - halves <= far_m)
+        is_decided &= pairs.is_all
+        left, right = pairs.left, pairs.right
         if left_over > len(left):
             left_over -= len(left)
-            is_open = _gaps_m(part[left], b[right]) <= far_m
+            is_open = _gaps_m(a[left], b[right]) <= far_m
             left, right = left[is_open], right[is_open]
-            found, left_over = _are_pairs_within(part[left], b[right], radius_m, left_over)
+            found, left_over = _are_pairs_within(a[left], b[right], radius_m, left_over)
             if found:
                 return True
             is_decided &= found is not None
@@ -150,12 +154,12 @@ def _chords_of(radius_m: float) -> tuple[float, float]:
     A geodesic bends nowhere more than the smallest circle, and nowhere less than the largest.
     """
     if radius_m > _QUARTER_M:
-        return radius_m / _GEODESIC_TO_CHORD_MAX, radius_m + _PIECE_M_MIN
+        return radius_m / _GEODESIC_TO_CHORD_MAX - _ROUNDING_M, radius_m + _PIECE_M_MIN
     near, far = (
         float(2 * radius * np.sin(radius_m / (2 * radius)))
         for radius in (_RADIUS_M_MIN, _RADIUS_M_MAX)
     )
-    return near, far + _PIECE_M_MIN
+    return near - _ROUNDING_M, far + _PIECE_M_MIN
 
 
 def _gaps_m(left: Pieces, right: Pieces) -> NDArray[np.float64]:

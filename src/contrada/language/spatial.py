@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Geometries
+from contrada.model.contact import find_meetings
 from contrada.model.crossings import are_entangled
 from contrada.model.geometry import are_areas, as_array
 from contrada.model.relation import Family, SpatialRelation
@@ -20,11 +21,13 @@ def related(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Whether each pair satisfies the relation, and whether that is decided.
 
-    It is not where the two meet at too many places, unless one contact decides the relation. A
-    geometry of which the relation cannot be asked at all does not satisfy it.
+    It is not where the two meet at too many places, unless one contact decides the relation and
+    that can be found. A geometry of which the relation cannot be asked at all does not satisfy it.
     """
     if relation.meeting is not None:
-        return _related(relation, a, b), np.ones(len(a), bool)
+        known = are_known(relation, a) & are_known(relation, b)
+        meets, decided = find_meetings(a, b)
+        return known & decided & (meets == relation.meeting), decided
     decided = ~are_entangled(a, b)
     if decided.all():
         return _related(relation, a, b), decided
@@ -37,12 +40,11 @@ def _related(relation: SpatialRelation, a: Geometries, b: Geometries) -> NDArray
     if relation.predicate is not None:
         return np.asarray(getattr(shapely, relation.predicate)(a, b), bool)
     known = are_known(relation, a) & are_known(relation, b)
-    if relation.meeting is not None:
-        return np.asarray(known & (shapely.intersects(a, b) == relation.meeting))
     result = np.zeros(len(a), bool)
     pairs = np.flatnonzero(known)
     if relation.family is Family.EGENHOFER:
-        pairs = pairs[shapely.intersects(a[pairs], b[pairs])]  # far cheaper than relate
+        meets, decided = find_meetings(a[pairs], b[pairs])  # far cheaper than relate
+        pairs = pairs[meets | ~decided]
     matrices = np.asarray(shapely.relate(a[pairs], b[pairs]), object)
     dimensions = np.stack([shapely.get_dimensions(a[pairs]), shapely.get_dimensions(b[pairs])], 1)
     for row in {(m, *d) for m, d in zip(matrices, map(tuple, dimensions.tolist()), strict=True)}:

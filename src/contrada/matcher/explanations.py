@@ -318,6 +318,8 @@ def _find_matrix(a: BaseGeometry, b: BaseGeometry) -> str | None:
 def _name_limits(test: Spatial | DistanceWithin, matrix: str | None, event: Event) -> str:
     """Name the limits that may have left a test of two geometries unknown."""
     if isinstance(test, Spatial):
+        if test.relation.meeting is not None:
+            return "CONTACT_PAIRS_MAX, CONTACT_EDGES_MAX"
         return (
             "PAIR_CONTACTS_MAX, PAIR_BOXES_MAX, PAIR_PARTS_MAX, PAIR_MEMBERS_MAX"
             if matrix is None
@@ -325,7 +327,7 @@ def _name_limits(test: Spatial | DistanceWithin, matrix: str | None, event: Even
         )
     a, b = geometry_of(test.left, event), geometry_of(test.right, event)
     can_be_asked = can_be_within(a, b, evaluate(test.radius_m, event))
-    return "DISTANCE_PIECES_MAX" if can_be_asked else ""
+    return "DISTANCE_PIECES_MAX, CONTACT_PAIRS_MAX, CONTACT_EDGES_MAX" if can_be_asked else ""
 
 
 def _explain_truth(constraint: Constraint, event: Event, make_index: MakeIndex) -> ConstraintTruth:

@@ -82,7 +82,7 @@ class FenceSets:
         lines, kinds = _make_lines(ways, rows), self._fences.kinds[fences]
         holds = np.zeros(len(rows), bool)
         at = np.flatnonzero(kinds == FenceKind.TOUCHED)
-        holds[at] = meet(lines.shapes[at], self.shapes(fences[at]), fences[at])
+        holds[at], _ = meet(lines.shapes[at], self.shapes(fences[at]), fences[at])
         at = np.flatnonzero(kinds == FenceKind.ENTERED)
         holds[at] = related(_ENTERS, lines.shapes[at], self.shapes(fences[at]))[0]
         at = np.flatnonzero(kinds == FenceKind.NEARED)

@@ -14,9 +14,10 @@ import shapely
 from numpy.typing import NDArray
 from shapely import STRtree
 
-from contrada.arrays import Floats, Geometries, Positions
+from contrada.arrays import Floats, Geometries, Mask, Positions
 from contrada.collecting import untrack
 from contrada.matching.releasing import GeometryOwner
+from contrada.model.contact import PLAIN_VERTICES_MAX, find_meetings
 
 _TREE_MAX = 50_000  # geometries: nobody else can run while a tree is built, for some 20 ms
 _COPIED_AT_ONCE = 2_000
@@ -106,19 +107,24 @@ class MeetingTrees:
         sizes = shapely.get_num_coordinates(geometries)
         may_ask = _MAY_ASK[shapely.get_type_id(geometries) + 1]
         levels = np.where(may_ask, np.log2(sizes) // np.log2(_BASE), _NEVER).astype(np.int64)
+        self._size = int(sizes.max(initial=1))
         self._classes = [
             _SizeClass(np.flatnonzero(levels == level), geometries, int(level))
             for level in np.unique(levels)
         ]
 
-    def find(self, events: Geometries) -> tuple[Positions, Positions]:
-        """Find all pairs of an event and a geometry that meet, by their places."""
+    def find(self, events: Geometries) -> tuple[Positions, Positions, Mask]:
+        """Find all pairs of an event and a geometry that meet, by their places.
+
+        Those of which that is not decided are found, too, and the mask is false for them.
+        """
         sizes = shapely.get_num_coordinates(events).astype(np.int64)
+        is_large = sizes > PLAIN_VERTICES_MAX // self._size
         sizes = np.where(shapely.get_type_id(events) == _COLLECTION, _SIZE_MAX, sizes)
-        found = [size_class.find(events, sizes) for size_class in self._classes]
-        none = np.zeros(0, np.int64)
-        rows = np.concatenate([none, *(pairs[0] for pairs in found)])
-        return rows, np.concatenate([none, *(pairs[1] for pairs in found)])
+        found = [size_class.find(events, sizes, is_large) for size_class in self._classes]
+        found.append((_NONE, _NONE, np.zeros(0, bool)))
+        rows, ids, known = zip(*found, strict=True)
+        return np.concatenate(rows), np.concatenate(ids), np.concatenate(known)
 
 
 class _SizeClass:
@@ -136,17 +142,29 @@ class _SizeClass:
         self._size_asking = 0 if level == _NEVER else _BASE ** (level + 2)
         self._asked_min = max(EVENTS_MIN, len(ids) / _AREAS_MAX)
 
-    def find(self, events: Geometries, sizes: NDArray[np.int64]) -> tuple[Positions, Positions]:
-        """Find the pairs that meet, of events that are asked and of events that ask."""
-        is_asked = sizes < self._size_asking
+    def find(
+        self, events: Geometries, sizes: NDArray[np.int64], is_large: Mask
+    ) -> tuple[Positions, Positions, Mask]:
+        """Find the pairs that meet, of events that are asked, that ask, and that are too large."""
+        is_asked = (sizes < self._size_asking) & ~is_large
         is_asked &= is_asked.sum() >= self._asked_min
-        asked, asking = np.flatnonzero(is_asked), np.flatnonzero(~is_asked)
+        asked, asking = np.flatnonzero(is_asked), np.flatnonzero(~(is_asked | is_large))
         more_places, more_ids = self._tree.query(events[asking], predicate="intersects")
-        if not asked.size:
-            return asking[more_places], self._ids[more_ids]
-        ids, places = STRtree(events[asked]).query(self._geometries, predicate="intersects")
-        rows = np.concatenate([asked[places], asking[more_places]])
-        return rows, self._ids[np.concatenate([ids, more_ids])]
+        found = [self._find_large(events, np.flatnonzero(is_large))]
+        found.append((asking[more_places], self._ids[more_ids], np.ones(len(more_ids), bool)))
+        if asked.size:
+            ids, places = STRtree(events[asked]).query(self._geometries, predicate="intersects")
+            found.append((asked[places], self._ids[ids], np.ones(len(ids), bool)))
+        rows, numbers, known = zip(*found, strict=True)
+        return np.concatenate(rows), np.concatenate(numbers), np.concatenate(known)
+
+    def _find_large(self, events: Geometries, at: Positions) -> tuple[Positions, Positions, Mask]:
+        """Find the pairs of events that GEOS might not compare in time."""
+        places, ids = self._tree.query(events[at])
+        rows = at[places]
+        meets, known = meet(events[rows], self._geometries[ids], ids)
+        may = meets | ~known
+        return rows[may], self._ids[ids[may]], known[may]
 
 
 def copy_some(geometries: Geometries, ids: Positions) -> Geometries:
@@ -159,8 +177,11 @@ def copy_some(geometries: Geometries, ids: Positions) -> Geometries:
     return copies
 
 
-def meet(events: Geometries, geometries: Geometries, ids: Positions) -> NDArray[np.bool_]:
-    """Whether each pair has a point in common; equal ids are of one geometry."""
+def meet(events: Geometries, geometries: Geometries, ids: Positions) -> tuple[Mask, Mask]:
+    """Whether each pair has a point in common, and whether that is decided.
+
+    Equal ids are of one geometry.
+    """
     _, firsts, which, counts = np.unique(
         ids, return_index=True, return_inverse=True, return_counts=True
     )
@@ -172,7 +193,5 @@ def meet(events: Geometries, geometries: Geometries, ids: Positions) -> NDArray[
     asking = np.unique(which[asks])
     askers[asking] = shapely.force_2d(geometries[firsts[asking]])  # prepared for this call alone
     shapely.prepare(askers)
-    meets = np.zeros(len(events), bool)
-    meets[asks] = shapely.intersects(askers[which[asks]], events[asks])
-    meets[~asks] = shapely.intersects(events[~asks], geometries[~asks])
-    return meets
+    askers, asked = np.where(asks, askers[which], events), np.where(asks, events, geometries)
+    return find_meetings(askers, asked)

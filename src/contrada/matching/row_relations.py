@@ -192,7 +192,8 @@ def _relate_rest(
     at = at[~_decide_placed(relation, column, asked[at], shapes, items[at], holds, rest[at])]
     events, geometries = column.prepared(asked[at]), shapes.geometries[items[at]]
     if relation.meeting is not None:
-        holds[rest[at]] = meet(events, geometries, items[at]) == relation.meeting
+        meets, known[rest[at]] = meet(events, geometries, items[at])
+        holds[rest[at]] = known[rest[at]] & (meets == relation.meeting)
     else:
         holds[rest[at]], known[rest[at]] = related(relation, events, geometries)
 

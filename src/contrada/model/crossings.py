@@ -122,7 +122,7 @@ def _meet_too_often(a: BaseGeometry, b: BaseGeometry, most: Meetings) -> bool:
     lines = [np.asarray(shapely.linestrings(e.reshape(-1, 2, 2)), object) for e in (ours, theirs)]
     tree = shapely.STRtree(lines[1])
     found = Meetings()
-    for first, second in _query(tree, lines[0], len(theirs)):
+    for first, second in query_in_steps(tree, lines[0], len(theirs)):
         touches = _compare([*ours[first].T], [*theirs[second].T]) <= 0
         contacts = found.contacts + int(touches.sum())
         found = Meetings(0, contacts, found.pairs + len(first))
@@ -152,12 +152,12 @@ def near_pairs(edges: Edges) -> Iterator[Pairs]:
     if not len(edges):
         return
     lines = np.asarray(shapely.linestrings(edges.reshape(-1, 2, 2)), object)
-    for first, second in _query(shapely.STRtree(lines), lines, len(lines)):
+    for first, second in query_in_steps(shapely.STRtree(lines), lines, len(lines)):
         each_once = first < second
         yield first[each_once], second[each_once]
 
 
-def _query(tree: shapely.STRtree, lines: NDArray[np.object_], size: int) -> Iterator[Pairs]:
+def query_in_steps(tree: shapely.STRtree, lines: NDArray[np.object_], size: int) -> Iterator[Pairs]:
     """Yield the pairs of lines and members of a tree whose boxes meet, not too many at a time."""
     start, step = 0, min(_QUERIES_AT_ONCE, max(1, _PAIRS_AT_ONCE // size))
     while start < len(lines):

@@ -62,7 +62,7 @@ def _find_crowd_of_rings(rings: NDArray[np.object_]) -> str | None:
     if _are_too_many(_diagonals(rings), RING_PAIRS_MAX):
         what = f"{RING_PAIRS_MAX:,} pairs of its rings have boxes that meet"
         return f"more than {what} (RING_PAIRS_MAX)"
-    if len(xy) > _RUNS_MIN and _are_too_many(_runs(xy, owners), RUN_PAIRS_MAX):
+    if len(xy) > _RUNS_MIN and _are_too_many(runs_of(xy, owners), RUN_PAIRS_MAX):
         what = f"{RUN_PAIRS_MAX:,} pairs of runs of its rings have boxes that meet"
         return f"more than {what} (RUN_PAIRS_MAX)"
     return None
@@ -72,7 +72,7 @@ def _diagonals(rings: NDArray[np.object_]) -> Edges:
     return np.asarray(shapely.bounds(rings), float)
 
 
-def _runs(xy: NDArray[np.float64], owners: NDArray[np.int64]) -> Edges:
+def runs_of(xy: NDArray[np.float64], owners: NDArray[np.int64]) -> Edges:
     """Return the first and last point of each run: a run lies in the box of both."""
     is_edge = owners[1:] == owners[:-1]
     east, north = xy[1:, 0] >= xy[:-1, 0], xy[1:, 1] >= xy[:-1, 1]

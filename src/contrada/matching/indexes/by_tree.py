@@ -24,6 +24,7 @@ from contrada.matching.indexes.cr_tree import CRTree, box_needs, may_hold_apart
 from contrada.matching.placing import holds_apart, holds_around, place_areas
 from contrada.matching.row_relations import locate, make_shapes, pairs_related
 from contrada.model.calculus import base_relations
+from contrada.model.contact import find_meetings
 from contrada.model.crossings import are_entangled
 from contrada.model.event import Event
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
@@ -44,8 +45,8 @@ TABLE_1_BASES = (  # in the order of the columns of the CR-tree paper's Table 1
     Relation.COVERS,
     Relation.COVERED_BY,
 )
-# None is found, as the regions are too entangled: all that is known is whether they meet.
-SOME_BASE, NO_CONTACT = len(TABLE_1_BASES), len(TABLE_1_BASES) + 1
+# None is found, as the regions are too entangled: all that may be known is whether they meet.
+SOME_BASE, NO_CONTACT, UNKNOWN_BASE = range(len(TABLE_1_BASES), len(TABLE_1_BASES) + 3)
 
 
 class RelationEvaluator(Protocol):
@@ -118,9 +119,10 @@ class ExactEvaluator:
         regions = shapes.shapes.geometries[items]
         found = np.full(len(items), TABLE_1_BASES.index(Relation.DISJOINT), np.int64)
         entangled = are_entangled(np.full(len(items), event, object), regions)
-        meets = np.asarray(shapely.intersects(event, regions), bool)
+        meets, known = find_meetings(np.full(len(items), event, object), regions)
         found[entangled] = np.where(meets[entangled], SOME_BASE, NO_CONTACT)
-        meeting = np.flatnonzero(meets & ~entangled)
+        found[entangled & ~known] = UNKNOWN_BASE
+        meeting = np.flatnonzero((meets | ~known) & ~entangled)
         matrices = np.asarray(shapely.relate(event, regions[meeting]), object)
         for matrix in set(matrices.tolist()):
             found[meeting[matrices == matrix]] = TABLE_1_BASES.index(egenhofer(matrix))
@@ -357,16 +359,16 @@ def _holds(kind: TestKind, holds: Callable[[SpatialRelation], bool]) -> bool:
 
 
 def _base_row(kind: TestKind) -> list[bool]:
-    """Whether each of `TABLE_1_BASES`, mere contact and its lack satisfy a constraint."""
+    """Whether each of `TABLE_1_BASES`, mere contact, its lack and neither satisfy a constraint."""
     relation, is_negated = kind
     if relation is None or not _is_regional(kind):
-        return [False] * (len(TABLE_1_BASES) + 2)
+        return [False] * (UNKNOWN_BASE + 1)
     admitted = base_relations(relation, is_negated)
     contact = [
         relation.meeting is not None and (relation.meeting == meets) != is_negated
         for meets in (True, False)
     ]
-    return [*(base in admitted for base in TABLE_1_BASES), *contact]
+    return [*(base in admitted for base in TABLE_1_BASES), *contact, False]
 
 
 def _is_regional(kind: TestKind) -> bool:

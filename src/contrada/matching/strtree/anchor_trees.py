@@ -32,6 +32,7 @@ from contrada.matching.row_relations import (
     pairs_related,
     unpack_shapes,
 )
+from contrada.model.contact import PLAIN_VERTICES_MAX, find_meetings
 from contrada.model.crossings import are_entangled
 from contrada.model.expression import Attribute, DistanceWithin, Literal, Spatial
 from contrada.model.geometry import are_areas, as_array, is_area
@@ -146,10 +147,7 @@ class _RelationTree:
         inside = ids[places == IN] if holds_around(self._relation) else ids[:0]
         near = ids[places == AT_BOUNDARY]
         geometries = self._shapes.geometries[near]
-        if self._relation.meeting is not None:
-            holds = shapely.intersects(event, geometries) == self._relation.meeting
-        else:
-            holds, _ = related(self._relation, np.full(len(near), event), geometries)
+        holds, _ = related(self._relation, np.full(len(near), event), geometries)
         return np.concatenate([inside, near[holds]])
 
     def _find_points(self, column: GeometryColumn) -> tuple[Positions, Positions]:
@@ -194,8 +192,10 @@ class _RelationTree:
             places, ids = self._tree.query(shapes)
             is_decided = False
         elif self._is_dear and at.size >= EVENTS_MIN:
-            places, ids = self._meeting_trees.find(shapes)
-            is_decided = predicate == "intersects"
+            places, ids, known = self._meeting_trees.find(shapes)
+            is_decided = self._relation.predicate == "intersects"
+            if is_decided:
+                places, ids = places[known], ids[known]
         else:
             places, ids = self._tree.query(shapes, predicate=predicate)
             is_decided = predicate is not None
@@ -227,7 +227,8 @@ class _RelationTree:
     def _find_predicate(self, events: Geometries) -> Any:
         """Name what the tree can decide itself, unless some pair may be too entangled for it."""
         size = int(shapely.get_num_coordinates(events).max()) * self._size
-        is_safe = self._relation.meeting is not None or size <= PAIR_CONTACTS_MAX
+        is_meeting = self._relation.meeting is not None
+        is_safe = size <= (PLAIN_VERTICES_MAX if is_meeting else PAIR_CONTACTS_MAX)
         predicate = self._relation.predicate
         return predicate if is_safe and predicate in _TREE_PREDICATES else None
 
@@ -278,8 +279,9 @@ class _RegionTree:
         around = self._anchors[ids[places == IN], _CODES[Relation.CONTAINS]]
         is_open = np.flatnonzero(places == AT_BOUNDARY)
         events = column.prepared(rows[is_open])
-        met = is_open[meet(events, self._shapes.geometries[ids[is_open]], ids[is_open])]
-        more_places, more_ids = self._trees.find(column.prepared(at))
+        meets, known = meet(events, self._shapes.geometries[ids[is_open]], ids[is_open])
+        met = is_open[meets | ~known]
+        more_places, more_ids, _ = self._trees.find(column.prepared(at))
         near_rows = np.concatenate([rows[met], at[more_places]])
         near_ids = np.concatenate([ids[met], more_ids])
         found_rows, near = self._relate(column, near_rows, near_ids)
@@ -317,7 +319,8 @@ class _RegionTree:
         places = place_on(geometry, self._shapes.boxes, self._shapes.sizes, ids)
         around = self._anchors[ids[places == IN], _CODES[Relation.CONTAINS]]
         ids = ids[places == AT_BOUNDARY]
-        ids = ids[shapely.intersects(geometry, self._shapes.geometries[ids])]
+        meets, known = find_meetings(np.full(len(ids), geometry), self._shapes.geometries[ids])
+        ids = ids[meets | ~known]
         ids = ids[~are_entangled(np.full(len(ids), geometry), self._shapes.geometries[ids])]
         near = self._anchors[ids, _relate_regions(geometry, self._shapes.geometries[ids])]
         numbers = np.concatenate([around, near])
