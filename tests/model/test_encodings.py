@@ -7,14 +7,16 @@ import sys
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 from shapely.geometry.base import BaseGeometry
 
+import contrada
 from contrada.limits import GEOMETRY_DEPTH_MAX
-from contrada.model.encodings import read_wkbs
+from contrada.model.encodings import read_wkb, read_wkbs
 from contrada.model.geometry import Fault, read_geometry
 from strategies import geometries
 
@@ -199,3 +201,39 @@ def test_a_null_character_does_not_end_wkt(text: str) -> None:
     read = read_geometry(text)
     assert read is None or isinstance(read, Fault)
     assert "null character at character 10" in message_of("POINT(5 3)\0 POINT(1 1)")
+
+
+EMPTY_AREA = shapely.to_wkb(shapely.Polygon())
+
+
+@pytest.mark.parametrize(
+    "wkb",
+    [
+        b"\x02" + shapely.to_wkb(shapely.Point(1, 1))[1:],
+        b"\xff" + shapely.to_wkb(shapely.LineString([(0, 0), (1, 1)]))[1:],
+        EMPTY_AREA + b"\x01",
+        EMPTY_AREA + b"\x00\x00\x00\x00",
+        shapely.to_wkb(shapely.from_wkt("POLYGON Z EMPTY")) + b"\x01\x02",
+    ],
+)
+def test_many_values_are_refused_as_one_is(wkb: bytes) -> None:
+    """GEOS takes any byte for an order of bytes, and looks at nothing behind a geometry."""
+    good = shapely.to_wkb(shapely.Point(1, 1))
+    with pytest.raises(ValueError, match=r"not WKB|it ends at byte"):
+        read_wkb(wkb)
+    with pytest.raises(ValueError, match=r"not WKB|it ends at byte"):
+        read_wkbs(np.array([good, wkb, None], object))
+    matcher = contrada.Matcher()
+    matcher.add("here", geometry=shapely.box(0, 0, 3, 3))
+    with pytest.raises(contrada.InvalidInput):
+        matcher.match({"geometry": wkb})
+    with pytest.raises(contrada.InvalidInput):
+        matcher.match_many(pa.table({"geometry": [good, wkb]}))
+    with pytest.raises(contrada.InvalidInput):
+        matcher.add_many(pa.table({"id": ["one"], "geometry": [wkb]}))
+
+
+def test_an_empty_area_among_many_values_is_read() -> None:
+    rings = b"\x01\x03\x00\x00\x00\x02\x00\x00\x00" + bytes(8)
+    found = read_wkbs(np.array([EMPTY_AREA, rings], object))
+    assert shapely.is_empty(found).all()

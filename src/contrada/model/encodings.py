@@ -46,8 +46,8 @@ def read_wkb(wkb: bytes) -> BaseGeometry:
 def read_wkbs(values: NDArray[np.object_]) -> NDArray[np.object_]:
     """Read geometries from WKB; None stays None."""
     for wkb in values:
-        if wkb is not None and len(wkb) > _SHALLOW_BYTES_MAX:
-            _check_wkb(wkb)
+        if wkb is not None and (len(wkb) > _SHALLOW_BYTES_MAX or wkb[:1] > b"\x01"):
+            _check_wkb(wkb)  # GEOS takes any byte for the order of the others
     geometries: NDArray[np.object_] = shapely.from_wkb(values)
     lengths = np.array([0 if wkb is None else len(wkb) for wkb in values], np.int64)
     has_members = shapely.get_type_id(geometries) > _POLYGON
@@ -66,7 +66,8 @@ def _count_bytes(geometries: NDArray[np.object_]) -> NDArray[np.int64]:
     kinds = shapely.get_type_id(geometries)
     width = 8 * shapely.get_coordinate_dimension(geometries)
     count = width * shapely.get_num_coordinates(geometries) + np.where(kinds == 0, 5, 9)
-    count += np.where(kinds == _POLYGON, 4 * (1 + shapely.get_num_interior_rings(geometries)), 0)
+    rings = ~shapely.is_empty(geometries) + shapely.get_num_interior_rings(geometries)
+    count += np.where(kinds == _POLYGON, 4 * rings, 0)
     return np.where(shapely.is_missing(geometries), 0, count).astype(np.int64)
 
 
