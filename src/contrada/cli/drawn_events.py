@@ -13,6 +13,7 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.cli.pair_counts import PairCounts
 from contrada.files import Rows
+from contrada.files.time_texts import python_values
 from contrada.matching.columns import read_geometries
 from contrada.model.geometry import as_array
 from contrada.showing import brief_text
@@ -101,13 +102,13 @@ class EventReader:
     ) -> DrawnEvents:
         labels = [str(row) for row in rows.tolist()]
         if self._id_column is not None:
-            labels = list(map(as_text, taken.column(self._id_column).to_pylist()))
+            labels = list(map(as_text, python_values(taken.column(self._id_column))))
         return DrawnEvents(
             rows,
             partner_counts,
             self._read_shapes(taken, rows, mended),
             labels,
-            {name: list(map(as_text, taken.column(name).to_pylist())) for name in shown},
+            {name: list(map(as_text, python_values(taken.column(name)))) for name in shown},
         )
 
     def _read_shapes(

@@ -24,6 +24,7 @@ from contrada.files import Rows
 from contrada.files.arrow_types import decoded_type, is_binary, is_text
 from contrada.files.output import find_writer
 from contrada.files.parquet import SUFFIXES as PARQUET_SUFFIXES
+from contrada.files.time_texts import python_values
 from contrada.matcher.column_sources import read_subscription_rows
 from contrada.matcher.keeping import (
     Beside,
@@ -227,7 +228,7 @@ class _SubscriptionKeeping:
 
 
 def _write(value: pa.Scalar) -> str:
-    return as_text(value.as_py())
+    return as_text(python_values(pa.array([value], value.type))[0])
 
 
 def _widen(array: pa.Array) -> pa.Array:

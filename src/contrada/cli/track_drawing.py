@@ -23,6 +23,7 @@ from contrada.cli.track_options import tracker_options
 from contrada.deferred import compute as pc
 from contrada.files import Rows
 from contrada.files.crs import is_longitude_latitude
+from contrada.files.time_texts import python_values
 from contrada.matcher import Matcher
 from contrada.matcher.inside import freeze
 from contrada.matcher.position_intake import Intake, PositionNames, take_in_rows
@@ -129,7 +130,7 @@ class DrawnTracks:
             attributes={
                 "positions": [f"{count:,}" for count in np.diff(starts).tolist()],
                 **{
-                    name: [as_text(time) for time in times.take(pa.array(at)).to_pylist()]
+                    name: [as_text(time) for time in python_values(times.take(pa.array(at)))]
                     for name, at in ends.items()
                 },
             },
@@ -183,7 +184,7 @@ class DrawnTracks:
         shapes = np.full(len(at), None, object)
         shapes[at >= 0] = drawn[at >= 0]
         texts = {
-            column: [as_text(value) for value in rows[column].to_pylist()]
+            column: [as_text(value) for value in python_values(rows[column])]
             for column in ("time", "subscription", "subscriber", "event", "cause")
         }
         return Layer(

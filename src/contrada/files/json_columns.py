@@ -13,7 +13,8 @@ import shapely
 from contrada.deferred import compute as pc
 from contrada.files.arrow_types import is_binary, is_text
 from contrada.files.geometry_text import to_geojson
-from contrada.files.text_writer import iso_times, json_texts
+from contrada.files.text_writer import json_texts
+from contrada.files.time_texts import iso_times
 from contrada.matching.columns import find_points
 from contrada.model.encodings import read_wkbs
 from contrada.model.geometry import read_meant

@@ -14,6 +14,7 @@ import pyarrow as pa
 from contrada.deferred import compute as pc
 from contrada.files.arrow_types import is_binary, is_text
 from contrada.files.geometry_text import decode_geometries, to_geojson, to_wkt
+from contrada.files.time_texts import iso_times, python_values
 
 
 class CsvWriter:
@@ -121,7 +122,7 @@ def _csv_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _csv_column(column.cast(kind.value_type))
-    if pa.types.is_timestamp(kind):
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return iso_times(column)
     if pa.types.is_nested(kind):
         texts = [None if text == "null" else text for text in json_texts(column)]
@@ -132,22 +133,14 @@ def _csv_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column if is_plain else column.cast(pa.large_string())
 
 
-def iso_times(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    """Write ISO 8601 texts; a time with a zone is given in UTC."""
-    if column.type.tz is not None:
-        column = column.cast(pa.timestamp(column.type.unit, "UTC"))
-    return pc.replace_substring(column.cast(pa.large_string()), " ", "T")
-
-
 def json_texts(column: pa.ChunkedArray | pa.Array) -> list[str]:
     """Write each value of a column as JSON, whatever its type."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return json_texts(column.cast(kind.value_type))
-    if pa.types.is_timestamp(kind):
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return json_texts(iso_times(column))
-    as_objects = {"maps_as_pydicts": "lossy"} if pa.types.is_nested(kind) else {}
-    values = column.to_pylist(**as_objects)
+    values = python_values(column)
     if pa.types.is_integer(kind):
         return ["null" if value is None else str(value) for value in values]
     write = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode

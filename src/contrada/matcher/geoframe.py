@@ -17,6 +17,7 @@ from contrada.arrays import Geometries
 from contrada.errors import InvalidInput, MissingPackage, blaming_memory
 from contrada.files import Rows
 from contrada.files.shared_values import write_out
+from contrada.files.time_texts import written_values
 from contrada.matcher.match_run import MatchRun
 from contrada.model.event import GEOMETRY, Event, read_event
 from contrada.model.geometry import as_array
@@ -166,10 +167,14 @@ def _guess_series(values: Sequence[Any]) -> "pd.Series[Any]":
 
 def _as_series(column: pa.ChunkedArray) -> "pd.Series[Any]":
     """Return a column as a pandas series; whole numbers stay whole beside nulls."""
+    import pandas as pd
     from pandas.api.types import pandas_dtype
 
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_integer(column.type) and column.null_count:
         return column.to_pandas(types_mapper=lambda kind: pandas_dtype(_NULLABLE[str(kind)]))
-    return column.to_pandas()
+    try:
+        return column.to_pandas()
+    except (ArithmeticError, LookupError, ValueError):  # a moment, or an unknown zone
+        return pd.Series(written_values(column), dtype=object)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from contrada.arrays import Positions
 from contrada.errors import Remedy
-from contrada.matching.arrow_values import find_column, find_rows
+from contrada.matching.arrow_values import as_values, find_column, find_rows
 from contrada.matching.columns import (
     EventBatch,
     GeometryColumn,
@@ -111,7 +111,7 @@ def _place_faults(
 
 
 def _one(values: pa.Array | list[Any], row: int) -> Any:
-    return values[row].as_py() if isinstance(values, pa.Array) else values[row]
+    return as_values(values.slice(row, 1))[0] if isinstance(values, pa.Array) else values[row]
 
 
 def _read_ids(

@@ -354,7 +354,7 @@ class _RowReader:
             )
         if row in column.faults:
             assert self._array is not None
-            fault, value = column.faults[row], self._array[row].as_py()
+            fault, value = column.faults[row], self._value(row)
             placed = place_fault(fault, self._geometry_column, value)
             raise placed.as_error([Remedy.REPAIR] if fault.code == "invalid" else ())
         geometry = column.one(row)
@@ -365,16 +365,19 @@ class _RowReader:
     def _has_geometry(self, row: int) -> bool:
         """Whether something stands where the geometry should."""
         return (
-            self._array is not None
-            and self._array[row].is_valid
-            and not is_blank(self._array[row].as_py())
+            self._array is not None and self._array[row].is_valid and not is_blank(self._value(row))
         )
+
+    def _value(self, row: int) -> Any:
+        """What stands where the geometry should; a moment may be one that Python cannot hold."""
+        assert self._array is not None
+        return as_values(self._array.slice(row, 1), f"column {self._geometry_column!r}")[0]
 
     def _missing(self, row: int) -> str:
         assert self._array is not None
         if not self._has_geometry(row):
             return "the geometry is missing, and there is no filter"
-        raw = self._array[row].as_py()
+        raw = self._value(row)
         is_empty = isinstance(raw, bytes) or (isinstance(raw, str) and is_empty_wkt(raw))
         return "the geometry is empty" if is_empty else f"not a geometry{shown(raw)}"
 
