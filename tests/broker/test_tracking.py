@@ -193,7 +193,8 @@ def test_settings_may_change_and_timers_with_them() -> None:
 def test_an_event_without_object_or_time_is_no_position(name: str, value: Any) -> None:
     desk = desk_of()
     assert desk.follow([position(1, INSIDE, **{name: value})]) == []
-    assert desk.tracks.stats()["positions"] == 0
+    stats = desk.tracks.stats()
+    assert (stats["positions"], stats["without_time"]) == (0, int(name == "time"))
 
 
 def test_settings_name_the_attributes_and_one_may_lie_in_an_object() -> None:

@@ -130,7 +130,7 @@ def test_a_client_that_goes_in_mid_body_stores_nothing(tmp_path: Path) -> None:
                     linger = struct.pack("ii", 1, 0)
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             wait_until(lambda: "contrada_bodies_bytes 0\n" in metrics(client))
-        assert "contrada_events_total 0\n" in metrics(client)
+        assert 'contrada_events_total{tenant="default"} 0\n' in metrics(client)
         assert publish(client, 1).json()["accepted"] == 1
         assert numbers_kept(client) == [1]
 

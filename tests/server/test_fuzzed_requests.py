@@ -19,7 +19,11 @@ from server.open_server import SQUARE, point
 
 PATIENCE_S = 20.0
 ANSWERED = {503, 507}  # of what begins with a 5
-AT_REST = ["contrada_bodies_bytes 0\n", "contrada_events_waiting 0\n", "contrada_streams 0\n"]
+AT_REST = [
+    "contrada_bodies_bytes 0\n",
+    'contrada_events_waiting{tenant="default"} 0\n',
+    "contrada_streams 0\n",
+]
 LIMITS = ["wait_s_max=0.01", "requests_per_s_max=1000000"]
 
 QUICKLY = settings(

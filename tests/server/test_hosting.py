@@ -49,7 +49,7 @@ def test_a_body_that_stops_coming_is_refused_and_nothing_is_stored(tmp_path: Pat
         assert answer.startswith(b"HTTP/1.1 408 ")
         assert b"application/problem+json" in answer
         with server.client() as client:
-            assert "contrada_events_total 0" in client.get("/metrics").text
+            assert 'contrada_events_total{tenant="default"} 0' in client.get("/metrics").text
 
 
 def test_a_body_that_comes_a_byte_now_and_then_is_cut_off(tmp_path: Path) -> None:

@@ -27,9 +27,9 @@ from contrada.errors import (
 )
 from contrada.server.application import make_app
 from contrada.server.json_answers import write_json
+from contrada.server.metrics import THINGS, write_metrics
 from contrada.server.problems import HttpRefusal, answer_problem, describe_problem
 from contrada.server.server_limits import ServerLimits
-from contrada.server.status_routes import write_metrics
 from server.open_server import SQUARE, OpenServer, point, serving
 
 
@@ -116,12 +116,28 @@ def test_metrics_have_types_and_names_that_prometheus_reads(server: OpenServer) 
     server.client.put("/v1/subscriptions/bay", json={"geometry": SQUARE})
     server.client.post("/v1/events", json=point(1, 1))
     lines = server.client.get("/metrics").text.splitlines()
-    assert "contrada_events_total 1" in lines
+    assert 'contrada_events_total{tenant="default"} 1' in lines
     assert "# TYPE contrada_events_total counter" in lines
-    assert "contrada_subscriptions 1" in lines
+    assert "# HELP contrada_events_total Events that were stored, since the start." in lines
+    assert 'contrada_subscriptions{tenant="default"} 1' in lines
     assert "# TYPE contrada_subscriptions gauge" in lines
-    odd = write_metrics({"a b": 1, "c_total": 2.5})
-    assert odd.splitlines()[1::2] == ["contrada_a_b 1", "contrada_c_total 2.5"]
+    assert 'contrada_positions_without_time_total{tenant="default"} 0' in lines
+    odd = write_metrics({'a "b"\n': {"a b": 1}, "c": {"a b": 2}}, {"streams": 2.5})
+    assert odd.splitlines() == [
+        "# HELP contrada_a_b A b.",
+        "# TYPE contrada_a_b gauge",
+        'contrada_a_b{tenant="a \\"b\\"\\n"} 1',
+        'contrada_a_b{tenant="c"} 2',
+        "# HELP contrada_streams Streams, sockets and waiting reads that are open.",
+        "# TYPE contrada_streams gauge",
+        "contrada_streams 2.5",
+    ]
+
+
+def test_all_that_a_broker_counts_has_words(server: OpenServer) -> None:
+    assert server.broker.counts().keys() <= THINGS.keys()
+    names = [thing.name for thing in THINGS.values()]
+    assert len(set(names)) == len(names)
 
 
 def test_readiness_follows_the_server(tmp_path: Path) -> None:

@@ -147,6 +147,6 @@ def test_readers_who_reset_stall_and_dawdle_delay_nobody(tmp_path: Path) -> None
         faults = await asyncio.gather(*liars, return_exceptions=True)
         assert {type(fault) for fault in faults} <= {type(None), asyncio.CancelledError}
         metrics = (await client.get("/metrics")).text
-        assert "contrada_events_waiting 0" in metrics
+        assert 'contrada_events_waiting{tenant="default"} 0' in metrics
 
     run(tmp_path, ["s"], work)

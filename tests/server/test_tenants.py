@@ -35,6 +35,30 @@ def test_what_one_tenant_has_the_other_does_not(clients: dict[str, httpx.Client]
     assert north.get("/v1/subscriptions/only-north").status_code == 200
 
 
+def test_metrics_show_the_tenant_of_the_key_and_all_to_the_default_one(tmp_path: Path) -> None:
+    def metrics(headers: dict[str, str]) -> list[str]:
+        with server.client(headers) as client:
+            answer = client.get("/metrics")
+        assert answer.status_code == 200
+        return [line for line in answer.text.splitlines() if not line.startswith("#")]
+
+    with hosted(tmp_path) as server:
+        north, whole = server.add_key("n", "admin", "north"), server.add_key("all", "admin")
+        with server.client(north) as client:
+            client.post("/v1/events", json=FEATURE)
+        own, seen = metrics(north), metrics(whole)
+        assert 'contrada_events_total{tenant="north"} 1' in own
+        assert 'contrada_webhook_requests_failed_total{tenant="north"} 0' in own
+        assert all('{tenant="north"}' in line for line in own)
+        assert {line.split(" ")[0] for line in own} < {line.split(" ")[0] for line in seen}
+        assert 'contrada_events_total{tenant="north"} 1' in seen
+        assert 'contrada_events_total{tenant="default"} 0' in seen
+        assert "contrada_connections 1" in seen
+        assert "contrada_connections_refused_total 0" in seen
+        with server.client(server.add_key("reader", "subscribe")) as client:
+            assert client.get("/metrics").status_code == 403
+
+
 def test_a_position_of_one_tenant_means_nothing_to_the_other(
     clients: dict[str, httpx.Client],
 ) -> None:

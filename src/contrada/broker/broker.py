@@ -41,6 +41,7 @@ from contrada.broker.number_names import NumberNames
 from contrada.broker.repeats import RepeatWindow, StoredEvent
 from contrada.broker.restoring import (
     ROWS_FOLDER,
+    count_rows_bytes,
     lock_folder,
     remove_strays,
     restore_fences,
@@ -469,6 +470,7 @@ class Broker:
             "head": self._head,
             "floor": self._floor,
             "log_bytes": sum(block.nbytes for block in self._writer.list_blocks()),
+            "rows_bytes": count_rows_bytes(self.folder),
             **self._reader.sum_facts(),
         }
 

@@ -6,9 +6,11 @@ What changed since is in the log.
 
 import json
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -101,6 +103,16 @@ def _catch_up(writer: LogWriter, standing: StandingSet, folder: Path, position: 
         if rows.created > position:
             ready = standing.make_ready(folder / ROWS_FOLDER / rows.file, rows.first, range(0))
             standing.put_rows(ready, rows.subscriber, range(0))
+
+
+def count_rows_bytes(folder: Path) -> int:
+    """Count the bytes of the files of rows of collections, replaced ones that are kept included."""
+    count = 0
+    with suppress(FileNotFoundError), os.scandir(folder / ROWS_FOLDER) as files:
+        for file in files:
+            with suppress(FileNotFoundError):
+                count += file.stat().st_size
+    return count
 
 
 def restore_fences(writer: LogWriter, tracks: TrackKeeping, folder: Path) -> None:

@@ -24,6 +24,7 @@ class TimedRows:
     time_us: Integers
     ids: pa.Array
     given: int  # how many positions had no id and were given a number
+    timeless: int  # how many rows have an object, but no time that can be read
 
 
 def find_ahead(batch: pa.RecordBatch, settings: TrackingSettings, now_us: int) -> dict[int, str]:
@@ -46,6 +47,7 @@ def read_positions(batch: pa.RecordBatch, settings: TrackingSettings, given: int
     """Find the positions of a batch; those without an id are numbered from `given` on."""
     objects, time_us, is_timed = _read(batch, settings)
     rows = [row for row in np.flatnonzero(is_timed).tolist() if objects[row] is not None]
+    named = sum(name is not None for name in objects)
     own = _values(batch, _ID)
     ids, count = [], 0
     for row in rows:
@@ -60,6 +62,7 @@ def read_positions(batch: pa.RecordBatch, settings: TrackingSettings, given: int
         time_us[rows] if rows else time_us[:0],
         pa.array(ids, pa.large_string()),
         count,
+        named - len(rows),
     )
 
 

@@ -75,7 +75,7 @@ class ObjectTracks:
         self.moved_us = now_us  # the broker's clock when that of positions moved
         self.is_idle = False  # whether it was the broker's that moved it last
         self.counts = dict.fromkeys(
-            ("positions", "applied", "late", "repeated", "without_geometry"), 0
+            ("positions", "applied", "late", "repeated", "without_geometry", "without_time"), 0
         )
 
     def begin(self) -> "TrackTransaction":
@@ -118,6 +118,7 @@ class TrackTransaction:
         self._released: set[int] = set()
         self._next_number = tracks.table.next_number
         self._counts: list[StepCounts] = []
+        self._timeless = 0
 
     # Steps
 
@@ -137,6 +138,7 @@ class TrackTransaction:
             rows, features, self._settings, version.subscriptions, self._given, self._next_number
         )
         self._given += batch.given
+        self._timeless += batch.timed.timeless
         if not len(batch):
             return self._follow((), None, version)
         self._next_number += len(batch)
@@ -233,6 +235,7 @@ class TrackTransaction:
         if tracks.settings != self._settings:
             tracks.settings = self._settings
             table.set_timers(self._settings.silence_us)
+        tracks.counts["without_time"] += self._timeless
         for counts in self._counts:
             tracks.counts["positions"] += counts.came
             for name in ("applied", "late", "repeated", "without_geometry"):

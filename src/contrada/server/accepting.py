@@ -103,6 +103,10 @@ class Connections:
         self._of[address] += 1
         return True
 
+    def describe(self) -> dict[str, int]:
+        """Count those that are open, and those that were refused."""
+        return {"connections": self.count, "connections_refused": self.refused}
+
     def leave(self, address: str) -> None:
         """Count one fewer."""
         self.count -= 1

@@ -11,6 +11,7 @@ from starlette.requests import HTTPConnection
 from starlette.routing import BaseRoute
 
 from contrada.broker.broker import Broker
+from contrada.broker.keys import DEFAULT_TENANT
 from contrada.server.asking_routes import asking_routes
 from contrada.server.delivery_routes import delivery_routes
 from contrada.server.document_routes import document_routes
@@ -21,7 +22,7 @@ from contrada.server.problems import ProblemAnswers, answer_http_exception
 from contrada.server.raw_paths import RawPaths
 from contrada.server.request_bodies import RequestBodies
 from contrada.server.server_limits import ServerLimits
-from contrada.server.service import Service
+from contrada.server.service import Service, Watched
 from contrada.server.settings_routes import settings_routes
 from contrada.server.socket_routes import socket_routes
 from contrada.server.status_routes import status_routes
@@ -42,6 +43,7 @@ def make_app(
     is_ready: Callable[[], bool] = lambda: True,
     more_routes: Sequence[BaseRoute] = (),
     middleware: Sequence[Middleware] = (),
+    watched: Watched | None = None,
 ) -> Starlette:
     """Make the application.
 
@@ -50,6 +52,7 @@ def make_app(
     again each second while a stream is open, and may raise any error of ours, as may `middleware`.
     `name_of` names the caller for the log of changes.
     `more_routes` come first: they find the parts that all routes share with `service_of`.
+    `watched` is what `/metrics` counts; without it that is the caller's broker alone.
 
     `app.state.stopping` is an `asyncio.Event`: set it in the loop that serves, and all streams end.
     """
@@ -57,7 +60,10 @@ def make_app(
     stopping = asyncio.Event()
     streams = OpenStreams(limits, stopping)
     bodies = RequestBodies(limits)
-    service = Service(broker_of, check_scope, name_of, is_ready, limits, bodies, streams, stopping)
+    watched = watched or Watched(lambda connection: {DEFAULT_TENANT: broker_of(connection)})
+    service = Service(
+        broker_of, check_scope, name_of, is_ready, limits, bodies, streams, stopping, watched
+    )
     routes = [
         *more_routes,
         *subscription_routes(),

@@ -6,17 +6,19 @@ It knows no process: whoever runs it hears signals and says where it listens.
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.requests import HTTPConnection
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from contrada.broker.keys import KeyFile
+from contrada.broker.broker import Broker
+from contrada.broker.keys import DEFAULT_TENANT, KeyFile
 from contrada.errors import ContradaError, InvalidInput, blame
 from contrada.server.accepting import find_places, listen
 from contrada.server.application import make_app
@@ -28,6 +30,7 @@ from contrada.server.origins import AllowedOrigins, OriginGuard
 from contrada.server.problems import ProblemAnswers
 from contrada.server.row_routes import row_routes
 from contrada.server.server_limits import ServerLimits
+from contrada.server.service import Watched
 from contrada.server.serving import GuardedServer
 from contrada.server.settings import ServeSettings
 from contrada.server.tenants import Tenants
@@ -159,7 +162,22 @@ class Host:
             is_ready=lambda: self._tenants.is_ready,
             more_routes=row_routes(),
             middleware=[gate],
+            watched=Watched(
+                self._find_watched,
+                self._webhooks.count,
+                self._count_connections,
+            ),
         )
+
+    def _count_connections(self) -> dict[str, int]:
+        return self._server.guarded.describe()
+
+    def _find_watched(self, connection: HTTPConnection) -> Mapping[str, Broker]:
+        """Find what a caller may watch: all, if it is of the tenant of who runs the server."""
+        tenant = caller_of(connection).tenant
+        if tenant == DEFAULT_TENANT:
+            return self._tenants.brokers()
+        return {tenant: self._tenants.find(tenant)}
 
     def _make_server(self) -> GuardedServer:
         return GuardedServer(

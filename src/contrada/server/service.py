@@ -1,7 +1,7 @@
 """What every route needs: the caller's broker, the limits, and threads that may block on a disk."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
@@ -21,6 +21,22 @@ PUBLISH, SUBSCRIBE, ADMIN = "publish", "subscribe", "admin"  # scopes of keys
 _READING_THREADS, _JUDGING_THREADS = 8, 4
 
 
+def _count_nothing(*_: Any) -> Mapping[str, int]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What `/metrics` counts: the brokers of tenants that a caller may watch, and what is around.
+
+    All are called in the loop that serves.
+    """
+
+    brokers_of: Callable[[HTTPConnection], Mapping[str, Broker]]
+    count_webhooks: Callable[[Broker], Mapping[str, int]] = _count_nothing
+    count_connections: Callable[[], Mapping[str, int]] = _count_nothing
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
     """One server's parts, which all its requests share.
@@ -38,6 +54,7 @@ class Service:
     bodies: RequestBodies
     streams: OpenStreams
     stopping: asyncio.Event
+    watched: Watched
     threads: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(_READING_THREADS, "contrada-reading")
     )

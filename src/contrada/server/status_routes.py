@@ -1,19 +1,16 @@
 """`/healthz`, `/readyz` and `/metrics`: how the server is, for those who watch it."""
 
-import re
-
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from contrada.broker.keys import DEFAULT_TENANT
 from contrada.server.json_answers import answer_json
+from contrada.server.metrics import write_metrics
 from contrada.server.resources import resource
 from contrada.server.service import ADMIN, service_of
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-_NO_NAME = re.compile(r"[^a-zA-Z0-9_]")
-_GROWING = frozenset("bad commits deliveries events matches repeated".split())  # since the start
 
 
 def status_routes() -> list[Route]:
@@ -40,20 +37,20 @@ async def get_readiness(request: Request) -> Response:
 
 
 async def get_metrics(request: Request) -> Response:
-    """Answer what the caller's broker has counted, as Prometheus reads it."""
+    """Answer what the brokers that the caller may watch have counted, as Prometheus reads it."""
     service = service_of(request)
-    broker = service.open_broker(request, ADMIN)
-    counts = await service.read(broker.counts)
-    counts |= {"streams": len(service.streams), "bodies_bytes": service.bodies.bytes_held}
-    return Response(write_metrics(counts), media_type=METRICS_TYPE)
-
-
-def write_metrics(counts: dict[str, int | float]) -> str:
-    """Write counts as Prometheus reads them; what only grows has a name that ends in `_total`."""
-    lines = []
-    for name, value in sorted(counts.items()):
-        is_growing = name in _GROWING or name.endswith("_total")
-        metric = f"contrada_{_NO_NAME.sub('_', name.removesuffix('_total'))}"
-        metric, kind = (f"{metric}_total", "counter") if is_growing else (metric, "gauge")
-        lines += [f"# TYPE {metric} {kind}", f"{metric} {value}"]
-    return "\n".join([*lines, ""])
+    service.check_scope(request, ADMIN)
+    brokers = service.watched.brokers_of(request)
+    counts = await service.read(lambda: {name: each.counts() for name, each in brokers.items()})
+    by_tenant = {
+        name: {**own, **service.watched.count_webhooks(brokers[name])}
+        for name, own in counts.items()
+    }
+    of_server: dict[str, int | float] = {}
+    if DEFAULT_TENANT in brokers:  # who runs the server; what others do is nobody else's business
+        of_server = {
+            "streams": len(service.streams),
+            "bodies_bytes": service.bodies.bytes_held,
+            **service.watched.count_connections(),
+        }
+    return Response(write_metrics(by_tenant, of_server), media_type=METRICS_TYPE)

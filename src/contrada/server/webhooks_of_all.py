@@ -36,6 +36,13 @@ class AllWebhooks:
         self._each.append(webhooks)
         await webhooks.start()
 
+    def count(self, broker: Broker) -> dict[str, int]:
+        """Count what became of the requests of a broker's webhooks, and those at work."""
+        for webhooks in self._each:
+            if webhooks.broker is broker:
+                return {**webhooks.counts, "webhook_tasks": webhooks.count_tasks()}
+        return {}
+
     def begin_to_stop(self) -> None:
         """Stop them while others stop, too."""
         if self._stopping is None:
