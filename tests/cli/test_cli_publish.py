@@ -144,6 +144,38 @@ def test_a_bad_row_of_a_file_is_named_by_its_place(
     assert heard(served) == [1]
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("id,lon,lat,n\n1,1,1,5\n2,abc,1,6\n3,4,5,7\n", "line 3 (row 1): column 'lon'"),
+        ("id,lon,lat,n\n1,1,1,5\n2,1,1\n3,4,5,7\n", "line 3 (row 1): the row"),
+        ("n,geometry\n5,POINT(1 1)\n6,POINT(1\n7,POINT(4 5)\n", "line 3 (row 1): column 'geom"),
+        ("n,geometry\n5,POINT(1 1)\n6,nowhere\n7,POINT(4 5)\n", "line 3 (row 1): column 'geom"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_listed_by_line_and_the_others_are_published(
+    served: ServedBroker,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    text: str,
+    line: str,
+) -> None:
+    path = tmp_path / "events.csv"
+    path.write_text(text)
+    assert main(["publish", str(path)]) == 2
+    assert f"events.csv, {line}" in capsys.readouterr().err
+    assert heard(served) == [5, 7]
+
+
+def test_a_line_that_is_mended_leaves_the_batches_after_it_known(
+    served: ServedBroker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_lines(tmp_path / "events.ndjson", 9, line_2="{oops")
+    publish(capsys, path, "--batch", "3", code=2)
+    answer = publish(capsys, write_lines(tmp_path / "events.ndjson", 9), "--batch", "3")
+    assert answer["events_repeated"] == 6
+
+
 def test_a_file_in_another_system_is_noted(
     served: ServedBroker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

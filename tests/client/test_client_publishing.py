@@ -1,6 +1,8 @@
 """Publishing through a client: nothing is lost and nothing doubled, whatever has to be repeated."""
 
+import json
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +12,7 @@ from contrada.client.blocking import Client
 from contrada.client.exchange import BrokerRequest, HttpAnswer, NoAnswer
 from contrada.client.received import EventFault, RefusedEvents
 from contrada.errors import BadRows, InvalidInput
+from hosted import hosted
 from served_broker import ServedBroker
 
 BAD = {"geometry": {"type": "Polygon", "coordinates": [[[0, 0], [1, 1], [1, 0], [0, 1], [0, 0]]]}}
@@ -73,6 +76,60 @@ def test_bad_events_among_good_ones_are_in_the_receipt(client: Client) -> None:
     assert receipt.accepted == 601
     assert [fault.index for fault in receipt.errors] == [1, 602]
     assert all(isinstance(fault, EventFault) and fault.detail for fault in receipt.errors)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"geometry": "POINT(5"},
+        {"n": float("inf")},
+        {"n": object()},
+        {"text": "x" * 17 * 2**20},
+        {"deep": json.loads("[" * 300 + "]" * 300)},
+        {"n": 10**5_000},
+        {"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "data": {"n": 1e999}},
+        7,
+        None,
+    ],
+)
+def test_an_event_that_cannot_be_sent_keeps_no_other_out(client: Client, bad: Any) -> None:
+    client.put_subscription("all", "n >= 0", subscriber="ops")
+    events = [{"n": n} for n in range(700)]
+    events[3] = events[600] = bad
+    receipt = client.publish(events, idempotency_key="run")
+    assert (receipt.accepted, receipt.repeated, receipt.matches) == (698, 0, 698)
+    assert [fault.index for fault in receipt.errors] == [3, 600]
+    assert all(fault.detail for fault in receipt.errors)
+    events[3] = {"n": 3}
+    again = client.publish(events, idempotency_key="run")
+    assert (again.accepted, [fault.index for fault in again.errors]) == (699, [600])
+
+
+def test_what_is_too_large_for_a_server_is_sent_in_parts(tmp_path: Path) -> None:
+    with hosted(tmp_path, "body_bytes_max=4000") as server, Client(server.address) as client:
+        receipt = client.publish([{"n": n, "text": "x" * 100} for n in range(100)])
+    assert (receipt.accepted, receipt.errors) == (100, ())
+
+
+def test_an_event_that_cannot_be_sent_keeps_all_out_where_that_is_asked_for(
+    client: Client,
+) -> None:
+    client.put_subscription("all", "n > 0", subscriber="ops")
+    with pytest.raises(RefusedEvents) as refused:
+        client.publish([{"n": 1}, {"n": float("inf")}], all_or_none=True)
+    assert [fault.index for fault in refused.value.receipt.errors] == [1]
+    assert client.deliveries("ops").deliveries == ()
+
+
+def test_a_table_with_a_bad_cell_loses_only_its_row(client: Client) -> None:
+    table = pa.table({"geometry": ["POINT(5 1)", "POINT(5", None], "n": [1.0, 2.0, float("inf")]})
+    receipt = client.publish(table)
+    assert (receipt.accepted, [fault.index for fault in receipt.errors]) == (1, [1, 2])
+
+
+def test_a_question_about_what_cannot_be_sent_is_refused(client: Client) -> None:
+    with pytest.raises(InvalidInput, match="the event: an infinite number"):
+        client.match({"n": float("inf")})
 
 
 def test_bad_events_alone_are_refused(client: Client) -> None:

@@ -15,19 +15,37 @@ import pytest
 import shapely
 
 from contrada.client.batching import cut_batches
-from contrada.client.outgoing import OutgoingEvent, read_outgoing
+from contrada.client.outgoing import read_outgoing
+from contrada.client.outgoing_events import OutgoingEvent
 from contrada.errors import InvalidInput
 
 POINT = {"type": "Point", "coordinates": [5, 1]}
 
 
 def written(events: Any) -> list[dict[str, Any]]:
-    return [json.loads(event.text) for event in read_outgoing(events)]
+    read = list(read_outgoing(events))
+    assert all((event.fault is None) == (event.text != "null") for event in read)
+    return [json.loads(event.text) for event in read if event.fault is None]
+
+
+def faults(events: Any) -> dict[int, str]:
+    read = enumerate(read_outgoing(events))
+    return {index: str(event.fault) for index, event in read if event.fault is not None}
 
 
 def feature(geometry: Any = None, id: Any = None, **properties: Any) -> dict[str, Any]:
     own = {} if id is None else {"id": id}
     return {"type": "Feature", **own, "geometry": geometry, "properties": properties}
+
+
+def nested(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+CURVE = "CIRCULARSTRING(0 0, 1 1, 2 0)"
 
 
 class Place:
@@ -90,27 +108,33 @@ def test_a_cloud_event_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("event", "words"),
     [
-        ({"wind": float("inf")}, "event 1: an infinite number"),
-        ({"wind": "\ud800"}, "event 1: a text has half a surrogate pair"),
-        ({"wind": object()}, "event 1: a value of type object"),
-        ({(1, 2): 3}, "event 1: cannot be written as JSON"),
-        ({"geometry": "POINT(5"}, "event 1: cannot read the geometry"),
-        ({"geometry": 7}, "event 1: 7 is not a geometry"),
-        ({"area": b"wkb"}, "event 1: cannot read the geometry"),
-        (7, "event 1 is a int, not an event"),
+        ({"wind": float("inf")}, "an infinite number"),
+        ({"wind": "\ud800"}, "a text has half a surrogate pair"),
+        ({"wind": object()}, "a value of type object"),
+        ({(1, 2): 3}, "cannot be written as JSON"),
+        ({"geometry": "POINT(5"}, "cannot read the geometry"),
+        ({"geometry": 7}, "7 is not a geometry"),
+        ({"area": b"wkb"}, "cannot read the geometry"),
+        ({"n": Decimal("inf")}, "an infinite number"),
+        ({"type": "FeatureCollection", "features": 7}, "it is a int, not an event"),
+        ({"geometry": CURVE}, "curves are not supported"),
+        ({"deep": nested(300)}, "a value is nested deeper"),
+        ({"deep": nested(100_000)}, "cannot be written as JSON"),
+        (7, "it is a int, not an event"),
     ],
 )
-def test_what_json_cannot_hold_is_refused_with_its_place(event: Any, words: str) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        written([{"wind": 1}, event])
-    assert str(refused.value).startswith(words)
+def test_what_json_cannot_hold_keeps_no_other_event_out(event: Any, words: str) -> None:
+    events = [{"wind": 1}, event, {"wind": 2}]
+    assert written(events) == [feature(wind=1), feature(wind=2)]
+    (found,) = faults(events).items()
+    assert found[0] == 1
+    assert found[1].startswith(words)
 
 
 def test_an_endless_event_is_refused() -> None:
     event: dict[str, Any] = {}
     event["again"] = event
-    with pytest.raises(InvalidInput, match="the event: cannot be written as JSON"):
-        written(event)
+    assert "cannot be written as JSON" in faults(event)[0]
 
 
 @pytest.mark.parametrize("events", [7, b"POINT(5 1)", None])
@@ -164,10 +188,32 @@ def test_a_geometry_column_of_another_name_is_a_property() -> None:
     assert written(frame) == [feature(area=POINT)]
 
 
-def test_an_infinite_number_in_a_table_is_refused_with_its_row() -> None:
-    table = pa.table({"wind": [1.0, float("inf")]})
-    with pytest.raises(InvalidInput, match="table, row 1, column 'wind': an infinite number"):
-        written(table)
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (pa.array([1.0, float("inf"), None]), "an infinite number"),
+        (pa.array(np.array([1, np.inf, 2], np.float16)), "an infinite number"),
+        (pa.array([1.0, float("-inf"), 2.0]).dictionary_encode(), "an infinite number"),
+        (pa.array([[{"a": 1.0}], [{"a": float("inf")}], None]), "an infinite number"),
+        (pa.array([0, 2**62, 1], pa.duration("s")), "cannot be written as JSON"),
+    ],
+)
+def test_a_cell_that_json_cannot_hold_is_a_fault_of_its_row(column: pa.Array, words: str) -> None:
+    table = pa.table({"wind": column})
+    assert len(written(table)) == 2
+    assert list(faults(table)) == [1]
+    assert faults(table)[1].startswith(f"column 'wind': {words}")
+
+
+def test_a_geometry_that_cannot_be_read_is_a_fault_of_its_row() -> None:
+    texts = ["POINT(5 1)", "POINT(5", None, "nowhere", '{"type":"Point","coordinates":[5,1]}', ""]
+    wkbs = [None if text is None else text.encode() for text in texts]
+    wkbs[0] = shapely.Point(5, 1).wkb
+    for column, bad in ((texts, [1, 3]), (wkbs, [1, 3, 4, 5])):
+        table = pa.table({"geometry": column})
+        assert written(table)[0] == feature(POINT)
+        assert list(faults(table)) == bad
+        assert "cannot read the geometry" in faults(table)[1]
 
 
 def test_batches_are_of_bounded_size_and_of_one_kind() -> None:
@@ -184,6 +230,12 @@ def test_batches_are_of_bounded_size_and_of_one_kind() -> None:
         (10, 1),
     ]
     assert [event for batch in batches for event in batch.events] == events
+
+
+def test_a_bad_event_is_of_either_kind() -> None:
+    bad, cloud = OutgoingEvent.bad(InvalidInput("bad")), OutgoingEvent("{}", is_envelope=True)
+    events = [bad, cloud, bad, cloud, OutgoingEvent("{}"), bad]
+    assert [len(batch.events) for batch in cut_batches(events)] == [4, 2]
 
 
 def test_a_full_batch_waits_for_no_other_event() -> None:

@@ -33,7 +33,8 @@ object. They are stored in their order. Bad ones are listed, and the others
 published all the same; the exit code is then 2.
 
 Repeating a command is safe: within an hour, a batch of the same events is not
-stored again, unless --anew says so. A key is read from {KEY_VARIABLE}.
+stored again, unless --anew says so. Events that were bad and are mended go
+into a file of their own. A key is read from {KEY_VARIABLE}.
 
 examples:
   contrada publish positions.geoparquet --to http://127.0.0.1:8080

@@ -1,7 +1,7 @@
 """The events that `contrada publish` sends: the rows of a file, or JSON values, one on a line.
 
-Lines are sent as they are, so that nothing of them is lost in columns; a line that is not an event
-is left out, with its number.
+Lines are sent as they are, so that nothing of them is lost in columns. What is not an event, and a
+row that cannot be read, goes along with its fault, so that it keeps its place in a batch.
 """
 
 import sys
@@ -13,7 +13,8 @@ from typing import IO
 
 from contrada.cli.notes import note
 from contrada.cli.terminal import STDOUT
-from contrada.client.outgoing import OutgoingEvent, read_outgoing
+from contrada.client.outgoing import read_outgoing
+from contrada.client.outgoing_events import OutgoingEvent
 from contrada.errors import BAD_ROWS_SHOWN_MAX, InvalidInput, Unavailable
 from contrada.files import read_rows
 from contrada.files.crs import is_longitude_latitude
@@ -106,8 +107,7 @@ def _read_lines(file: IO[bytes], name: str, source: EventSource) -> Iterator[Out
         try:
             event = _read_event(text)
         except InvalidInput as error:
-            source.leave_out(line, error.message)
-            continue
+            event = OutgoingEvent.bad(error)
         source.numbers.append(line)
         yield event
 

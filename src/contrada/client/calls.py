@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from contrada.client.exchange import BrokerRequest, Steps, path_of
-from contrada.client.outgoing import read_outgoing, spell_geometry, write_json_text
+from contrada.client.outgoing import read_outgoing, write_json_text
+from contrada.client.outgoing_shapes import spell_geometry
 from contrada.client.received import (
     ChangeReceipt,
     ReceivedLetter,
@@ -44,7 +45,7 @@ def call(
     wait_s: float = 0.0,
 ) -> Steps[tuple[int, dict[str, Any]]]:
     """Send a request that may have a JSON body; return the status and the object answered."""
-    content = b"" if body is None else write_json_text(body, "").encode()
+    content = b"" if body is None else write_json_text(body).encode()
     headers = {} if body is None else _JSON
     request = BrokerRequest(method, path, query or {}, content, headers, wait_s)
     attempts = Attempts(retries)
@@ -170,6 +171,8 @@ def _read_one(event: Any) -> Any:
     events = list(read_outgoing(event))
     if len(events) != 1:
         raise InvalidInput(f"expected one event, not {len(events):,}")
+    if events[0].fault is not None:
+        raise events[0].fault.within("the event")
     return json.loads(events[0].text)
 
 

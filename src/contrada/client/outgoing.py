@@ -1,59 +1,50 @@
 """Events of any kind as texts that a broker takes: GeoJSON Features, or CloudEvents that came so.
 
 JSON has no numbers that are not finite: NaN, which is unknown to every predicate but `IS NULL`, is
-written as null, and an infinite number is refused.
+written as null, and an infinite number is refused. An event that cannot be written keeps no other
+from being sent: it goes on with its fault.
 """
 
 import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import shapely
 from shapely.geometry.base import BaseGeometry
 
+from contrada.client.outgoing_events import OutgoingEvent
 from contrada.client.outgoing_rows import write_features
+from contrada.client.outgoing_shapes import INTERFACE, map_shape, map_wkb, spell_geometry
 from contrada.errors import InvalidInput
 from contrada.files import Rows, read_rows
 from contrada.files.geojson_wkb import is_geometry
 from contrada.files.json_rows import BARE_GEOMETRY
+from contrada.limits import MESSAGE_DEPTH_MAX
 from contrada.model.envelopes import is_envelope
 from contrada.model.event import GEOMETRY, as_python, is_feature
-from contrada.model.geometry import Fault, read_geometry, read_meant
+from contrada.model.nesting import NestedTooDeep, check_nesting
 from contrada.showing import brief
-
-_INTERFACE = "__geo_interface__"
-
-
-@dataclass(frozen=True, slots=True)
-class OutgoingEvent:
-    """The JSON of one event; `is_envelope` where it is a CloudEvent with an id of its own."""
-
-    text: str
-    is_envelope: bool = False
 
 
 def read_outgoing(events: Any) -> Iterator[OutgoingEvent]:
     """Read events: one or many mappings, Features, CloudEvents or geometries, a table or a path.
 
-    What cannot be written as JSON is refused, with its place.
+    What cannot be written as JSON comes with its fault; only what cannot be events is refused.
     """
     if _is_table(events):
-        rows = events if isinstance(events, Rows) else read_rows(events)
-        yield from map(OutgoingEvent, write_features(rows))
-    elif isinstance(events, Mapping) or hasattr(events, _INTERFACE):
-        yield from _read_one(events, "the event")
+        yield from write_features(events if isinstance(events, Rows) else read_rows(events))
+    elif isinstance(events, Mapping) or hasattr(events, INTERFACE):
+        yield from _read_one(events)
     elif isinstance(events, Iterable) and not isinstance(events, bytes | bytearray):
-        for index, event in enumerate(events):
+        for event in events:
             if isinstance(event, OutgoingEvent):
                 yield event
             else:
-                yield from _read_one(event, f"event {index}")
+                yield from _read_one(event)
     else:
         raise InvalidInput(
             "expected an event, a list of events, an Arrow table, a GeoDataFrame or a path, not "
@@ -68,27 +59,46 @@ def _is_table(events: Any) -> bool:
     return any(hasattr(events, name) for name in names)
 
 
-def _read_one(event: Any, place: str) -> Iterator[OutgoingEvent]:
-    if not isinstance(event, Mapping) and hasattr(event, _INTERFACE):
+def _read_one(event: Any) -> Iterator[OutgoingEvent]:
+    if not isinstance(event, Mapping) and hasattr(event, INTERFACE):
         event = event if isinstance(event, BaseGeometry) else event.__geo_interface__
-    if isinstance(event, BaseGeometry):
-        event = {"type": "Feature", GEOMETRY: event, "properties": {}}
-    if not isinstance(event, Mapping):
-        raise InvalidInput(f"{place} is a {type(event).__name__}, not an event: {brief(event)}")
-    if is_envelope(event):
-        yield OutgoingEvent(write_json_text(event, place), is_envelope=True)
-    elif event.get("type") == "FeatureCollection" and "features" in event:
-        for index, feature in enumerate(event["features"] or ()):
-            yield from _read_one(feature, f"{place}, feature {index}")
+    features = _list_features(event)
+    if features is None:
+        yield _write_one(event)
     else:
-        yield OutgoingEvent(write_json_text(_as_feature(event, place), place))
+        for feature in features:
+            yield from _read_one(feature)
 
 
-def _as_feature(event: Mapping[Any, Any], place: str) -> Mapping[Any, Any]:
+def _list_features(event: Any) -> Iterable[Any] | None:
+    """List the Features of a collection; None where an event is none."""
+    if not isinstance(event, Mapping) or is_envelope(event) or "features" not in event:
+        return None
+    kind, features = event.get("type"), event["features"]
+    if not isinstance(kind, str) or kind != "FeatureCollection":
+        return None
+    is_list = isinstance(features, Iterable) and not isinstance(features, str | bytes | Mapping)
+    return features if is_list else [] if features is None else [features]
+
+
+def _write_one(event: Any) -> OutgoingEvent:
+    try:
+        if isinstance(event, BaseGeometry):
+            event = {"type": "Feature", GEOMETRY: event, "properties": {}}
+        if not isinstance(event, Mapping):
+            raise InvalidInput(f"it is a {type(event).__name__}, not an event: {brief(event)}")
+        is_cloud = is_envelope(event)
+        text = write_json_text(event if is_cloud else _as_feature(event))
+        return OutgoingEvent(text, is_cloud)
+    except InvalidInput as error:
+        return OutgoingEvent.bad(error)
+
+
+def _as_feature(event: Mapping[Any, Any]) -> Mapping[Any, Any]:
     if is_feature(event):
         if isinstance(event.get(GEOMETRY), Mapping | None):
             return event
-        return {**event, GEOMETRY: spell_geometry(event[GEOMETRY], place)}
+        return {**event, GEOMETRY: spell_geometry(event[GEOMETRY])}
     if is_geometry(event) and event.keys() <= BARE_GEOMETRY:
         return {"type": "Feature", GEOMETRY: event, "properties": {}}
     rest = {name: value for name, value in event.items() if name != GEOMETRY}
@@ -97,30 +107,14 @@ def _as_feature(event: Mapping[Any, Any], place: str) -> Mapping[Any, Any]:
     if isinstance(id_, str | int) and not isinstance(id_, bool):
         feature["id"] = id_
         del rest["id"]
-    feature[GEOMETRY] = spell_geometry(event.get(GEOMETRY), place)
+    feature[GEOMETRY] = spell_geometry(event.get(GEOMETRY))
     return {**feature, "properties": rest}
 
 
-def spell_geometry(value: Any, place: str) -> Any:
-    """Write a geometry as a GeoJSON mapping: of Shapely, WKB, WKT or what is one already."""
-    if value is None or isinstance(value, Mapping):
-        return value
-    if isinstance(value, BaseGeometry):
-        return _map_shape(value)
-    if hasattr(value, _INTERFACE):
-        return value.__geo_interface__
-    read = read_meant(as_python(value))
-    if isinstance(read, Fault):
-        raise read.as_error().within(place)
-    if read is None and not isinstance(value, str):
-        raise InvalidInput(f"{place}: {brief(value)} is not a geometry")
-    return None if read is None else _map_shape(read)
-
-
-def write_json_text(value: Any, place: str) -> str:
+def write_json_text(value: Any) -> str:
     """Write a value as JSON: times as ISO 8601, geometries as GeoJSON, NumPy's values as Python's.
 
-    Raises `InvalidInput`, with the place, for what JSON cannot hold.
+    Raises `InvalidInput` for what JSON cannot hold.
     """
     try:
         try:
@@ -128,13 +122,25 @@ def write_json_text(value: Any, place: str) -> str:
         except ValueError:
             text = _dump(_finite(value))
         text.encode()
-    except InvalidInput as error:
-        raise error.within(place) from None
+    except InvalidInput:
+        raise
     except UnicodeEncodeError:
-        raise InvalidInput("a text has half a surrogate pair", place=place) from None
-    except (ValueError, TypeError, RecursionError) as fault:
-        raise InvalidInput(f"cannot be written as JSON: {fault}", place=place) from None
+        raise InvalidInput("a text has half a surrogate pair") from None
+    except (ValueError, TypeError, ArithmeticError, RecursionError) as fault:
+        raise InvalidInput(f"cannot be written as JSON: {fault}") from None
+    _refuse_depth(text)
     return text
+
+
+def _refuse_depth(text: str) -> None:
+    """Refuse what a broker cannot read; a text with few brackets is not deep."""
+    if text.count("[") + text.count("{") <= MESSAGE_DEPTH_MAX:
+        return
+    try:
+        check_nesting(json.loads(text), MESSAGE_DEPTH_MAX)
+    except (NestedTooDeep, RecursionError):
+        most = f"{MESSAGE_DEPTH_MAX} (MESSAGE_DEPTH_MAX)"
+        raise InvalidInput(f"a value is nested deeper than {most}") from None
 
 
 def _dump(value: Any) -> str:
@@ -163,9 +169,9 @@ def _plain(value: Any) -> Any:
     if plain is not value:
         return plain
     if isinstance(value, BaseGeometry):
-        return _map_shape(value)
+        return map_shape(value)
     if isinstance(value, bytes | bytearray | memoryview):
-        return _map_wkb(bytes(value))
+        return map_wkb(bytes(value))
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):
@@ -175,19 +181,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, Decimal):
+        if not value.is_finite():
+            return _finite(math.nan if value.is_nan() else math.inf)
         return int(value) if value == value.to_integral_value() else float(value)
-    if hasattr(value, _INTERFACE):
+    if hasattr(value, INTERFACE):
         return value.__geo_interface__
     raise InvalidInput(f"a value of type {type(value).__name__} cannot be written: {brief(value)}")
-
-
-def _map_shape(shape: BaseGeometry) -> Any:
-    text = shapely.to_geojson(shape)
-    return None if text is None else json.loads(text)
-
-
-def _map_wkb(raw: bytes) -> Any:
-    read = read_geometry(raw)
-    if isinstance(read, Fault):
-        raise read.as_error()
-    return None if read is None else _map_shape(read)

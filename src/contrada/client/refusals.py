@@ -46,10 +46,14 @@ def read_object(answer: HttpAnswer) -> dict[str, Any]:
 
 def refuse(answer: HttpAnswer) -> NoReturn:
     """Raise the error that an answer is, by who must act on it."""
+    raise _make_error(answer, read_problem(answer), describe_answer(answer))
+
+
+def describe_answer(answer: HttpAnswer) -> str:
+    """Return what an answer that is no success says."""
     problem = read_problem(answer)
     detail = problem.get("detail") or problem.get("title")
-    words = detail if isinstance(detail, str) else _describe_status(answer)
-    raise _make_error(answer, problem, words)
+    return detail if isinstance(detail, str) else _describe_status(answer)
 
 
 def _make_error(answer: HttpAnswer, problem: Mapping[str, Any], words: str) -> ContradaError:

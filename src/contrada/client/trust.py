@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from contrada.errors import InvalidInput
+from contrada.showing import brief
 
 Verify: TypeAlias = ssl.SSLContext | str | os.PathLike[str] | bool
 
@@ -21,6 +22,8 @@ def read_trust(verify: Verify, *, is_secure: bool) -> ssl.SSLContext | bool:
     """
     if isinstance(verify, str | os.PathLike):
         return _load(os.fspath(verify), "")
+    if not isinstance(verify, bool | ssl.SSLContext):
+        raise InvalidInput(f"verify takes a path, an ssl.SSLContext or False, not {brief(verify)}")
     if verify is not True:
         return verify
     if not is_secure:
