@@ -24,6 +24,7 @@ from contrada.errors import Conflict, NotFound
 from contrada.matcher.packed_rows import SharedTerms
 from contrada.matcher.ready_rows import ReadyRows
 from contrada.model.event import GEOMETRY
+from contrada.model.row_columns import ROW_COLUMNS, Holds
 from contrada.showing import brief
 
 
@@ -393,11 +394,8 @@ def _details(body: SubscriptionBody) -> dict[str, Any]:
 
 def _refuse_packed(id_: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     """Refuse to change what the rows of a collection were packed with."""
-    changed = [
-        name
-        for name in ("filter", GEOMETRY, "relation", "where", "attribute")
-        if before.get(name) != after.get(name)
-    ]
+    packed = (column.name for column in ROW_COLUMNS if column.holds is not Holds.ID)
+    changed = [name for name in packed if before.get(name) != after.get(name)]
     asked = [read_transitions(body.get("transitions"), "transitions") for body in (before, after)]
     if asked[0] != asked[1]:
         changed.append("transitions")

@@ -39,7 +39,7 @@ class DeliveryPage:
     gap: DeliveryGap | None = None
 
 
-class Names(Protocol):
+class NumberNaming(Protocol):
     """What knows the id of a subscription, its relation and its row by a number."""
 
     def find(self, number: int) -> Mapping[str, Any]:
@@ -50,7 +50,7 @@ class Names(Protocol):
 
 
 def write_delivery(
-    stored: StoredDelivery, position: str, subscriber: str, names: Names
+    stored: StoredDelivery, position: str, subscriber: str, names: NumberNaming
 ) -> Delivery:
     """Write a stored delivery as a CloudEvent; `names` says what numbers stand for."""
     entries = unpack(stored.matches)

@@ -177,7 +177,7 @@ class EventStoring:
         self,
         answers: Sequence[_RequestAnswer],
         events: "_Arrived",
-        pairs: "_Pairs",
+        pairs: "_MatchedPairs",
         transitions: Mapping[int, Sequence[TrackMatch]],
         now_us: int,
         stored: StoredEvents,
@@ -276,27 +276,27 @@ class _Arrived:
         )
 
 
-class _Pairs(NamedTuple):
+class _MatchedPairs(NamedTuple):
     """Which events match which subscriptions: rows, in order, and numbers."""
 
     rows: Positions
     numbers: Positions
 
-    def between(self, start: int, end: int) -> "_Pairs":
+    def between(self, start: int, end: int) -> "_MatchedPairs":
         """Return the pairs of some rows, which are counted from their first."""
         first, last = np.searchsorted(self.rows, [start, end])
-        return _Pairs(self.rows[first:last] - start, self.numbers[first:last])
+        return _MatchedPairs(self.rows[first:last] - start, self.numbers[first:last])
 
 
 def _match_all(
     events: _Arrived, received: ReceivedEvents | None, subscriptions: SubscriptionSet
-) -> _Pairs:
+) -> _MatchedPairs:
     """Match events, some at a time; `received` are all of them, if they were decoded before.
 
     Several that match so much that everybody would wait for them for long are refused.
     """
     count, at_once = len(events.texts), rows_at_once(subscriptions)
-    found: list[_Pairs] = []
+    found: list[_MatchedPairs] = []
     total = 0
     for start in range(0, count, at_once):
         end = min(start + at_once, count)
@@ -304,14 +304,14 @@ def _match_all(
         if piece is None:
             piece = receive_events(events.between(start, end).rows, subscriptions)
         rows, numbers = match_events(piece, subscriptions)
-        found.append(_Pairs(rows + start, numbers))
+        found.append(_MatchedPairs(rows + start, numbers))
         total += len(rows)
         if total > REQUEST_MATCHES_MAX and count > 1:
             raise InvalidInput(
                 f"{count:,} events have more than {REQUEST_MATCHES_MAX:,} matches together "
                 "(REQUEST_MATCHES_MAX): send fewer in one request"
             )
-    return _Pairs(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    return _MatchedPairs(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
 def _cut(count: int, step: TrackStep) -> Iterator[tuple[int, int]]:

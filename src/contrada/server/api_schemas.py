@@ -212,8 +212,37 @@ def _subscribers() -> dict[str, Schema]:
         dead_letters=number("How many a webhook that is no more has left; else absent."),
         webhook=refer("StandingWebhook"),
     )
+    page = members(
+        "",
+        "subscribers",
+        "next",
+        subscribers=several(refer("StandingSubscriber")),
+        next={"type": ["string", "null"], "description": "Goes into `after`; null at the end."},
+    )
+    return {
+        "Subscriber": _only(
+            members("How it gets deliveries; empty: it reads.", webhook=refer("Webhook"))
+        ),
+        "Webhook": webhook,
+        "StandingSubscriber": shown,
+        "StandingWebhook": _standing_webhook(),
+        "SubscriberPage": page,
+        "Acknowledged": _only(members("", "position", position=_position())),
+        "CursorTarget": {
+            "description": "A position, or a moment: before the first event stored since then.",
+            "oneOf": [
+                _only(members("", "position", position=_position())),
+                _only(members("", "time", time=text(format="date-time"))),
+            ],
+        },
+        "Cursor": members("", "position", position=_position("Where the cursor is now.")),
+        "Settings": _only(_settings()),
+    }
+
+
+def _standing_webhook() -> Schema:
     moment = {"type": "string", "format": "date-time"}
-    called = members(
+    return members(
         "A webhook as it stands.",
         "url",
         "state",
@@ -228,32 +257,6 @@ def _subscribers() -> dict[str, Schema]:
         last_error=text("What went wrong the last time."),
         dead_letters=number("How many deliveries were refused for good."),
     )
-    page = members(
-        "",
-        "subscribers",
-        "next",
-        subscribers=several(refer("StandingSubscriber")),
-        next={"type": ["string", "null"], "description": "Goes into `after`; null at the end."},
-    )
-    return {
-        "Subscriber": _only(
-            members("How it gets deliveries; empty: it reads.", webhook=refer("Webhook"))
-        ),
-        "Webhook": webhook,
-        "StandingSubscriber": shown,
-        "StandingWebhook": called,
-        "SubscriberPage": page,
-        "Acknowledged": _only(members("", "position", position=_position())),
-        "CursorTarget": {
-            "description": "A position, or a moment: before the first event stored since then.",
-            "oneOf": [
-                _only(members("", "position", position=_position())),
-                _only(members("", "time", time=text(format="date-time"))),
-            ],
-        },
-        "Cursor": members("", "position", position=_position("Where the cursor is now.")),
-        "Settings": _only(_settings()),
-    }
 
 
 def _settings() -> Schema:
