@@ -197,6 +197,10 @@ class Overloaded(ContradaError):
         self.retry_after_s = retry_after_s
 
 
+class BrokerStarting(Overloaded):
+    """The broker is being opened, as after a restart: it takes requests in a moment."""
+
+
 class OutOfSpace(Unavailable):
     """The disk is nearly full: nothing is stored any more but cursors and deletions."""
 

@@ -14,6 +14,7 @@ from contrada.client.blocking import Client
 from contrada.client.exchange import BrokerRequest, HttpAnswer, NoAnswer
 from contrada.client.received import MissedDeliveries, ReceivedDelivery, ReceivedPage
 from contrada.client.resuming import ListeningPlace
+from contrada.client.retrying import ONCE
 from contrada.errors import Gone
 from served_broker import ServedBroker
 
@@ -150,9 +151,9 @@ def test_a_gap_is_told_or_ends_the_listening() -> None:
         return result
 
     told: list[MissedDeliveries] = []
-    assert hear(ListeningPlace("ops", None, 10, False, told.append, 0)) == page
+    assert hear(ListeningPlace("ops", None, 10, False, told.append, ONCE)) == page
     assert told == [page.gap]
-    steps = ListeningPlace("ops", None, 10, False, None, 0).read()
+    steps = ListeningPlace("ops", None, 10, False, None, ONCE).read()
     next(steps)
     with pytest.raises(Gone, match="7 deliveries up to position p-8"):
         steps.send(

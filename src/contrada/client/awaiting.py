@@ -29,7 +29,7 @@ from contrada.client.received import (
     WebhookReceipt,
 )
 from contrada.client.resuming import HearGap, ListeningPlace
-from contrada.client.retrying import RETRIES
+from contrada.client.retrying import RESTART_S, RETRIES, Persistence
 from contrada.client.trust import Verify
 from contrada.errors import InvalidInput
 from contrada.model.relation import Relation
@@ -60,6 +60,7 @@ class AsyncClient:
         key: str | None = None,
         timeout_s: float = TIMEOUT_S,
         retries: int = RETRIES,
+        restart_s: float = RESTART_S,
         verify: Verify = True,
     ) -> None:
         """Make a client; nothing is sent before the first call."""
@@ -67,7 +68,8 @@ class AsyncClient:
         import httpx
 
         self._connecting = Connecting.read(url, key, timeout_s, verify)
-        self._retries = retries
+        self._persistence = Persistence(retries, restart_s)
+        self._was_answered = False
         self._http = httpx.AsyncClient(**self._connecting.options())
 
     def __repr__(self) -> str:
@@ -113,7 +115,7 @@ class AsyncClient:
             filter, geometry, relation, where, attribute, subscriber, expires, transitions
         )
         path = path_of("subscriptions", id)
-        return await self._run(calls.change("PUT", path, body, self._retries))
+        return await self._run(calls.change("PUT", path, body, self._persistence))
 
     async def get_subscription(self, id: str) -> dict[str, Any]:
         """Return a subscription, as `Client.get_subscription` does.
@@ -122,7 +124,7 @@ class AsyncClient:
         >>> run(client.get_subscription("gale"))["filter"]
         'wind > 17'
         """
-        return await self._run(calls.get(path_of("subscriptions", id), self._retries))
+        return await self._run(calls.get(path_of("subscriptions", id), self._persistence))
 
     async def delete_subscription(self, id: str) -> ChangeReceipt:
         """Remove a subscription, as `Client.delete_subscription` does.
@@ -133,7 +135,7 @@ class AsyncClient:
         0
         """
         path = path_of("subscriptions", id)
-        return await self._run(calls.change("DELETE", path, None, self._retries))
+        return await self._run(calls.change("DELETE", path, None, self._persistence))
 
     def list_subscriptions(self, *, subscriber: str | None = None) -> AsyncIterator[dict[str, Any]]:
         """Iterate over subscriptions, as `Client.list_subscriptions` does.
@@ -160,7 +162,9 @@ class AsyncClient:
         with ExitStack() as stack:
             packing = collection_rows.packed_rows(rows)
             path, media_type = await asyncio.to_thread(stack.enter_context, packing)
-            return await self._run(collection_rows.put_rows(id, path, media_type, self._retries))
+            return await self._run(
+                collection_rows.put_rows(id, path, media_type, self._persistence)
+            )
 
     async def publish(
         self, events: Any, *, idempotency_key: str | None = None, all_or_none: bool = False
@@ -170,7 +174,7 @@ class AsyncClient:
         >>> run(client.publish([{"wind": 20}, {"wind": 5, "geometry": "POINT(5 1)"}])).accepted
         2
         """
-        steps = batching.publish(events, idempotency_key, all_or_none, self._retries)
+        steps = batching.publish(events, idempotency_key, all_or_none, self._persistence)
         return await self._run(steps)
 
     async def deliveries(
@@ -183,7 +187,7 @@ class AsyncClient:
         >>> run(client.deliveries("ops")).deliveries[0].matches[0].subscription
         'gale'
         """
-        steps = calls.read_deliveries(subscriber, after, limit, wait_s, self._retries)
+        steps = calls.read_deliveries(subscriber, after, limit, wait_s, self._persistence)
         return await self._run(steps)
 
     def listen(
@@ -207,7 +211,7 @@ class AsyncClient:
         >>> run(hear())
         20
         """
-        place = ListeningPlace(subscriber, after, limit, auto_ack, on_gap, self._retries)
+        place = ListeningPlace(subscriber, after, limit, auto_ack, on_gap, self._persistence)
         return self._listen(place)
 
     async def _listen(self, place: ListeningPlace) -> AsyncGenerator[ReceivedDelivery, None]:
@@ -231,7 +235,7 @@ class AsyncClient:
         True
         """
         body = {"position": position}
-        return await self._run(calls.move(subscriber, "ack", body, self._retries))
+        return await self._run(calls.move(subscriber, "ack", body, self._persistence))
 
     async def put_cursor(
         self, subscriber: str, *, position: str | None = None, time: str | datetime | None = None
@@ -244,7 +248,7 @@ class AsyncClient:
         >>> len(run(client.deliveries("ops")).deliveries)
         1
         """
-        return await self._run(calls.put_cursor(subscriber, position, time, self._retries))
+        return await self._run(calls.put_cursor(subscriber, position, time, self._persistence))
 
     async def put_webhook(
         self,
@@ -260,7 +264,7 @@ class AsyncClient:
         >>> run(client.put_webhook("ops", "https://receiver.example/hook")).is_new
         True
         """
-        steps = calls.put_webhook(subscriber, url, secret, batch, rotate, self._retries)
+        steps = calls.put_webhook(subscriber, url, secret, batch, rotate, self._persistence)
         return await self._run(steps)
 
     async def list_dead_letters(self, subscriber: str) -> AsyncIterator[ReceivedLetter]:
@@ -274,7 +278,9 @@ class AsyncClient:
         """
         after: str | None = None
         while True:
-            letters, after = await self._run(calls.list_letters(subscriber, after, self._retries))
+            letters, after = await self._run(
+                calls.list_letters(subscriber, after, self._persistence)
+            )
             for letter in letters:
                 yield letter
             if after is None:
@@ -287,7 +293,7 @@ class AsyncClient:
         >>> run(client.redrive("ops"))
         0
         """
-        return await self._run(calls.redrive(subscriber, positions, self._retries))
+        return await self._run(calls.redrive(subscriber, positions, self._persistence))
 
     async def get_subscriber(self, name: str) -> dict[str, Any]:
         """Return what is known of a subscriber, as `Client.get_subscriber` does.
@@ -296,7 +302,7 @@ class AsyncClient:
         >>> run(client.get_subscriber("ops"))["name"]
         'ops'
         """
-        return await self._run(calls.get(path_of("subscribers", name), self._retries))
+        return await self._run(calls.get(path_of("subscribers", name), self._persistence))
 
     def list_subscribers(self) -> AsyncIterator[dict[str, Any]]:
         """Iterate over subscribers, as `Client.list_subscribers` does.
@@ -318,7 +324,7 @@ class AsyncClient:
         []
         """
         path = path_of("subscribers", name)
-        return await self._run(calls.change("DELETE", path, None, self._retries))
+        return await self._run(calls.change("DELETE", path, None, self._persistence))
 
     async def explain(self, filter: str | Mapping[str, Any]) -> dict[str, Any]:
         """Return how the broker understands a predicate, as `Client.explain` does.
@@ -326,7 +332,9 @@ class AsyncClient:
         >>> run(client.explain("wind > 90 AND wind > 80"))["removed"]
         ['wind > 80 (another constraint implies it: wind > 90)']
         """
-        return await self._run(calls.post(path_of("explain"), {"filter": filter}, self._retries))
+        return await self._run(
+            calls.post(path_of("explain"), {"filter": filter}, self._persistence)
+        )
 
     async def match(self, event: Any) -> list[ReceivedMatch]:
         """Return what an event would match, as `Client.match` does.
@@ -335,7 +343,7 @@ class AsyncClient:
         >>> run(client.match({"wind": 20}))[0].subscription
         'gale'
         """
-        return await self._run(calls.match(event, self._retries))
+        return await self._run(calls.match(event, self._persistence))
 
     async def why(self, id: str, event: Any) -> dict[str, Any]:
         """Return whether and why a subscription matches an event, as `Client.why` does.
@@ -344,7 +352,7 @@ class AsyncClient:
         >>> run(client.why("gale", {"wind": 5}))["matches"]
         False
         """
-        return await self._run(calls.why(id, event, self._retries))
+        return await self._run(calls.why(id, event, self._persistence))
 
     async def get_settings(self) -> dict[str, Any]:
         """Return the tenant's settings, as `Client.get_settings` does.
@@ -352,7 +360,7 @@ class AsyncClient:
         >>> run(client.get_settings())["time"]
         'time'
         """
-        return await self._run(calls.get(path_of("settings"), self._retries))
+        return await self._run(calls.get(path_of("settings"), self._persistence))
 
     async def put_settings(self, **settings: Any) -> ChangeReceipt:
         """Replace the tenant's settings, as `Client.put_settings` does.
@@ -362,12 +370,14 @@ class AsyncClient:
         'ship'
         """
         path = path_of("settings")
-        return await self._run(calls.change("PUT", path, settings, self._retries))
+        return await self._run(calls.change("PUT", path, settings, self._persistence))
 
     async def _list(self, kind: str, subscriber: str | None) -> AsyncIterator[dict[str, Any]]:
         after: str | None = None
         while True:
-            items, after = await self._run(calls.list_part(kind, after, self._retries, subscriber))
+            items, after = await self._run(
+                calls.list_part(kind, after, self._persistence, subscriber)
+            )
             for item in items:
                 yield item
             if after is None:
@@ -398,7 +408,8 @@ class AsyncClient:
         try:
             response = await self._http.request(content=body, **self._connecting.arguments(request))
         except httpx.RequestError as fault:
-            return self._connecting.describe(fault)
+            return self._connecting.describe(fault, self._was_answered)
+        self._was_answered = True
         return read_answer(response)
 
 

@@ -20,7 +20,7 @@ from contrada.client.received import (
     read_receipt,
 )
 from contrada.client.refusals import describe_answer, read_object, read_problem
-from contrada.client.retrying import Attempts, ask
+from contrada.client.retrying import Attempts, Persistence, ask
 from contrada.errors import InvalidInput
 from contrada.showing import brief
 
@@ -95,7 +95,7 @@ def cut_batches(
 
 
 def publish(
-    events: object, idempotency_key: str | None, all_or_none: bool, retries: int
+    events: object, idempotency_key: str | None, all_or_none: bool, persistence: Persistence
 ) -> Steps[PublishReceipt]:
     """Publish events of any kind, batch by batch; see `Client.publish`."""
     if idempotency_key is not None:
@@ -103,20 +103,22 @@ def publish(
     run = idempotency_key or secrets.token_hex(_KEY_BYTES)
     receipt = PublishReceipt(0, 0, None)
     for batch in _cut(read_outgoing(events), all_or_none):
-        sent = yield from _send(batch, run, all_or_none, retries)
+        sent = yield from _send(batch, run, all_or_none, persistence)
         receipt = add_receipts(receipt, sent)
     if receipt.errors and not receipt.accepted:
         raise RefusedEvents(receipt)
     return receipt
 
 
-def _send(batch: OutgoingBatch, run: str, all_or_none: bool, retries: int) -> Steps[PublishReceipt]:
+def _send(
+    batch: OutgoingBatch, run: str, all_or_none: bool, persistence: Persistence
+) -> Steps[PublishReceipt]:
     """Send a batch, or where it cannot be read as a whole its halves, down to the bad event."""
     known = batch.faults()
     if len(known) == len(batch.events) or (known and all_or_none):
         return PublishReceipt(0, 0, None, tuple(known.values()))
     key = f"{run}-{batch.first}" if batch.first else run
-    answer = yield from ask(batch.request(key, all_or_none), Attempts(retries))
+    answer = yield from ask(batch.request(key, all_or_none), Attempts(persistence))
     problem = read_problem(answer) if answer.status == _BAD_REQUEST else {}
     is_whole = answer.status == _TOO_LARGE or str(problem.get("place", "")).startswith(_BODY)
     if is_whole and not all_or_none:
@@ -124,8 +126,8 @@ def _send(batch: OutgoingBatch, run: str, all_or_none: bool, retries: int) -> St
             fault = EventFault(batch.first, describe_answer(answer))
             return PublishReceipt(0, 0, None, (fault,))
         one, other = batch.halves()
-        first = yield from _send(one, run, all_or_none, retries)
-        second = yield from _send(other, run, all_or_none, retries)
+        first = yield from _send(one, run, all_or_none, persistence)
+        second = yield from _send(other, run, all_or_none, persistence)
         return add_receipts(first, second)
     members = problem if is_about_events(problem) else read_object(answer)
     receipt = read_receipt(members, batch.first)

@@ -27,7 +27,7 @@ from contrada.client.received import (
     WebhookReceipt,
 )
 from contrada.client.resuming import HearGap, ListeningPlace
-from contrada.client.retrying import RETRIES
+from contrada.client.retrying import RESTART_S, RETRIES, Persistence
 from contrada.client.trust import Verify
 from contrada.errors import InvalidInput
 from contrada.model.relation import Relation
@@ -41,9 +41,10 @@ class Client:
     `url` is the broker's address (default: CONTRADA_URL, else http://127.0.0.1:8080), `key` a key
     of its (default: CONTRADA_KEY), which is sent in the header `Authorization` and shown nowhere.
     A request that gets no answer within `timeout_s` is sent again, up to `retries` times, where
-    that is safe; a broker that is too busy is asked again when it says. `verify` is a
-    path to the certificates to trust, for a broker whose own this machine does not know, or an
-    `ssl.SSLContext`. A client is closed by `close`, or by the end of a `with` block.
+    that is safe; a broker that is too busy is asked again when it says, and one that restarts is
+    waited for, up to `restart_s`. `verify` is a path to the certificates to trust, for a broker
+    whose own this machine does not know, or an `ssl.SSLContext`. A client is closed by `close`, or
+    by the end of a `with` block.
 
     Unlike a `Matcher`, which is in this process, a broker keeps subscriptions and events on disk
     and delivers every match at least once. `AsyncClient` has the same calls for asyncio.
@@ -65,6 +66,7 @@ class Client:
         key: str | None = None,
         timeout_s: float = TIMEOUT_S,
         retries: int = RETRIES,
+        restart_s: float = RESTART_S,
         verify: Verify = True,
     ) -> None:
         """Make a client; nothing is sent before the first call."""
@@ -72,7 +74,8 @@ class Client:
         import httpx
 
         self._connecting = Connecting.read(url, key, timeout_s, verify)
-        self._retries = retries
+        self._persistence = Persistence(retries, restart_s)
+        self._was_answered = False
         self._http = httpx.Client(**self._connecting.options())
 
     def __repr__(self) -> str:
@@ -127,7 +130,7 @@ class Client:
             filter, geometry, relation, where, attribute, subscriber, expires, transitions
         )
         path = path_of("subscriptions", id)
-        return self._run(calls.change("PUT", path, body, self._retries))
+        return self._run(calls.change("PUT", path, body, self._persistence))
 
     def get_subscription(self, id: str) -> dict[str, Any]:
         """Return a subscription: its members, its id and its position in the log.
@@ -138,7 +141,7 @@ class Client:
         >>> client.get_subscription("gale")["filter"]
         'wind > 17'
         """
-        return self._run(calls.get(path_of("subscriptions", id), self._retries))
+        return self._run(calls.get(path_of("subscriptions", id), self._persistence))
 
     def delete_subscription(self, id: str) -> ChangeReceipt:
         """Remove a subscription; what it has matched is still delivered.
@@ -151,7 +154,7 @@ class Client:
         0
         """
         path = path_of("subscriptions", id)
-        return self._run(calls.change("DELETE", path, None, self._retries))
+        return self._run(calls.change("DELETE", path, None, self._persistence))
 
     def list_subscriptions(self, *, subscriber: str | None = None) -> Iterator[dict[str, Any]]:
         """Iterate over all subscriptions, or those of one subscriber, by id, page by page.
@@ -182,7 +185,7 @@ class Client:
         1
         """
         with collection_rows.packed_rows(rows) as (path, media_type):
-            return self._run(collection_rows.put_rows(id, path, media_type, self._retries))
+            return self._run(collection_rows.put_rows(id, path, media_type, self._persistence))
 
     def publish(
         self, events: Any, *, idempotency_key: str | None = None, all_or_none: bool = False
@@ -205,7 +208,7 @@ class Client:
         >>> receipt.accepted, receipt.errors
         (2, ())
         """
-        return self._run(batching.publish(events, idempotency_key, all_or_none, self._retries))
+        return self._run(batching.publish(events, idempotency_key, all_or_none, self._persistence))
 
     def deliveries(
         self, subscriber: str, *, after: str | None = None, limit: int = 100, wait_s: float = 0.0
@@ -224,7 +227,7 @@ class Client:
         >>> page.deliveries[0].event["properties"], page.deliveries[0].matches[0].subscription
         ({'wind': 20}, 'gale')
         """
-        return self._run(calls.read_deliveries(subscriber, after, limit, wait_s, self._retries))
+        return self._run(calls.read_deliveries(subscriber, after, limit, wait_s, self._persistence))
 
     def listen(
         self,
@@ -255,7 +258,7 @@ class Client:
         20
         30
         """
-        place = ListeningPlace(subscriber, after, limit, auto_ack, on_gap, self._retries)
+        place = ListeningPlace(subscriber, after, limit, auto_ack, on_gap, self._persistence)
         return self._listen(place)
 
     def _listen(self, place: ListeningPlace) -> Generator[ReceivedDelivery, None, None]:
@@ -279,7 +282,7 @@ class Client:
         >>> client.ack("ops", position) == position
         True
         """
-        return self._run(calls.move(subscriber, "ack", {"position": position}, self._retries))
+        return self._run(calls.move(subscriber, "ack", {"position": position}, self._persistence))
 
     def put_cursor(
         self, subscriber: str, *, position: str | None = None, time: str | datetime | None = None
@@ -294,7 +297,7 @@ class Client:
         >>> len(client.deliveries("ops").deliveries)
         1
         """
-        return self._run(calls.put_cursor(subscriber, position, time, self._retries))
+        return self._run(calls.put_cursor(subscriber, position, time, self._persistence))
 
     def put_webhook(
         self,
@@ -319,7 +322,7 @@ class Client:
         >>> client.put_webhook("ops", "https://receiver.example/hook").is_new
         True
         """
-        steps = calls.put_webhook(subscriber, url, secret, batch, rotate, self._retries)
+        steps = calls.put_webhook(subscriber, url, secret, batch, rotate, self._persistence)
         return self._run(steps)
 
     def list_dead_letters(self, subscriber: str) -> Iterator[ReceivedLetter]:
@@ -331,7 +334,7 @@ class Client:
         """
         after: str | None = None
         while True:
-            letters, after = self._run(calls.list_letters(subscriber, after, self._retries))
+            letters, after = self._run(calls.list_letters(subscriber, after, self._persistence))
             yield from letters
             if after is None:
                 return
@@ -343,7 +346,7 @@ class Client:
         >>> client.redrive("ops")
         0
         """
-        return self._run(calls.redrive(subscriber, positions, self._retries))
+        return self._run(calls.redrive(subscriber, positions, self._persistence))
 
     def get_subscriber(self, name: str) -> dict[str, Any]:
         """Return what is known of a subscriber: its cursor, its channel, how far it is behind.
@@ -354,7 +357,7 @@ class Client:
         >>> client.get_subscriber("ops")["name"]
         'ops'
         """
-        return self._run(calls.get(path_of("subscribers", name), self._retries))
+        return self._run(calls.get(path_of("subscribers", name), self._persistence))
 
     def list_subscribers(self) -> Iterator[dict[str, Any]]:
         """Iterate over all subscribers, by name, page by page.
@@ -375,7 +378,9 @@ class Client:
         >>> list(client.list_subscriptions())
         []
         """
-        return self._run(calls.change("DELETE", path_of("subscribers", name), None, self._retries))
+        return self._run(
+            calls.change("DELETE", path_of("subscribers", name), None, self._persistence)
+        )
 
     def explain(self, filter: str | Mapping[str, Any]) -> dict[str, Any]:
         """Return how the broker understands a predicate, as `contrada.explain` does; nothing is
@@ -386,7 +391,7 @@ class Client:
         >>> client.explain("wind > 90 AND wind > 80")["removed"]
         ['wind > 80 (another constraint implies it: wind > 90)']
         """
-        return self._run(calls.post(path_of("explain"), {"filter": filter}, self._retries))
+        return self._run(calls.post(path_of("explain"), {"filter": filter}, self._persistence))
 
     def match(self, event: Any) -> list[ReceivedMatch]:
         """Return what an event would match: subscriptions, and rows of collections.
@@ -397,7 +402,7 @@ class Client:
         >>> client.match({"wind": 20})[0].subscription
         'gale'
         """
-        return self._run(calls.match(event, self._retries))
+        return self._run(calls.match(event, self._persistence))
 
     def why(self, id: str, event: Any) -> dict[str, Any]:
         """Return whether and why a subscription matches an event: each constraint and its value.
@@ -408,7 +413,7 @@ class Client:
         >>> client.why("gale", {"wind": 5})["matches"]
         False
         """
-        return self._run(calls.why(id, event, self._retries))
+        return self._run(calls.why(id, event, self._persistence))
 
     def get_settings(self) -> dict[str, Any]:
         """Return the tenant's settings, which are those of transitions; `put_settings` names them.
@@ -416,7 +421,7 @@ class Client:
         >>> client.get_settings()["time"]
         'time'
         """
-        return self._run(calls.get(path_of("settings"), self._retries))
+        return self._run(calls.get(path_of("settings"), self._persistence))
 
     def put_settings(self, **settings: Any) -> ChangeReceipt:
         """Replace the tenant's settings: `object`, `time`, `lateness`, `silence`, `ahead`, `idle`.
@@ -427,12 +432,12 @@ class Client:
         >>> client.get_settings()["object"]
         'ship'
         """
-        return self._run(calls.change("PUT", path_of("settings"), settings, self._retries))
+        return self._run(calls.change("PUT", path_of("settings"), settings, self._persistence))
 
     def _list(self, kind: str, subscriber: str | None) -> Iterator[dict[str, Any]]:
         after: str | None = None
         while True:
-            items, after = self._run(calls.list_part(kind, after, self._retries, subscriber))
+            items, after = self._run(calls.list_part(kind, after, self._persistence, subscriber))
             yield from items
             if after is None:
                 return
@@ -462,7 +467,8 @@ class Client:
         try:
             response = self._http.request(content=body, **self._connecting.arguments(request))
         except httpx.RequestError as fault:
-            return self._connecting.describe(fault)
+            return self._connecting.describe(fault, self._was_answered)
+        self._was_answered = True
         return read_answer(response)
 
 

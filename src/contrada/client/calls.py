@@ -22,7 +22,7 @@ from contrada.client.received import (
     read_webhook_receipt,
 )
 from contrada.client.refusals import read_object
-from contrada.client.retrying import Attempts, ask
+from contrada.client.retrying import Attempts, Persistence, ask
 from contrada.errors import InvalidInput, NotFound
 from contrada.model.event import GEOMETRY
 from contrada.model.relation import Relation, find_relation
@@ -40,7 +40,7 @@ def call(
     path: str,
     body: Any = None,
     *,
-    retries: int,
+    persistence: Persistence,
     query: Mapping[str, str] | None = None,
     wait_s: float = 0.0,
 ) -> Steps[tuple[int, dict[str, Any]]]:
@@ -48,7 +48,7 @@ def call(
     content = b"" if body is None else write_json_text(body).encode()
     headers = {} if body is None else _JSON
     request = BrokerRequest(method, path, query or {}, content, headers, wait_s)
-    attempts = Attempts(retries)
+    attempts = Attempts(persistence)
     answer = yield from ask(request, attempts)
     try:
         return answer.status, read_object(answer)
@@ -59,67 +59,74 @@ def call(
         raise
 
 
-def change(method: str, path: str, body: Any, retries: int) -> Steps[ChangeReceipt]:
+def change(method: str, path: str, body: Any, persistence: Persistence) -> Steps[ChangeReceipt]:
     """Send a change."""
-    status, answer = yield from call(method, path, body, retries=retries)
+    status, answer = yield from call(method, path, body, persistence=persistence)
     return read_change(answer, status == CREATED)
 
 
 def put_webhook(
-    subscriber: str, url: str, secret: str | None, batch: int | None, rotate: bool, retries: int
+    subscriber: str,
+    url: str,
+    secret: str | None,
+    batch: int | None,
+    rotate: bool,
+    persistence: Persistence,
 ) -> Steps[WebhookReceipt]:
     """Let a subscriber be called."""
     wanted = {"url": url, "secret": secret, "batch": batch, "rotate": rotate or None}
     webhook = {name: value for name, value in wanted.items() if value is not None}
     path = path_of("subscribers", subscriber)
-    status, answer = yield from call("PUT", path, {"webhook": webhook}, retries=retries)
+    status, answer = yield from call("PUT", path, {"webhook": webhook}, persistence=persistence)
     return read_webhook_receipt(answer, status == CREATED)
 
 
-def get(path: str, retries: int) -> Steps[dict[str, Any]]:
+def get(path: str, persistence: Persistence) -> Steps[dict[str, Any]]:
     """Read one object."""
-    _, answer = yield from call("GET", path, retries=retries)
+    _, answer = yield from call("GET", path, persistence=persistence)
     return answer
 
 
-def post(path: str, body: Any, retries: int) -> Steps[dict[str, Any]]:
+def post(path: str, body: Any, persistence: Persistence) -> Steps[dict[str, Any]]:
     """Ask a question that has a body."""
-    _, answer = yield from call("POST", path, body, retries=retries)
+    _, answer = yield from call("POST", path, body, persistence=persistence)
     return answer
 
 
 def list_part(
-    kind: str, after: str | None, retries: int, subscriber: str | None = None
+    kind: str, after: str | None, persistence: Persistence, subscriber: str | None = None
 ) -> Steps[ListPage]:
     """Read a part of the list of `subscriptions` or `subscribers`."""
     wanted = {"after": after, "subscriber": subscriber, "limit": str(_PAGE)}
     query = {name: value for name, value in wanted.items() if value is not None}
-    _, answer = yield from call("GET", path_of(kind), query=query, retries=retries)
+    _, answer = yield from call("GET", path_of(kind), query=query, persistence=persistence)
     return answer.get(kind, []), answer.get("next")
 
 
 def list_letters(
-    subscriber: str, after: str | None, retries: int
+    subscriber: str, after: str | None, persistence: Persistence
 ) -> Steps[tuple[list[ReceivedLetter], str | None]]:
     """Read a part of the list of dead letters."""
     query = {"limit": str(_PAGE)} | ({} if after is None else {"after": after})
     path = path_of("subscribers", subscriber, "dead-letters")
-    _, answer = yield from call("GET", path, query=query, retries=retries)
+    _, answer = yield from call("GET", path, query=query, persistence=persistence)
     return list(map(read_letter, answer.get("dead_letters", ()))), answer.get("next")
 
 
-def redrive(subscriber: str, positions: Iterable[str] | None, retries: int) -> Steps[int]:
+def redrive(
+    subscriber: str, positions: Iterable[str] | None, persistence: Persistence
+) -> Steps[int]:
     """Let dead letters be sent again; return how many."""
     body = {} if positions is None else {"positions": list(positions)}
     path = f"{path_of('subscribers', subscriber, 'dead-letters')}/redrive"
-    answer = yield from post(path, body, retries)
+    answer = yield from post(path, body, persistence)
     return int(answer.get("redriven", 0))
 
 
 def read_deliveries(
-    subscriber: str, after: str | None, limit: int, wait_s: float, retries: int | None
+    subscriber: str, after: str | None, limit: int, wait_s: float, persistence: Persistence
 ) -> Steps[ReceivedPage]:
-    """Read the next deliveries; with `retries` None, try for as long as it takes."""
+    """Read the next deliveries."""
     if limit < 1:
         raise InvalidInput(f"limit must be at least 1, not {limit}")
     query = {"limit": str(limit)}
@@ -129,38 +136,40 @@ def read_deliveries(
         query["wait"] = f"{wait_s:g}"
     path = path_of("subscribers", subscriber, "deliveries")
     request = BrokerRequest("GET", path, query, wait_s=wait_s)
-    answer = yield from ask(request, Attempts(retries))
+    answer = yield from ask(request, Attempts(persistence))
     return read_page(read_object(answer))
 
 
-def move(subscriber: str, path: str, body: Mapping[str, Any], retries: int) -> Steps[str]:
+def move(
+    subscriber: str, path: str, body: Mapping[str, Any], persistence: Persistence
+) -> Steps[str]:
     """Move the cursor of a subscriber; return where it is then."""
     method = "PUT" if path == "cursor" else "POST"
     path = path_of("subscribers", subscriber, path)
-    _, answer = yield from call(method, path, body, retries=retries)
+    _, answer = yield from call(method, path, body, persistence=persistence)
     return read_position(answer)
 
 
 def put_cursor(
-    subscriber: str, position: str | None, time: str | datetime | None, retries: int
+    subscriber: str, position: str | None, time: str | datetime | None, persistence: Persistence
 ) -> Steps[str]:
     """Move the cursor to a position or a time."""
     if (position is None) == (time is None):
         raise InvalidInput("give either a position or a time")
     body = {"time": spell_time(time)} if position is None else {"position": position}
-    return move(subscriber, "cursor", body, retries)
+    return move(subscriber, "cursor", body, persistence)
 
 
-def match(event: Any, retries: int) -> Steps[list[ReceivedMatch]]:
+def match(event: Any, persistence: Persistence) -> Steps[list[ReceivedMatch]]:
     """Ask which subscriptions an event would match."""
-    answer = yield from post(path_of("match"), {"event": _read_one(event)}, retries)
+    answer = yield from post(path_of("match"), {"event": _read_one(event)}, persistence)
     return list(map(read_match, answer.get("matches", ())))
 
 
-def why(id: str, event: Any, retries: int) -> Steps[dict[str, Any]]:
+def why(id: str, event: Any, persistence: Persistence) -> Steps[dict[str, Any]]:
     """Ask why a subscription does or does not match an event."""
     body = {"event": _read_one(event), "why": [id]}
-    answer = yield from post(path_of("match"), body, retries)
+    answer = yield from post(path_of("match"), body, persistence)
     found = answer.get("why", {}).get(id)
     if not isinstance(found, dict):
         raise NotFound(f"there is no subscription {brief(id)}")

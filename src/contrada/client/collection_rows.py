@@ -16,7 +16,7 @@ from contrada.client.calls import CREATED
 from contrada.client.exchange import BrokerRequest, Steps, path_of
 from contrada.client.received import RowsReceipt, read_rows_receipt
 from contrada.client.refusals import read_object
-from contrada.client.retrying import Attempts, ask
+from contrada.client.retrying import Attempts, Persistence, ask
 from contrada.errors import InvalidInput, blame
 from contrada.files import Rows, open_output, read_rows
 from contrada.model.event import GEOMETRY
@@ -63,7 +63,7 @@ def _write(rows: Rows, path: Path) -> None:
             output.write(batch.select(names))
 
 
-def put_rows(id: str, path: Path, media_type: str, retries: int) -> Steps[RowsReceipt]:
+def put_rows(id: str, path: Path, media_type: str, persistence: Persistence) -> Steps[RowsReceipt]:
     """Replace the rows of a collection by those in a file."""
     try:
         path.stat()
@@ -72,5 +72,5 @@ def put_rows(id: str, path: Path, media_type: str, retries: int) -> Steps[RowsRe
     target = path_of("subscriptions", id, "rows")
     headers = {"content-type": media_type}
     request = BrokerRequest("PUT", target, content=path, headers=headers, wait_s=_JUDGING_S)
-    answer = yield from ask(request, Attempts(retries))
+    answer = yield from ask(request, Attempts(persistence))
     return read_rows_receipt(read_object(answer), answer.status == CREATED)

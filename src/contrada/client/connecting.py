@@ -89,11 +89,14 @@ class Connecting:
 
         return httpx.Timeout(
             self.timeout_s,
-            connect=min(self.timeout_s, _CONNECT_S_MAX),
+            connect=self._connect_s(),
             read=self.timeout_s + wait_s,
         )
 
-    def describe(self, fault: Exception) -> NoAnswer:
+    def _connect_s(self) -> float:
+        return min(self.timeout_s, _CONNECT_S_MAX)
+
+    def describe(self, fault: Exception, was_there: bool) -> NoAnswer:
         """Describe why there was no answer, and whether the request may have arrived.
 
         Raises `Unavailable` for a certificate that is not trusted, since waiting mends nothing.
@@ -105,7 +108,9 @@ class Connecting:
             raise Unavailable(f"{self.url}: {refusal}") from fault
         unsent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
         if isinstance(fault, unsent):
-            return NoAnswer(f"{self.url}: no connection: {_words(fault)}", is_sent=False)
+            words = f"{self.url}: no connection: {_words(fault)}"
+            took_s = self._connect_s() if isinstance(fault, httpx.ConnectTimeout) else 0.0
+            return NoAnswer(words, is_sent=False, was_there=was_there, took_s=took_s)
         return NoAnswer(f"{self.url}: no answer: {_words(fault)}", is_sent=True)
 
 
@@ -123,7 +128,8 @@ def require_httpx() -> None:
 def read_answer(response: "httpx.Response") -> HttpAnswer:
     """Take what matters of a response."""
     headers = {name.lower(): value for name, value in response.headers.items()}
-    return HttpAnswer(response.status_code, headers, response.content)
+    took_s = response.elapsed.total_seconds()
+    return HttpAnswer(response.status_code, headers, response.content, took_s)
 
 
 def _words(fault: Exception) -> str:

@@ -33,19 +33,25 @@ class BrokerRequest:
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What a server answered; the names of headers are in lower case."""
+    """What a server answered, and how long it took; the names of headers are in lower case."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
+    took_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """Why none came; `is_sent` where the broker may have done what it was asked."""
+    """Why none came; `is_sent` where the broker may have done what it was asked.
+
+    `was_there` says that the same client has been answered before.
+    """
 
     reason: str
     is_sent: bool
+    was_there: bool = False
+    took_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

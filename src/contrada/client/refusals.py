@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from contrada.client.exchange import HttpAnswer
 from contrada.errors import (
     BadRows,
+    BrokerStarting,
     Conflict,
     ContradaError,
     Gone,
@@ -25,6 +26,7 @@ from contrada.showing import brief, brief_text
 _KINDS: Mapping[int, type[InvalidInput]] = {404: NotFound, 409: Conflict, 410: Gone}
 _BUSY = frozenset({429, 503})
 _PROBLEM = "application/problem+json"
+_STARTING = "starting"  # the code of its problem
 _REDIRECTS, _ERRORS, _FAULTS = 300, 400, 500
 
 
@@ -61,6 +63,9 @@ def _make_error(answer: HttpAnswer, problem: Mapping[str, Any], words: str) -> C
     if status == HTTPStatus.INSUFFICIENT_STORAGE:
         return OutOfSpace(words)
     wait_s = retry_after_s(answer)
+    if is_starting(answer):
+        remedy = "a client with a longer restart_s=… waits longer"
+        return BrokerStarting(f"{words}; {remedy}", 1.0 if wait_s is None else wait_s)
     if status in _BUSY and (wait_s is not None or status == HTTPStatus.TOO_MANY_REQUESTS):
         return Overloaded(words, 1.0 if wait_s is None else wait_s)
     if status >= _FAULTS or status < _REDIRECTS:
@@ -85,6 +90,12 @@ def read_problem(answer: HttpAnswer) -> dict[str, Any]:
         if isinstance(value, dict):
             return value
     return {}
+
+
+def is_starting(answer: HttpAnswer) -> bool:
+    """Whether a broker says that it is being opened, and will take requests soon."""
+    is_busy = answer.status == HTTPStatus.SERVICE_UNAVAILABLE
+    return is_busy and read_problem(answer).get("code") == _STARTING
 
 
 def retry_after_s(answer: HttpAnswer) -> float | None:

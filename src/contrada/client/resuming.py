@@ -11,6 +11,7 @@ from contextlib import suppress
 from contrada.client.calls import move, read_deliveries
 from contrada.client.exchange import Steps
 from contrada.client.received import MissedDeliveries, ReceivedPage
+from contrada.client.retrying import FOR_EVER, ONCE, Persistence
 from contrada.errors import ContradaError, Gone
 
 _WAIT_S = 25.0  # shorter than what proxies allow a request to take
@@ -29,22 +30,21 @@ class ListeningPlace:
         limit: int,
         auto_ack: bool,
         on_gap: HearGap | None,
-        retries: int,
+        persistence: Persistence,
     ) -> None:
         """Begin after a position, or at the subscriber's cursor."""
         self._subscriber, self._after, self._limit = subscriber, after, limit
         self._auto_ack, self._on_gap = auto_ack, on_gap
-        self._retries: int | None = retries
-        self._first_retries = retries
+        self._persistence = self._first_persistence = persistence
         self._used = self._acknowledged = ""
         self._acknowledged_at: float | None = None
 
     def read(self) -> Steps[ReceivedPage]:
         """Wait for the next page; the first is not waited for beyond the client's retries."""
         page = yield from read_deliveries(
-            self._subscriber, self._after, self._limit, _WAIT_S, self._retries
+            self._subscriber, self._after, self._limit, _WAIT_S, self._persistence
         )
-        self._retries = None  # a broker that was there once will be back
+        self._persistence = FOR_EVER  # a broker that was there once will be back
         if page.gap is not None:
             self._hear_gap(page.gap)
         self._after = page.next
@@ -65,15 +65,15 @@ class ListeningPlace:
         if self._acknowledged_at is None:
             self._acknowledged_at = now
         if self._auto_ack and (is_last or now - self._acknowledged_at > _ACK_INTERVAL_S):
-            yield from self._acknowledge(self._first_retries)
+            yield from self._acknowledge(self._first_persistence)
             self._acknowledged_at = now
 
     def leave(self) -> Steps[None]:
         """Acknowledge what was used, if the broker can be reached just now."""
         if self._auto_ack and self._used != self._acknowledged:
             with suppress(ContradaError):
-                yield from self._acknowledge(0)
+                yield from self._acknowledge(ONCE)
 
-    def _acknowledge(self, retries: int) -> Steps[None]:
-        yield from move(self._subscriber, "ack", {"position": self._used}, retries)
+    def _acknowledge(self, persistence: Persistence) -> Steps[None]:
+        yield from move(self._subscriber, "ack", {"position": self._used}, persistence)
         self._acknowledged = self._used

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from contrada.errors import (
     BadRows,
+    BrokerStarting,
     Conflict,
     ContradaError,
     Gone,
@@ -32,6 +33,7 @@ from contrada.server.json_answers import write_json
 from contrada.showing import brief
 
 PROBLEM_TYPE = "application/problem+json"
+STARTING = "starting"  # the code by which a client knows to wait
 
 _LOG = logging.getLogger("contrada.server")
 _STATUSES: tuple[tuple[type[ContradaError], int], ...] = (
@@ -148,4 +150,6 @@ def make_problem(status: int, detail: str, fault: ContradaError | None = None) -
         problem["errors"] = [{"detail": text} for text in fault.rows]
     if isinstance(fault, Overloaded):
         problem["retry_after_s"] = fault.retry_after_s
+    if isinstance(fault, BrokerStarting):
+        problem["code"] = STARTING
     return problem

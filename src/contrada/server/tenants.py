@@ -10,12 +10,13 @@ from contrada.broker.broker import Broker
 from contrada.broker.broker_options import BrokerOptions
 from contrada.broker.keys import DEFAULT_TENANT
 from contrada.broker.tenant_folders import list_tenants, tenant_folder
-from contrada.errors import ContradaError, Overloaded, Unavailable
+from contrada.errors import BrokerStarting, ContradaError, Unavailable
 
 _LOG = logging.getLogger("contrada.server")
 _OPENING_THREADS = 2
 _PATIENCE_S = 5.0  # of a request whose tenant is being opened
 _RETRY_S = 2.0
+_STARTING = "the broker is starting: it is being opened"
 
 
 class Tenants:
@@ -49,7 +50,7 @@ class Tenants:
             async with asyncio.timeout(_PATIENCE_S):
                 await asyncio.shield(self._open_once(tenant))
         except TimeoutError:
-            raise Overloaded("the broker is being opened", _RETRY_S) from None
+            raise BrokerStarting(_STARTING, _RETRY_S) from None
         except ContradaError as fault:  # which names folders, and is nothing a caller could change
             raise Unavailable("the broker cannot be opened; its log has the reason") from fault
 
@@ -57,7 +58,7 @@ class Tenants:
         """Return the broker of a tenant that is open."""
         broker = self._open.get(tenant)
         if broker is None:
-            raise Overloaded("the broker is being opened", _RETRY_S)
+            raise BrokerStarting(_STARTING, _RETRY_S)
         return broker
 
     def brokers(self) -> dict[str, Broker]:
