@@ -372,8 +372,8 @@ def test_null_and_empty_geometries_are_fine() -> None:
 @pytest.mark.parametrize(
     ("geometry", "words"),
     [
-        ({"type": "Point", "coordinates": ["1", 2]}, "geometry: cannot read the GeoJSON geometry"),
-        ({"type": "Point", "coordinates": [1]}, "geometry: cannot read the GeoJSON geometry"),
+        ({"type": "Point", "coordinates": ["1", 2]}, "geometry: coordinates[0]: a number is"),
+        ({"type": "Point", "coordinates": [1]}, "geometry: coordinates: a position has two"),
         ({"type": "Circle", "coordinates": [1, 2]}, "geometry: it is not a geometry of GeoJSON"),
         ({}, "geometry: it is not a geometry of GeoJSON: {}"),
         ([1, 2], "geometry: it is not a geometry of GeoJSON: [1, 2]"),

@@ -99,8 +99,11 @@ def test_a_put_ends_a_wait_and_a_pause(broker: Broker) -> None:
     put(broker)
     for state in (FAILED, replace(FAILED, phase=WebhookPhase.PAUSED)):
         broker.webhooks.settle(find(broker), WebhookResult(state)).result()
-        assert not put(broker).is_changed
+        changed = put(broker)
+        was_paused = state.phase is WebhookPhase.PAUSED
+        assert (changed.is_changed, changed.position == broker.head) == (was_paused, was_paused)
         assert find(broker).state.not_before == 0.0
+        broker.put_subscriber("other", {}).result()
     assert find(broker).state.phase is WebhookPhase.NEW
 
 

@@ -44,6 +44,16 @@ def test_scopes_may_be_given_one_by_one_and_the_folder_by_the_environment(
     assert (key.scopes, key.tenant) == (("publish", "subscribe"), "default")
 
 
+@pytest.mark.parametrize("words", [["list"], ["revoke", "a"]])
+def test_a_folder_that_is_not_there_is_told_and_not_made(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "nosuch"
+    assert main(["key", *words, "--data", str(folder)]) == 2
+    assert capsys.readouterr().err == f"contrada: there is no folder {folder}\n"
+    assert not folder.exists()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

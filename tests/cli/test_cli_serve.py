@@ -182,6 +182,7 @@ def test_settings_are_shown_with_their_sources_and_nothing_is_made(
         (["--allow-origin", "maps.example"], "'maps.example' is not an origin"),
         (["--allow-webhook", "intranet"], "'intranet' is neither an address nor a network"),
         (["--tls-key", "key.pem"], "need each other"),
+        (["--data", __file__], "test_cli_serve.py: is a file, not a folder"),
     ],
 )
 def test_what_cannot_be_is_one_line_and_exit_code_2(

@@ -49,6 +49,27 @@ def test_all_requests_are_logged_if_that_is_asked_for(tmp_path: Path) -> None:
     assert paths == [("GET", "/v1/subscriptions", 200), ("POST", "/v1/events", 200)]
 
 
+def test_what_is_refused_is_logged_with_its_reason_and_no_secret(tmp_path: Path) -> None:
+    lines: list[str] = []
+    with logging_json(lines.append), hosted(tmp_path) as server, server.client() as client:
+        client.put("/v1/subscriptions/a", json={"filter": "wind >"})
+        client.put("/v1/subscribers/a", json={"webhook": {"url": "https://u:pass@h/?t=hidden"}})
+        client.put("/v1/subscribers/a", json={"webhook": {"url": "https://h", "secret": "hidden"}})
+        client.put("/v1/subscriptions/a", content=b"x", headers={"Content-Type": "a/b"})
+        server.host._app.state.stopping.set()
+        assert client.get("/readyz").status_code == 503
+    found = [json.loads(line) for line in lines]
+    details = [line["detail"] for line in found if line["message"] == "request"]
+    assert details[0] == "the predicate ends too early, at character 6"
+    assert details[1].startswith("webhook.url: ") or details[1].startswith("webhook.url is")
+    assert "application/json" in details[3]
+    assert len(details) == 4
+    assert "hidden" not in "".join(lines) and "pass" not in "".join(lines)
+    assert not [line for line in found if line["level"] == "error"]
+    said = [line["message"] for line in found if line["message"].startswith("the server")]
+    assert said == ["the server is ready", "the server stops", "the server has ended"]
+
+
 def test_what_is_refused_again_and_again_is_not_logged_each_time(tmp_path: Path) -> None:
     lines: list[str] = []
     with (

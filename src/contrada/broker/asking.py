@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from contrada.broker.geojson_words import reword
 from contrada.broker.log_reading import LogReader
 from contrada.broker.number_names import NumberNames
 from contrada.broker.standing_set import StandingSet
@@ -46,7 +47,13 @@ class Questions:
     def match(self, body: Any) -> dict[str, Any]:
         """Match one event: a Feature, or an object with the event and ids to explain."""
         event, wanted = _read_question(body)
-        numbers = self._standing.matcher.match(event)
+        try:
+            numbers = self._standing.matcher.match(event)
+        except InvalidInput as fault:
+            words = reword(fault.what, event.get(GEOMETRY))
+            if words is None:
+                raise
+            raise InvalidInput(words, place=f"event.{GEOMETRY}") from None
         found: dict[str, Any] = {"matches": [self._names.find(int(n)) for n in numbers]}
         if wanted:
             found["why"] = {str(id_): self._explain(id_, event) for id_ in wanted}

@@ -13,6 +13,7 @@ import pyarrow as pa
 import shapely
 
 from contrada.arrays import Geometries
+from contrada.broker.geojson_words import reword
 from contrada.limits import EVENT_VERTICES_MAX
 from contrada.model.geometry import UNDECODABLE, Fault, as_array, find_faults, read_geometry, tidy
 from contrada.showing import brief
@@ -77,6 +78,9 @@ def _write_usual(value: Any) -> str | None:
 def _with_value(fault: Fault, value: Any) -> Fault:
     if fault.code != UNDECODABLE:
         return fault
+    words = reword(fault.message, value)
+    if words is not None:
+        return Fault(fault.code, words)
     return Fault(fault.code, f"{fault.message} (value {brief(value)})")
 
 

@@ -124,11 +124,17 @@ class KeyFile:
 
     def revoke(self, name: str) -> None:
         """Remove a key."""
+        self.require_folder()
         with self._changing() as keys:
             left = [key for key in keys if key.name != name]
             if len(left) == len(keys):
                 raise NotFound(f"there is no key {brief(name)} in {self.path}")
             self._write(left)
+
+    def require_folder(self) -> None:
+        """Refuse a folder that is not there, where nothing is to be made."""
+        if not self._folder.is_dir():
+            raise NotFound(f"there is no folder {self._folder}")
 
     @contextmanager
     def _changing(self) -> Iterator[Keyring]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from contrada.broker.geojson_words import reword
 from contrada.broker.transition_bodies import find_idle_terms, read_transitions
 from contrada.errors import InvalidInput
 from contrada.limits import BROKER_NAME_LENGTH_MAX
@@ -115,7 +116,13 @@ def _read_predicate(members: Mapping[str, Any], reader: Any) -> Predicate:
     area = members.get(GEOMETRY)
     if "filter" not in members and area is None:  # any geometry serves to judge the rest
         area = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 0]]]}
-    return read_predicate(reader, members.get("filter"), area, **given)
+    try:
+        return read_predicate(reader, members.get("filter"), area, **given)
+    except InvalidInput as fault:
+        words = reword(fault.what, area)
+        if words is None:
+            raise
+        raise InvalidInput(words, place=GEOMETRY) from None
 
 
 def _read_expires(value: Any) -> int | None:

@@ -151,7 +151,8 @@ class WebhookStore:
                 json.dumps(state.to_json()),
             ),
         )
-        if is_equal:  # nothing changes but that what waits is tried at once
+        was_paused = known is not None and known.state.phase is WebhookPhase.PAUSED
+        if is_equal and not was_paused:  # nothing changes, but what waits is tried at once
             return _then(begun, lambda: self.notify(name))
         return self._record(
             "put_webhook", name, by, now_us, begun, {"secret": made} if made else {}

@@ -5,7 +5,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from contrada.cli.terminal import say, show
+from contrada.cli.terminal import require_stdout, say, show
 
 _EPILOG = """\
 scopes:
@@ -71,6 +71,7 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
 def _add(options: argparse.Namespace) -> None:
     from contrada.broker.keys import DEFAULT_TENANT
 
+    require_stdout()  # else nobody would ever see the key
     scopes = [word.strip() for text in options.scope for word in text.split(",")]
     tenant = DEFAULT_TENANT if options.tenant is None else options.tenant
     token = _open(options).add(options.name, scopes, tenant, datetime.now(UTC))
@@ -82,7 +83,9 @@ def _add(options: argparse.Namespace) -> None:
 
 
 def _list(options: argparse.Namespace) -> None:
-    keys = list(_open(options).read())
+    file = _open(options)
+    file.require_folder()
+    keys = list(file.read())
     if options.json:
         names = ("name", "id", "scopes", "tenant", "created")
         show(json.dumps({"keys": [{name: getattr(key, name) for name in names} for key in keys]}))

@@ -104,6 +104,7 @@ class Host:
             await asyncio.wait({serving, opening}, return_when=asyncio.FIRST_COMPLETED)
             if opening.done() and not serving.done():
                 await opening
+                _LOG.info("the server is ready", extra={"fields": {"address": address}})
                 on_ready(address)
             await serving
         finally:
@@ -116,9 +117,11 @@ class Host:
             await self._webhooks.stop()
             await self._tenants.close()
             self._close_listeners()
+            _LOG.info("the server has ended")
 
     def stop(self) -> None:
         """Begin to stop: streams end, and what is under way is finished."""
+        _LOG.info("the server stops")
         self._server.stop()
 
     def force(self) -> None:
@@ -220,6 +223,8 @@ def _make_folder(data: Path) -> None:
     """Make the data folder if need be; nobody else on this machine may look into it."""
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        raise InvalidInput(f"{data}: is a file, not a folder") from None
     except OSError as fault:
         raise blame(fault, f"{data}: cannot be made: {fault.strerror or fault}") from fault
 

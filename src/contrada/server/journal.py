@@ -1,5 +1,7 @@
 """The log: one JSON object a line on stderr, with who changed what; never a key, query or body.
 
+Of what is refused it has the reason, which may show a value; that of a webhook's is left out.
+
 Lines are written by a thread, so that whoever reads stderr slowly delays nobody; beyond a number of
 lines that wait, lines are lost and counted.
 """
@@ -8,6 +10,7 @@ import asyncio
 import json
 import logging
 import queue
+import re
 import sys
 import threading
 import time
@@ -25,8 +28,12 @@ _ACCESS = logging.getLogger("contrada.access")
 _WAITING_MAX = 10_000
 _PATH_LENGTH_MAX = 300
 _BODY_BYTES_MAX = 4_096  # of an answer that is looked at for its position
+_REASON = re.compile(rb'"(detail|place)":("(?:[^"\\]|\\.)*")')
 _FLUSH_S = 1.0
 _READING = {"GET", "HEAD", "OPTIONS"}
+_READINESS = "/readyz"  # which answers 503 while all is well
+_DETAIL_LENGTH_MAX = 300
+_SECRETIVE = "webhook"  # what the places of members with secrets begin with
 _ROUTINE = ("/v1/events", "/v1/match", "/v1/explain", "/ack")  # what paths end with
 _REFUSALS = {401, 403, 421, 429}
 _REFUSALS_PER_S_MAX = 10
@@ -139,8 +146,10 @@ class Journal:
     def _is_logged(self, scope: Scope, status: int) -> bool:
         if status in _REFUSALS:
             return not self._rates.take("refusals", _REFUSALS_PER_S_MAX, time.monotonic())
-        if status >= 500 or self._logged() == "all":
+        if self._logged() == "all":
             return True
+        if status >= 500:
+            return bool(scope["path"] != _READINESS)
         is_reading = scope.get("method", "GET") in _READING
         return not is_reading and not scope["path"].endswith(_ROUTINE)
 
@@ -155,10 +164,12 @@ class Journal:
             "path": cut(scope["path"], _PATH_LENGTH_MAX),
             "status": answer.status,
             "position": answer.position,
+            "detail": answer.detail,
             "seconds": round(seconds, 4),
         }
         fields = {name: value for name, value in fields.items() if value is not None}
-        level = logging.ERROR if answer.status >= 500 else logging.INFO
+        is_fault = answer.status >= 500 and scope["path"] != _READINESS
+        level = logging.ERROR if is_fault else logging.INFO
         _ACCESS.log(level, "request", extra={"fields": fields})
 
 
@@ -177,9 +188,22 @@ class _LoggedAnswer:
             self.status = message["status"]
         elif kind == "websocket.accept":
             self.status = 101
-        elif kind == "http.response.body" and not self._body:
+        elif kind in ("http.response.body", "websocket.http.response.body") and not self._body:
             self._body = message.get("body", b"")[: _BODY_BYTES_MAX + 1]
         await self._send(message)
+
+    @property
+    def detail(self) -> str | None:
+        """Why a request was refused, as the beginning of the problem says."""
+        if self.status < 400:
+            return None
+        found = {
+            name: json.loads(text) for name, text in _REASON.findall(self._body[:_BODY_BYTES_MAX])
+        }
+        place, detail = found.get(b"place", ""), found.get(b"detail")
+        if detail is None or not place.startswith(_SECRETIVE):
+            return None if detail is None else cut(detail, _DETAIL_LENGTH_MAX)
+        return f"{place} is not as it should be"
 
     @property
     def position(self) -> str | None:

@@ -96,7 +96,8 @@ class _OpenedBody:
         coding = request.headers.get("content-encoding", "").strip().lower()
         if coding not in _PLAIN | _PACKED:
             accepted = {"Accept-Encoding": "gzip, deflate"}
-            raise HttpRefusal(415, f"content encoding {brief(coding)} is not read", accepted)
+            what = f"content encoding {brief(coding)} is not read; gzip and deflate are"
+            raise HttpRefusal(415, what, accepted)
         self._is_packed = coding in _PACKED
         self._unpacker: zlib._Decompress | None = None
         self._read = 0

@@ -221,7 +221,8 @@ def _read_suffix(request: Request) -> str | None:
         return None
     if media_type not in _SUFFIXES:
         accepted = ", ".join(_SUFFIXES)
-        raise HttpRefusal(415, f"no rows are read from {brief(media_type)}", {"Accept": accepted})
+        what = f"no rows are read from {brief(media_type)}, but from {accepted}"
+        raise HttpRefusal(415, what, {"Accept": accepted})
     return _SUFFIXES[media_type]
 
 
