@@ -28,6 +28,7 @@ COLUMN_DEPTH_MAX = 64  # levels of a column's type, or of a value that is to be 
 SHARED_VALUES_MAX = 10_000  # of a value whose parts stand in many places, once written out
 ARRAY_DEPTH_MAX = 100  # arrays within each other; deeper ones are unknown
 ARRAY_PAIRS_MAX = 200_000  # comparisons of arrays in arrays with each other; beyond it: unknown
+ARRAY_ELEMENTS_MAX = 2_000_000  # of the arrays that are so compared, if that is many for each
 
 # Geometries
 DISTANCE_PIECES_MAX = 1_000_000  # pairs of pieces of edges, halved to tell a distance
@@ -73,6 +74,7 @@ TABLE_CELLS_MAX = 100_000_000  # of the columns read of a JSON file, if far more
 DIGITS_MAX = 4_300  # of an integer in a JSON file: Python refuses more, as its time is the square
 JSON_DEPTH_MAX = 64  # objects and lists within each other: as many as Arrow's files hold
 DIRECTORY_BYTES_MAX = 16 * 2**20  # settings and names of the columns of a snapshot, as JSON
+ARCHIVE_BYTES_MAX = 256 * 2**20  # of XML in a zip archive, if it takes far fewer there
 XML_DEPTH_MAX = 63  # elements within each other: at one more GDAL stops, without a word
 
 # Collections of a broker
@@ -102,6 +104,8 @@ REQUEST_CELLS_MAX = 2_000_000  # of its events as a table: names of properties t
 CONNECTIONS_MAX = 4_096  # that are open at one time, handshakes among them
 CONNECTIONS_PER_ADDRESS_MAX = 2_048  # of one address, or one /64 of IPv6
 REQUESTS_PER_S_MAX = 5_000  # of one key, or of an address without one; twice as many at once
+FRAMES_PER_S_MAX = 5_000  # of all sockets of such a caller; twice as many at once
+CONTROL_FRAMES_PER_S_MAX = 50  # of one socket: pings, pongs and parts without content
 HEADER_BYTES_MAX = 32_768  # of the first line and all headers of one request
 HEADER_S_MAX = 10  # for a TLS handshake, and for a header
 STALL_S_MAX = 60  # in which a client takes nothing of what waits for it

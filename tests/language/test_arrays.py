@@ -1,5 +1,6 @@
 """The four A_ operators: arrays compared as sets."""
 
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -9,7 +10,8 @@ import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrada.language import read, to_json, to_text, truth
+from contrada.language import array_tests, read, to_json, to_text, truth
+from contrada.language.array_tests import compare_arrays
 from contrada.model.event import Event
 from contrada.model.expression import ArrayTest, Literal
 
@@ -173,3 +175,19 @@ def test_what_is_missing_in_an_array_is_unknown_of_whatever_type(missing: Any) -
     assert truth_of("A_EQUALS(a, (1, 3))", [1, missing]) is None
     assert truth_of("A_OVERLAPS(a, (3))", [[missing], missing]) is None
     assert truth_of("A_EQUALS(a, ())", [missing]) is False
+
+
+@pytest.mark.parametrize("name", ["a_equals", "a_contains", "a_containedBy", "a_overlaps"])
+def test_long_arrays_in_arrays_are_compared_up_to_a_number_of_elements(name: str) -> None:
+    """Arrays are few, but each with each would be ninety million elements."""
+    one = [[None, *(1_000 * i + j for j in range(1_000))] for i in range(300)]
+    other = [[None, *(1_000 * i + j + 0.5 for j in range(1_000))] for i in range(300)]
+    assert compare_arrays(name, one, other) is None
+
+
+def test_texts_that_may_be_moments_count_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [[f"2026-01-01T00:00:{i:02}Z"] for i in range(20)]
+    moments = [[datetime(2026, 1, 1, 0, 0, i, tzinfo=UTC)] for i in range(20)]
+    assert compare_arrays("a_equals", texts, moments) is True
+    monkeypatch.setattr(array_tests, "ARRAY_ELEMENTS_MAX", 400)
+    assert compare_arrays("a_equals", texts, moments) is None

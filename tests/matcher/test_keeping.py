@@ -132,6 +132,9 @@ def test_events_of_a_list_give_their_attributes() -> None:
         (["subscription"], "'subscription' cannot be kept"),
         ("n", r"write keep=\['n'\]"),
         ([3], "keep takes names of columns, not 3"),
+        (3, "keep takes a sequence of column names, not 3"),
+        (None, "keep takes a sequence of column names, not None"),
+        ([["n"]], "keep takes names of columns, not "),
     ],
 )
 def test_what_cannot_be_kept_is_refused(keep: Any, words: str) -> None:

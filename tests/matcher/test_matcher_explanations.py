@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import geopandas
+import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
@@ -450,6 +451,8 @@ def test_a_reference_system_that_nobody_knows_is_refused() -> None:
         Matcher(crs="nowhere")
     with pytest.raises(InvalidInput, match="crs: the coordinate system is an empty string; "):
         Matcher(crs="")
+    with pytest.raises(InvalidInput, match="crs: "):
+        Matcher(crs=np.array([1, 2]))  # type: ignore[arg-type]
 
 
 def test_events_may_state_the_reference_system_first() -> None:

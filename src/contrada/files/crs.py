@@ -48,7 +48,7 @@ def spell_crs(stated: object, name: str) -> str | None:
 
 def spell_given_crs(given: object, name: str) -> str | None:
     """Spell the system that a caller names; an empty text, as some files have it, names none."""
-    if given == "":
+    if isinstance(given, str) and not given:
         raise InvalidInput(
             f"{name}: the coordinate system is an empty string; use None if it is unknown"
         )

@@ -23,6 +23,8 @@ def count_bytes_left(path: Path) -> tuple[int, int]:
             count = _read_field(data, _COUNT_FIELD, "<Q", 0)
             node_size = _read_field(data, _NODE_SIZE_FIELD, "<H", _NODE_SIZE)
             at = _MAGIC_BYTES + 4 + _LENGTH.unpack_from(data, _MAGIC_BYTES)[0]
+            if count > len(data):  # more than there can be, and perhaps than Python can count
+                return 0, 0
             at += _index_bytes(count, node_size)
             for _ in range(count):
                 at += 4 + _LENGTH.unpack_from(data, at)[0]

@@ -16,7 +16,7 @@ from contrada.files.arrow_types import check_names
 from contrada.files.crs import is_same_crs
 from contrada.files.expanding import cut_rows
 from contrada.files.geometry_columns import warn_of_edges
-from contrada.files.parquet_footer import read_footer
+from contrada.files.parquet_footer import as_source, read_footer
 from contrada.files.parquet_sizes import plan_reading
 from contrada.files.regular_files import check_regular
 from contrada.files.rows import Rows
@@ -191,7 +191,7 @@ def _read_footers(parts: list[TablePart], name: str) -> tuple[pa.Schema, int]:
     for part in parts:
         try:
             part_count = read_footer(part.path, _place(part, parts, name)).rows
-            with pq.ParquetFile(part.path) as file:
+            with pq.ParquetFile(as_source(part.path)) as file:
                 # The footer's own metadata: a writer may add to it after the schema is written.
                 part_schema = file.schema_arrow.with_metadata(file.metadata.metadata or {})
             check_names(part_schema, _place(part, parts, name))
@@ -258,13 +258,13 @@ def _read_part(
             rows = min(batch_rows, footer.rows - first)
             yield pa.RecordBatch.from_struct_array(pa.nulls(rows, pa.struct([])))
         return
-    with pq.ParquetFile(part.path) as file:
+    with pq.ParquetFile(as_source(part.path)) as file:
         facts, schema = file.metadata, file.schema_arrow
     plan = plan_reading(part.path, facts, footer, wanted, batch_rows, place)
     received = 0
     # A buffer would keep all it has read.
     with pq.ParquetFile(
-        part.path, metadata=facts, pre_buffer=False, read_dictionary=plan.packed
+        as_source(part.path), metadata=facts, pre_buffer=False, read_dictionary=plan.packed
     ) as file:
         for batch in _iterate(file, plan.rows, wanted, len(footer.group_rows)):
             received += batch.num_rows

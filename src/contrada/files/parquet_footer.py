@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from contrada.errors import InvalidInput
@@ -103,6 +104,15 @@ class _Unfit(Exception):
 
 class _TooDeep(Exception):
     """The columns of a file are nested too deeply."""
+
+
+def as_source(path: Path) -> "Path | pa.NativeFile":
+    """Return what PyArrow can open: it takes no path whose name is not UTF-8."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return pa.OSFile(os.fsencode(path))
+    return path
 
 
 def read_footer(path: Path, place: str) -> ParquetFooter:

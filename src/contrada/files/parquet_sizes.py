@@ -19,7 +19,7 @@ from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput
 from contrada.files.arrow_types import is_binary, is_text, storage_type
 from contrada.files.expanding import PIECE_BYTES
-from contrada.files.parquet_footer import CODECS, Chunk, ParquetFooter
+from contrada.files.parquet_footer import CODECS, Chunk, ParquetFooter, as_source
 from contrada.files.parquet_pages import (
     DELTA_BYTE_ARRAY,
     DICTIONARY_ENCODINGS,
@@ -238,7 +238,7 @@ def _measure(file: _File, number: int, name: str, rows: int) -> list[int] | None
 
     try:
         reader = pq.ParquetFile(
-            file.path, metadata=file.facts, read_dictionary=[name], pre_buffer=False
+            as_source(file.path), metadata=file.facts, read_dictionary=[name], pre_buffer=False
         )
         batches = reader.iter_batches(rows, row_groups=[number], columns=[name], use_threads=False)
         column = next(iter(batches)).column(0)

@@ -96,7 +96,7 @@ def _look_at_layer(
 ) -> _FoundLayer:
     """Open the layer that the name asks for, without reading rows."""
     layer = _find_layer(pyogrio.list_layers(source), name)
-    info = pyogrio.read_info(source, layer=layer)
+    info = _read_info(pyogrio, source, layer)
     check_driver(info["driver"], suffix, name)
     # Times come as text: GDAL's own timestamps drop the offset from UTC.
     options = {
@@ -110,6 +110,16 @@ def _look_at_layer(
         options["columns"] = [field for field in info["fields"] if field != "id"]
     with pyogrio.open_arrow(source, **options) as (_, stream):
         return _FoundLayer(info, options, *_rename(stream.schema))
+
+
+def _read_info(pyogrio: Any, source: str, layer: str) -> dict[str, Any]:
+    """Ask for a layer's columns and system; pyogrio stumbles over texts that are not UTF-8."""
+    try:
+        info: dict[str, Any] = pyogrio.read_info(source, layer=layer)
+    except UnboundLocalError as fault:
+        what = "the text of its coordinate system, which is not UTF-8 (of a shapefile, the .prj)"
+        raise ValueError(what) from fault
+    return info
 
 
 def _check_end(pyogrio: Any, source: str, layer: str, row: int, rows_min: int, name: str) -> None:

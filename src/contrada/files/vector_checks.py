@@ -4,6 +4,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
+from zipfile import ZipInfo
 
 from contrada.errors import InvalidInput
 from contrada.files.flatgeobuf import count_bytes_left
@@ -14,6 +15,7 @@ from contrada.files.vector_formats import (
     open_archive,
 )
 from contrada.files.well_formed import check_xml
+from contrada.limits import ARCHIVE_BYTES_MAX
 from contrada.showing import listed
 
 _REDIRECTIONS = (b"<OGRVRTDataSource", b"<OGRWFSDataSource", b"gdal_streamed_alg")
@@ -29,6 +31,7 @@ _MAGIC = {
 _XML_SUFFIXES = frozenset(".gml .kml .gpx .jml .osm".split())
 _COUNTED_SUFFIXES = frozenset({".fgb", *_XML_SUFFIXES})  # whose number of rows is believed
 _HEAD_BYTES = 4096
+_EXPANSION_MAX = 100  # XML of a map is compressed to a tenth or so
 
 
 def check_file(path: Path, suffix: str, name: str) -> None:
@@ -119,11 +122,22 @@ def _check_xml(file: IO[bytes], suffix: str, name: str) -> None:
 def _check_xml_inside(path: Path, name: str) -> None:
     """Refuse an archive with XML of which GDAL would read a part only."""
     with open_archive(path, name) as archive:
-        for member in archive.namelist():
+        for entry in archive.infolist():
+            member = entry.filename
             suffix = Path(member).suffix.lower()
             if suffix in _XML_SUFFIXES and not member.startswith(FOR_MACOS):
-                with archive.open(member) as file:
+                _check_size(entry, f"{name}: {member}")
+                with archive.open(entry) as file:
                     _check_xml(file, suffix, f"{name}: {member}")
+
+
+def _check_size(entry: ZipInfo, place: str) -> None:
+    """Refuse what GDAL would take into memory as a whole though few bytes of it are in a file."""
+    if entry.file_size > max(ARCHIVE_BYTES_MAX, _EXPANSION_MAX * entry.compress_size):
+        raise InvalidInput(
+            f"{place}: {entry.compress_size:,} bytes would take {entry.file_size:,}; the limit for "
+            f"what is compressed so much is {ARCHIVE_BYTES_MAX:,} (ARCHIVE_BYTES_MAX)"
+        )
 
 
 def count_rows(path: Path, suffix: str, announced: int | None) -> int:

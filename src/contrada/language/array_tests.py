@@ -8,8 +8,8 @@ to nothing.
 Every array becomes a set of keys and of the numbers of the arrays in it, and equal ones get the
 same number, so that most questions are those of sets. Only where unknown elements lie in arrays
 within arrays, or moments meet texts that may be moments, is each compared with each; after
-`ARRAY_PAIRS_MAX` such comparisons the answer is unknown. So is it for arrays nested deeper than
-`ARRAY_DEPTH_MAX`.
+`ARRAY_PAIRS_MAX` such comparisons, or of `ARRAY_ELEMENTS_MAX` elements, the answer is unknown. So
+is it for arrays nested deeper than `ARRAY_DEPTH_MAX`.
 """
 
 from collections.abc import Hashable, Iterable
@@ -26,7 +26,7 @@ from contrada.language.values import (
     is_unknown,
     some,
 )
-from contrada.limits import ARRAY_DEPTH_MAX, ARRAY_PAIRS_MAX
+from contrada.limits import ARRAY_DEPTH_MAX, ARRAY_ELEMENTS_MAX, ARRAY_PAIRS_MAX
 from contrada.model.event import as_python
 from contrada.model.instant import read_instant
 from contrada.model.number_keys import number_key
@@ -34,6 +34,9 @@ from contrada.model.number_keys import number_key
 ElementKey = tuple[str, Hashable]  # the kind of a value, and what tells it from others of the kind
 Number = int  # of an array: equal arrays that are fully known have the same
 
+
+_TIMES_EACH = 2  # that an element is compared: the cost is in proportion to the size
+_TEXTS_TO_MOMENTS = 8  # times as dear, since a text must be read first
 
 _UNKNOWN: ElementKey = ("unknown", None)
 _OTHER: ElementKey = ("other", None)
@@ -83,6 +86,9 @@ class _Set:
     def is_empty(self) -> bool:
         return not (self.keys or self.arrays or self.has_unknown or self.has_others)
 
+    def size(self) -> int:
+        return len(self.keys) + len(self.arrays)
+
     def missing(self, other: "_Set") -> frozenset[ElementKey]:
         """List the keys of another set that are not here; a text may spell a moment."""
         missing = other.keys - self.keys
@@ -112,6 +118,11 @@ def _as_moment(key: ElementKey) -> ElementKey:
     return key if moment is None else ("time", moment.ns)
 
 
+def _are_mixed(one: _Set, other: _Set) -> bool:
+    """Whether a text of one may be a moment of the other."""
+    return (one.has_moments and other.has_texts) or (one.has_texts and other.has_moments)
+
+
 class _Arrays:
     """The arrays of one comparison."""
 
@@ -121,6 +132,8 @@ class _Arrays:
         self._read: dict[int, tuple[Number, Any]] = {}  # with the object, which keeps its address
         self._equal: dict[tuple[Number, Number], bool | None] = {}
         self._compared = 0
+        self._elements = 0  # that were read, and that were compared
+        self._elements_compared = 0
 
     def read(self, array: Any, depth: int = 0) -> Number:
         """Number an array and all arrays in it; one that stands in many places is read once."""
@@ -129,6 +142,7 @@ class _Arrays:
         if depth > ARRAY_DEPTH_MAX:
             raise _TooMuch
         elements = [as_python(element) for element in array]
+        self._elements += len(elements)
         inner = [element for element in elements if is_array(element)]
         arrays = frozenset(self.read(element, depth + 1) for element in inner)
         keys = frozenset(_key(element) for element in elements if not is_array(element))
@@ -155,10 +169,7 @@ class _Arrays:
     def are_equal(self, a: Number, b: Number) -> bool | None:
         """Whether two arrays have the same elements."""
         first, second = self._sets[a], self._sets[b]
-        is_mixed = (first.has_moments and second.has_texts) or (
-            first.has_texts and second.has_moments
-        )
-        if not (first.is_vague or second.is_vague or is_mixed):
+        if not (first.is_vague or second.is_vague or _are_mixed(first, second)):
             return a == b
         if (a, b) not in self._equal:
             self._equal[a, b] = every((self.holds_all(a, b), self.holds_all(b, a)))
@@ -194,6 +205,14 @@ class _Arrays:
             return
         for number in numbers:
             self._compared += 1
-            if self._compared > ARRAY_PAIRS_MAX:
+            self._elements_compared += self._count_elements(number, other)
+            elements_max = max(ARRAY_ELEMENTS_MAX, _TIMES_EACH * self._elements)
+            if self._compared > ARRAY_PAIRS_MAX or self._elements_compared > elements_max:
                 raise _TooMuch
             yield self.are_equal(number, other)
+
+    def _count_elements(self, a: Number, b: Number) -> int:
+        """Count the elements that are looked at to compare two arrays, as dear as they are."""
+        first, second = self._sets[a], self._sets[b]
+        size = first.size() + second.size()
+        return size * _TEXTS_TO_MOMENTS if _are_mixed(first, second) else size

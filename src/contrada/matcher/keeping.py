@@ -3,7 +3,7 @@
 A large value with many matches is written as often, so pairs come in pieces of bounded size.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -123,7 +123,9 @@ def read_kept(keep: Sequence[str]) -> list[str]:
     """Return the names to keep, each once; refuse those that the answer has itself."""
     if isinstance(keep, str):
         raise InvalidInput(f"keep takes a sequence of column names; write keep=[{brief(keep)}]")
-    names = list(dict.fromkeys(keep))
+    if not isinstance(keep, Iterable):
+        raise InvalidInput(f"keep takes a sequence of column names, not {brief(keep)}")
+    names = list(keep)
     for name in names:
         if not isinstance(name, str):
             raise InvalidInput(f"keep takes names of columns, not {brief(name)}")
@@ -132,7 +134,7 @@ def read_kept(keep: Sequence[str]) -> list[str]:
                 f"the column {name!r} cannot be kept: the answer already has a column of that "
                 "name; rename it in the events"
             )
-    return names
+    return list(dict.fromkeys(names))
 
 
 def resolve(name: str, rows: Rows) -> str:
