@@ -3,7 +3,6 @@
 import sys
 
 EXIT_INTERRUPTED = 130
-_EXIT_SIGNALLED = 128
 
 
 def main() -> int:
@@ -15,15 +14,15 @@ def main() -> int:
     except KeyboardInterrupt:
         print("contrada: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
-    if code > _EXIT_SIGNALLED:
+    if code:
         _leave(code)
     return code
 
 
 def _leave(code: int) -> None:
-    """End the process of a command that a signal has ended.
+    """End the process of a command that a signal or a fault has ended.
 
-    Threads of native libraries may still be at work on what was interrupted, for which C++ would
+    Threads of native libraries may still be at work on what was not finished, for which C++ would
     abort the process at its end.
     """
     import atexit

@@ -22,6 +22,7 @@ from contrada.cli.terminal import (
     complain,
     plain_warnings,
     replace_closed_streams,
+    require_stdout,
     unbroken_stderr,
     visible,
     writing_stdout,
@@ -52,6 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with listening() as interrupts, plain_warnings(), unbroken_stderr():
         try:
             make_parser(words).parse_args(words, options)  # which loads the command
+            if getattr(options, "json", False):
+                require_stdout()
             code = options.run(options)
             with suppress(NobodyReads), writing_stdout() as stdout:
                 stdout.flush()

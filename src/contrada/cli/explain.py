@@ -6,7 +6,7 @@ from typing import Any
 
 import contrada
 from contrada.cli.match_options import add_engine, describe_engines
-from contrada.cli.terminal import show
+from contrada.cli.terminal import require_stdout, show
 
 _EPILOG = """\
 engines:
@@ -37,5 +37,6 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the explanation."""
+    require_stdout()
     explanation = contrada.explain(options.predicate, engine=options.engine)
     show(json.dumps(explanation.as_dict()) if options.json else explanation)

@@ -40,9 +40,21 @@ def _escape(character: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
+def _spell(text: str, file: TextIO) -> str:
+    """Return a text with escapes for what the encoding of a stream has no character for."""
+    encoding = getattr(file, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def require_stdout() -> None:
+    """Refuse to work for an answer that nobody can get, as stdout is closed."""
+    if sys.__stdout__ is None:
+        raise Unavailable("stdout: cannot be written: it is closed")
+
+
 def say(text: object) -> None:
     """Print on stderr what is being done."""
-    print(visible(text), file=sys.stderr, flush=True)
+    print(_spell(visible(text), sys.stderr), file=sys.stderr, flush=True)
 
 
 def complain(text: object, *more: object) -> None:
@@ -61,7 +73,7 @@ def show(text: object, *, on_stderr: bool = False) -> None:
         say(text)
         return
     with suppress(NobodyReads), writing_stdout() as file:
-        print(visible(text), file=file, flush=True)
+        print(_spell(visible(text), file), file=file, flush=True)
 
 
 class NobodyReads(Exception):
@@ -154,8 +166,7 @@ def replace_closed_streams() -> None:
 
 def stdout_bytes() -> IO[bytes]:
     """Return stdout for rows: exact in a file or pipe, without control characters on a terminal."""
-    if sys.__stdout__ is None:
-        raise Unavailable("stdout: cannot be written: it is closed")
+    require_stdout()
     exact = sys.stdout.buffer
     return cast("IO[bytes]", VisibleBytes(exact)) if sys.stdout.isatty() else exact
 
