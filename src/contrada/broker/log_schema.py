@@ -56,7 +56,7 @@ def open_writing(path: Path, *, is_durable: bool = True) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {'FULL' if is_durable else 'OFF'}")
         connection.execute("PRAGMA wal_autocheckpoint = 0")
-        connection.execute("PRAGMA cache_size = -65536")
+        connection.execute("PRAGMA cache_size = -16384")
         connection.execute("PRAGMA temp_store = MEMORY")
         _settle_format(connection, path)
     except sqlite3.DatabaseError as fault:

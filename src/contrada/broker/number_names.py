@@ -18,7 +18,7 @@ from contrada.broker.restoring import ROWS_FOLDER
 from contrada.broker.subscription_bodies import relation_of
 from contrada.matcher.packed_rows import RowIds
 
-_NAMES_MAX = 65_536
+_NAMES_MAX = 16_384
 _FILES_MAX = 64
 
 
