@@ -396,6 +396,7 @@ def _other_paths() -> dict[str, Any]:
                 "Counts, as Prometheus reads them",
                 {"200": {"content": {"text/plain": {"schema": {"type": "string"}}}}},
                 scope=ADMIN,
+                about="Of the tenant of the key; the tenant `default` sees all, and the server.",
                 problems="400",
             )
         },
