@@ -41,3 +41,14 @@ def test_callers_without_number_take_bounded_memory() -> None:
     for number in range(30_000):
         rates.take(f"{number}", 10, 0.0)
     assert len(rates._buckets) == 10_000
+
+
+def test_what_is_borrowed_is_waited_for_after_it() -> None:
+    rates = RequestRates()
+    assert rates.borrow("a", 20, 10, 0.0) == 0
+    assert rates.borrow("a", 5, 10, 0.0) == 0.5
+    assert rates.borrow("a", 5, 10, 0.0) == 1.0
+    assert rates.borrow("b", 5, 10, 0.0) == 0
+    assert rates.borrow("a", 0, 10, 0.5) == 0.5
+    assert rates.borrow("a", 0, 10, 1_000.0) == 0
+    assert take_many(rates, "a", 100, 1_000.0) == 20

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
@@ -18,6 +19,7 @@ from contrada.broker.keys import DEFAULT_TENANT, AccessKey, KeyFile, Keyring
 from contrada.errors import ContradaError
 from contrada.server.accepting import network_of
 from contrada.server.guard_limits import GuardLimits
+from contrada.server.guarded_sockets import PACE
 from contrada.server.problems import HttpRefusal
 from contrada.server.rates import RequestRates
 from contrada.server.tenants import Tenants
@@ -123,7 +125,7 @@ class KeyGate:
     ) -> None:
         """Take the application inside."""
         self._app, self._keys, self._tenants, self._limits = app, keys, tenants, limits
-        self._rates = RequestRates()
+        self._rates, self._frames = RequestRates(), RequestRates()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in with its caller beside it; what it may do is asked later."""
@@ -132,11 +134,15 @@ class KeyGate:
             return
         key = self._keys.find(Headers(scope=scope))
         caller = Caller(key)
+        address = network_of((scope.get("client") or ("",))[0])
+        account = address if key is None else f"key {key.id}"
         if scope["path"] not in _UNLIMITED:
-            address = network_of((scope.get("client") or ("",))[0])
-            self._limit(address if key is None else f"key {key.id}")
-        scope.setdefault("state", {})["caller"] = caller
-        if key is not None:
+            self._limit(account)
+        state = scope.setdefault("state", {})
+        state["caller"] = caller
+        if scope["type"] == "websocket":
+            state[PACE] = partial(self._pace, account)
+        if key is not None or scope["type"] == "websocket":  # whose frames are not to overtake
             await self._tenants.opened(caller.tenant)
         await self._app(scope, receive, send)
 
@@ -146,3 +152,7 @@ class KeyGate:
         if wait_s:
             headers = {"Retry-After": str(max(1, round(wait_s)))}
             raise HttpRefusal(429, f"more than {most:,} requests a second are too many", headers)
+
+    def _pace(self, account: str, frames: int) -> float:
+        most = self._limits().frames_per_s_max
+        return self._frames.borrow(account, frames, most, time.monotonic())

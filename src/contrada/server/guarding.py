@@ -1,7 +1,7 @@
 """A connection's first guard, around uvicorn's protocol, which alone waits for ever for a header.
 
 A header must come whole within a time and a size, and a client must take what waits for it. The
-body of a request is timed where it is read, and a WebSocket by its pings.
+body of a request is timed where it is read; a WebSocket has a guard of its own.
 """
 
 import asyncio
@@ -11,9 +11,7 @@ from typing import Any
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
-from websockets.exceptions import InvalidState
 
 from contrada.server.guard_limits import GuardLimits
 
@@ -152,14 +150,3 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._stall_timer is not None:
             self._stall_timer.cancel()
             self._stall_timer = None
-
-
-class GuardedSocket(WebSocketsSansIOProtocol):
-    """One WebSocket after its handshake; what is wrong with its frames ends it alone."""
-
-    def data_received(self, data: bytes) -> None:
-        """Read on; uvicorn's own cannot end a socket whose other end has closed it already."""
-        try:
-            super().data_received(data)
-        except InvalidState:
-            self.transport.abort()

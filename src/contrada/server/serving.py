@@ -8,6 +8,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -16,7 +17,8 @@ from starlette.types import ASGIApp
 from contrada.errors import Unavailable
 from contrada.server.accepting import Connections, Door
 from contrada.server.guard_limits import GuardLimits
-from contrada.server.guarding import GuardedProtocol, GuardedSocket
+from contrada.server.guarded_sockets import GuardedSocket
+from contrada.server.guarding import GuardedProtocol
 
 _FINISH_S = 5.0  # for the requests that are under way when the server stops
 _LAST_WORDS_S, _PAUSE_S = 2.0, 0.01
@@ -46,7 +48,7 @@ class GuardedServer(uvicorn.Server):
         config = uvicorn.Config(
             app,
             http=GuardedProtocol,
-            ws=GuardedSocket,
+            ws=partial(GuardedSocket, limits=limits),  # type: ignore[arg-type]
             ws_max_size=frame_bytes_max,
             ws_ping_interval=_PING_S,
             ws_ping_timeout=_PING_S,

@@ -22,8 +22,9 @@ Every frame is a text with one JSON object, whose `type` says what it is.
 - Reading moves no cursor: `ack` does. After a break a client reads on from its own last `next`.
 - `{"type": "error", "problem": {…}, "ref"?, "subscriber"?}` answers a frame that is wrong or cannot
   be done; `problem` is that of HTTP. The socket stays open; a `read` that has failed has ended.
-- The server pings, and closes with 1012 where it stops, 1008 where the key is no longer allowed,
-  1009 where a frame is too long.
+- The server pings, and closes with 1012 where it stops, 1008 where the key is no longer allowed or
+  too many control frames come, 1009 where a frame is too long. Who sends frames faster than it may
+  is read from more slowly.
 """
 
 from dataclasses import dataclass

@@ -73,6 +73,7 @@ class SocketSession:
     async def _take_all(self) -> None:
         while (text := await self._receive()) is not None:
             await self._take(text)
+            await asyncio.sleep(0)  # frames that are ready never end: everybody has a turn
 
     async def _receive(self) -> bytes | None:
         message = await self._socket.receive()
