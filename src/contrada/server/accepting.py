@@ -14,6 +14,8 @@ from contextlib import suppress
 from ipaddress import IPv6Address, ip_address
 from typing import Any, NamedTuple
 
+from starlette.requests import HTTPConnection
+
 from contrada.errors import InvalidInput, Unavailable
 from contrada.server.guard_limits import GuardLimits
 from contrada.showing import brief_text
@@ -212,6 +214,11 @@ def _probe_when_silent(connection: socket.socket) -> None:
         if hasattr(socket, name):
             with suppress(OSError):
                 connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def address_of(connection: HTTPConnection) -> str:
+    """Return the address that a request came from, as `network_of` has it."""
+    return network_of(connection.client.host if connection.client is not None else "")
 
 
 def network_of(address: str) -> str:

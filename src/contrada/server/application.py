@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute
 
 from contrada.broker.broker import Broker
 from contrada.broker.keys import DEFAULT_TENANT
+from contrada.server.accepting import address_of
 from contrada.server.asking_routes import asking_routes
 from contrada.server.delivery_routes import delivery_routes
 from contrada.server.document_routes import document_routes
@@ -40,6 +41,7 @@ def make_app(
     *,
     check_scope: Callable[[HTTPConnection, str], object] = allow_all,
     name_of: Callable[[HTTPConnection], str | None] = lambda _: None,
+    account_of: Callable[[HTTPConnection], str] = address_of,
     is_ready: Callable[[], bool] = lambda: True,
     more_routes: Sequence[BaseRoute] = (),
     middleware: Sequence[Middleware] = (),
@@ -50,7 +52,8 @@ def make_app(
     `broker_of` returns the broker of whoever sent a request or opened a socket, and `check_scope`
     raises where they may not do what a scope (publish, subscribe, admin) stands for; both are asked
     again each second while a stream is open, and may raise any error of ours, as may `middleware`.
-    `name_of` names the caller for the log of changes.
+    `name_of` names the caller for the log of changes; `account_of` tells callers apart whose
+    bodies share the memory there is.
     `more_routes` come first: they find the parts that all routes share with `service_of`.
     `watched` is what `/metrics` counts; without it that is the caller's broker alone.
 
@@ -59,7 +62,7 @@ def make_app(
     limits = limits or ServerLimits()
     stopping = asyncio.Event()
     streams = OpenStreams(limits, stopping)
-    bodies = RequestBodies(limits)
+    bodies = RequestBodies(limits, account_of)
     watched = watched or Watched(lambda connection: {DEFAULT_TENANT: broker_of(connection)})
     service = Service(
         broker_of, check_scope, name_of, is_ready, limits, bodies, streams, stopping, watched

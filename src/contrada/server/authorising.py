@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from contrada.broker.keys import DEFAULT_TENANT, AccessKey, KeyFile, Keyring
 from contrada.errors import ContradaError
-from contrada.server.accepting import network_of
+from contrada.server.accepting import address_of
 from contrada.server.guard_limits import GuardLimits
 from contrada.server.guarded_sockets import PACE
 from contrada.server.problems import HttpRefusal
@@ -32,9 +32,13 @@ _HOW = "send a key in the header Authorization: Bearer KEY"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose request it is: the key that came with it, if any."""
+    """Whose request it is: the key that came with it, if any.
+
+    `account` is under what its requests, frames and bodies count: its key, or else its address.
+    """
 
     key: AccessKey | None
+    account: str
 
     @property
     def tenant(self) -> str:
@@ -133,13 +137,11 @@ class KeyGate:
             await self._app(scope, receive, send)
             return
         key = self._keys.find(Headers(scope=scope))
-        caller = Caller(key)
-        address = network_of((scope.get("client") or ("",))[0])
-        account = address if key is None else f"key {key.id}"
+        account = address_of(HTTPConnection(scope)) if key is None else f"key {key.id}"
         if scope["path"] not in _UNLIMITED:
             self._limit(account)
         state = scope.setdefault("state", {})
-        state["caller"] = caller
+        state["caller"] = caller = Caller(key, account)
         if scope["type"] == "websocket":
             state[PACE] = partial(self._pace, account)
         if key is not None or scope["type"] == "websocket":  # whose frames are not to overtake

@@ -16,6 +16,7 @@ from uvicorn.server import ServerState
 from contrada.server.guard_limits import GuardLimits
 
 _PIPELINE_MAX = 100  # requests that a client sends before the first of them is answered
+_PARTS_FREE, _PART_BYTES_MIN = 1_000, 16  # of a body: smaller ones cost far more than they carry
 _SEPARATORS = len(": ") + len("\r\n")  # of a header, which the parser does not count
 
 
@@ -31,6 +32,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._header_timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
         self._header_bytes = self._fed_bytes = 0
+        self._parts = self._body_bytes = 0
         self._is_in_header = True
         self._refusal = HTTPStatus.BAD_REQUEST
 
@@ -76,7 +78,7 @@ class GuardedProtocol(HttpToolsProtocol):
         """Begin a request."""
         super().on_message_begin()
         self._is_in_header = True
-        self._header_bytes = 0
+        self._header_bytes = self._parts = self._body_bytes = 0
         self._await_header()
 
     def on_url(self, url: bytes) -> None:
@@ -97,6 +99,16 @@ class GuardedProtocol(HttpToolsProtocol):
             self.transport.abort()
             raise ValueError("too many requests wait for answers")  # which ends the parser
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body."""
+        self._parts += 1
+        self._body_bytes += len(body)
+        parts = self._parts - _PARTS_FREE
+        if parts > 0 and self._body_bytes < parts * _PART_BYTES_MIN:
+            self.transport.abort()
+            raise ValueError("the parts of the body are too small")  # which ends the parser
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """End a request; what comes now belongs to the next."""

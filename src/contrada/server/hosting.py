@@ -162,6 +162,7 @@ class Host:
             cast("ServerLimits", _Followed(lambda: self._settings.server)),
             check_scope=self._keys.check_scope,
             name_of=lambda connection: caller_of(connection).name,
+            account_of=lambda connection: caller_of(connection).account,
             is_ready=lambda: self._tenants.is_ready,
             more_routes=row_routes(),
             middleware=[gate],

@@ -7,10 +7,11 @@ cannot become a large one in memory. Nothing is done with a body before its last
 import asyncio
 import time
 import zlib
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 
 from contrada.errors import InvalidInput, Overloaded
 from contrada.server.problems import HttpRefusal
@@ -25,11 +26,12 @@ _FORM = "application/x-www-form-urlencoded"
 
 
 class RequestBodies:
-    """All bodies that are in memory at one time, and the limits of each."""
+    """All bodies that are in memory at one time, and the limits of each and of each caller's."""
 
-    def __init__(self, limits: ServerLimits) -> None:
+    def __init__(self, limits: ServerLimits, account_of: Callable[[HTTPConnection], str]) -> None:
         """Start without any."""
-        self._limits = limits
+        self._limits, self._account_of = limits, account_of
+        self._held_of: Counter[str] = Counter()
         self.bytes_held = 0
 
     @asynccontextmanager
@@ -39,7 +41,21 @@ class RequestBodies:
         try:
             yield await self._collect(request, bytes_max, pieces)
         finally:
-            self.bytes_held -= sum(map(len, pieces))
+            self._hold(request, -sum(map(len, pieces)))
+
+    def _hold(self, request: Request, nbytes: int) -> None:
+        """Count bytes as held; a caller who holds too many does not keep others from sending."""
+        account = self._account_of(request)
+        self.bytes_held += nbytes
+        self._held_of[account] += nbytes
+        if nbytes <= 0:
+            if not self._held_of[account]:
+                del self._held_of[account]
+            return
+        if self._held_of[account] > self._limits.bodies_of_caller_bytes_max:
+            raise Overloaded("your other requests fill the memory that one caller has for bodies")
+        if self.bytes_held > self._limits.bodies_bytes_max:
+            raise Overloaded("the bodies of other requests fill the memory there is")
 
     async def _collect(self, request: Request, bytes_max: int, pieces: list[bytes]) -> bytes:
         """Read a body to its end; `pieces` has what was read even where it is refused."""
@@ -47,9 +63,7 @@ class RequestBodies:
             opened = _OpenedBody(request, bytes_max)
             async for chunk in self._chunks(request):
                 pieces.append(opened.open(chunk))
-                self.bytes_held += len(pieces[-1])
-                if self.bytes_held > self._limits.bodies_bytes_max:
-                    raise Overloaded("the bodies of other requests fill the memory there is")
+                self._hold(request, len(pieces[-1]))
             opened.finish()
         except HttpRefusal as fault:
             if fault.status == _TOO_LARGE:
@@ -72,20 +86,31 @@ class RequestBodies:
                         return
 
     async def _chunks(self, request: Request) -> AsyncIterator[bytes]:
-        end = time.monotonic() + self._limits.body_time_s_max
-        stream = request.stream()
-        while True:
-            try:
-                async with asyncio.timeout(self._patience_s(end)):
-                    chunk = await anext(stream, None)
-            except TimeoutError:
-                raise HttpRefusal(408, "the body did not come in time") from None
-            if chunk is None:
-                return
+        async for chunk in chunks_in_time(request, self._limits, self._limits.body_time_s_max):
             yield chunk
 
-    def _patience_s(self, end: float) -> float:
-        return min(self._limits.body_idle_s_max, end - time.monotonic())
+
+async def chunks_in_time(
+    request: Request, limits: ServerLimits, time_s_max: float
+) -> AsyncIterator[bytes]:
+    """Yield a body as it comes; one that pauses, or is slow after its first seconds, is refused.
+
+    What counts against its speed is only the time in which it is waited for.
+    """
+    end = time.monotonic() + time_s_max
+    stream = request.stream()
+    left_s = float(limits.body_start_s_max)
+    while True:
+        begin = time.monotonic()
+        try:
+            async with asyncio.timeout(min(limits.body_idle_s_max, end - begin, left_s)):
+                chunk = await anext(stream, None)
+        except TimeoutError:
+            raise HttpRefusal(408, "the body did not come in time") from None
+        if chunk is None:
+            return
+        left_s += len(chunk) / limits.body_bytes_per_s_min - (time.monotonic() - begin)
+        yield chunk
 
 
 class _OpenedBody:

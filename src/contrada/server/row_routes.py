@@ -6,7 +6,6 @@ The body goes to the disk as it comes, and no process of ours reads it but one t
 import asyncio
 import json
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
@@ -29,7 +28,7 @@ from contrada.server.json_answers import answer_json
 from contrada.server.problems import HttpRefusal
 from contrada.server.query_parameters import QueryParameters
 from contrada.server.raw_paths import read_path_name
-from contrada.server.request_bodies import read_media_type
+from contrada.server.request_bodies import chunks_in_time, read_media_type
 from contrada.server.resources import resource
 from contrada.server.service import SUBSCRIBE, Service, service_of
 from contrada.showing import brief
@@ -148,19 +147,9 @@ class _Uploads:
 
     async def _pieces(self, request: Request, service: Service) -> AsyncIterator[bytes]:
         """Yield the body in pieces of some size."""
-        end = time.monotonic() + self._limits.time_s_max
-        stream = request.stream()
         held: list[bytes] = []
         length = total = 0
-        while True:
-            patience_s = min(service.limits.body_idle_s_max, end - time.monotonic())
-            try:
-                async with asyncio.timeout(patience_s):
-                    chunk = await anext(stream, None)
-            except TimeoutError:
-                raise HttpRefusal(408, "the rows did not come in time") from None
-            if chunk is None:
-                break
+        async for chunk in chunks_in_time(request, service.limits, self._limits.time_s_max):
             held.append(chunk)
             length, total = length + len(chunk), total + len(chunk)
             if total > self._limits.bytes_max:

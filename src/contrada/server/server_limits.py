@@ -4,7 +4,10 @@ from dataclasses import dataclass
 
 from contrada.limits import (
     BODIES_BYTES_MAX,
+    BODIES_OF_CALLER_BYTES_MAX,
+    BODY_BYTES_PER_S_MIN,
     BODY_IDLE_S_MAX,
+    BODY_START_S_MAX,
     BODY_TIME_S_MAX,
     CREDIT_MAX,
     FRAME_BYTES_MAX,
@@ -27,6 +30,9 @@ class ServerLimits:
 
     body_bytes_max: int = MESSAGE_BYTES_MAX
     bodies_bytes_max: int = BODIES_BYTES_MAX
+    bodies_of_caller_bytes_max: int = BODIES_OF_CALLER_BYTES_MAX
+    body_start_s_max: float = BODY_START_S_MAX
+    body_bytes_per_s_min: int = BODY_BYTES_PER_S_MIN
     body_idle_s_max: float = BODY_IDLE_S_MAX
     body_time_s_max: float = BODY_TIME_S_MAX
     subscription_bytes_max: int = SUBSCRIPTION_BYTES_MAX
