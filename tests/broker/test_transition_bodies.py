@@ -54,6 +54,7 @@ def test_what_cannot_be_is_refused_at_its_place(value: Any, place: str, what: st
         read_transitions(value, "transitions")
     assert refused.value.place == place
     assert what in refused.value.what
+    assert "timedelta" not in refused.value.what and "None is" not in refused.value.what
 
 
 def test_settings_have_defaults() -> None:

@@ -106,7 +106,10 @@ def test_who_waits_for_one_subscriber_is_not_answered_with_anothers(client: http
         assert numbers_of(waiting.result().json()) == [1]
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=x", "wait=-1", "wait=nan", "wait=x", "a=1"])
+@pytest.mark.parametrize(
+    "query",
+    "limit=0 limit=x limit=1_0 wait=-1 wait=nan wait=x wait=1_0 wait=inf wait=+1 wait= a=1".split(),
+)
 def test_wrong_queries_are_refused(client: httpx.Client, query: str) -> None:
     assert client.get(f"{PATH}?{query}").status_code == 400
 

@@ -187,4 +187,5 @@ def test_a_full_disk_is_told_and_deletions_still_go(tmp_path: Path) -> None:
     with serving(tmp_path, options=options) as server:
         assert server.client.post("/v1/events", json=point(1, 1)).status_code == 507
         assert server.client.put("/v1/subscriptions/b", json={"filter": "a=1"}).status_code == 507
+        assert server.client.put("/v1/settings", json={"object": "ship"}).status_code == 507
         assert server.client.delete("/v1/subscriptions/bay").status_code == 200

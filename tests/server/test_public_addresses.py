@@ -121,8 +121,9 @@ def test_a_name_that_stands_for_a_private_address_is_not_connected_to() -> None:
     async def run() -> None:
         async with listening() as (port, came):
             backend = CheckedConnections(NOBODY, Answers(["127.0.0.1"]))
-            with pytest.raises(httpcore.ConnectError, match=r"127\.0\.0\.1, which is not a public"):
+            with pytest.raises(httpcore.ConnectError, match="has no public address") as fault:
                 await ask(backend, f"http://receiver.test:{port}/")
+            assert "127.0.0.1" not in str(fault.value)  # whoever names a host learns nothing of it
             assert came == []
 
     asyncio.run(run())
@@ -132,7 +133,7 @@ def test_a_name_that_stands_for_a_private_address_is_not_connected_to() -> None:
 def test_every_spelling_of_loopback_is_refused(host: str) -> None:
     async def run() -> None:
         async with listening() as (port, came):
-            with pytest.raises(httpcore.ConnectError, match=r"not a public|was not found"):
+            with pytest.raises(httpcore.ConnectError, match=r"no public|was not found"):
                 await ask(CheckedConnections(NOBODY, NameLookups()), f"http://{host}:{port}/")
             assert came == []
 
@@ -173,8 +174,9 @@ def test_the_next_address_is_tried_where_the_first_does_not_answer() -> None:
 def test_a_name_without_addresses_or_of_another_kind_is_not_found() -> None:
     async def run() -> None:
         for host in ("name.invalid", "a" * 64 + ".test"):
-            with pytest.raises(httpcore.ConnectError, match="was not found"):
+            with pytest.raises(httpcore.ConnectError, match="was not found") as fault:
                 await ask(CheckedConnections(NOBODY, NameLookups()), f"http://{host}/")
+            assert "codec" not in str(fault.value)
         with pytest.raises(httpcore.ConnectError, match="has no address"):
             await ask(CheckedConnections(NOBODY, Answers([])), "http://a.test/")
 

@@ -410,7 +410,9 @@ def test_private_addresses_are_not_called_unless_allowed(tmp_path: Path) -> None
         for number in range(2):
             name = f"hook {number}"
             await desk.until(lambda name=name: desk.show(name)["webhook"]["failures"] > 0)  # type: ignore[misc]
-            assert "not a public address" in desk.show(name)["webhook"]["last_error"]
+            last_error = desk.show(name)["webhook"]["last_error"]
+            assert "has no public address" in last_error
+            assert "127.0.0.1" not in last_error
         assert receiver.connections == 0
 
     run(tmp_path, test, addresses=AddressRules())

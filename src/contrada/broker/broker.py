@@ -261,6 +261,7 @@ class Broker:
     def put_settings(self, body: Any, *, by: str | None = None) -> "Future[Changed]":
         """Replace the settings: which events are positions, and how late they may come."""
         settings = read_tracking_settings(body)
+        self._refuse_without_space()
 
         def apply(now: int) -> ChangeOutcome:
             self._tracks.change_settings(settings)

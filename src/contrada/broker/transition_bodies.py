@@ -95,7 +95,11 @@ def _read_time(value: Any, name: str, place: str, *, may_be_zero: bool = True) -
         raise InvalidInput(
             f'{name} must be a duration such as "30 s" or "10 min", not {brief(value)}', place=path
         )
-    return _at(path, lambda text: read_duration(text, name, may_be_zero=may_be_zero), value)
+
+    def read(text: str) -> int:
+        return read_duration(text, name, may_be_zero=may_be_zero, is_only_text=True)
+
+    return _at(path, read, value)
 
 
 def _at(place: str, read: Callable[[Any], Asked], value: Any) -> Asked:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from contrada.errors import InvalidInput
 from contrada.limits import WEBHOOK_BATCH_MAX, WEBHOOK_URL_LENGTH_MAX
@@ -19,6 +19,7 @@ from contrada.signatures import read_secret
 
 _MEMBERS = ("url", "secret", "batch", "rotate")
 _URL_CHARACTERS = re.compile(r"[!-~]+")
+_LABEL_LENGTH_MAX = 63  # characters of a host's name between two dots, as DNS has it
 _NOT_IN_URLS = re.compile(r'[\\"<>^`{|}#]')
 
 
@@ -61,7 +62,7 @@ def read_url(url: Any) -> str:
             raise ValueError(f"is not a text of at most {longest}")
         if not _URL_CHARACTERS.fullmatch(url) or _NOT_IN_URLS.search(url):
             raise ValueError("has a character that a URL may not have here")
-        parts = urlsplit(url)
+        parts = _split(url)
         if parts.scheme not in {"http", "https"}:
             raise ValueError("begins neither with http:// nor with https://")
         if not parts.hostname or parts.username is not None or parts.password is not None:
@@ -71,6 +72,22 @@ def read_url(url: Any) -> str:
     except ValueError as fault:
         raise InvalidInput(f"{brief(url)} {fault}", place="webhook.url") from None
     return url
+
+
+def _split(url: str) -> SplitResult:
+    """Split a URL; what Python says of one that is wrong is not for who has sent it."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise ValueError("has a host in brackets that is not an address of IPv6") from None
+    try:
+        parts.port  # noqa: B018
+    except ValueError:
+        raise ValueError("has a port that is not a number up to 65535") from None
+    labels = (parts.hostname or "").removesuffix(".").split(".")
+    if ":" not in labels[0] and not all(0 < len(label) <= _LABEL_LENGTH_MAX for label in labels):
+        raise ValueError(f"has a host with a part that is empty or beyond {_LABEL_LENGTH_MAX}")
+    return parts
 
 
 def _read_batch(webhook: Mapping[str, Any]) -> int:

@@ -151,7 +151,8 @@ class Host:
     def _read_allowed(self, settings: ServeSettings) -> AllowedOrigins:
         hosts = [*settings.allow_host]
         if settings.host not in ("", "*"):
-            hosts.append(f"[{settings.host}]" if ":" in settings.host else settings.host)
+            host, _, _ = settings.host.partition("%")  # a zone is this machine's own affair
+            hosts.append(f"[{host}]" if ":" in host else host)
         return AllowedOrigins(hosts, settings.allow_origin, is_loopback=self._is_loopback)
 
     def _make_app(self) -> Starlette:

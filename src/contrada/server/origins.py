@@ -10,7 +10,7 @@ are allowed.
 import re
 import socket
 from collections.abc import Callable, Iterable, Mapping
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -19,7 +19,7 @@ from contrada.errors import InvalidInput
 from contrada.server.problems import HttpRefusal
 from contrada.showing import brief
 
-_HOST = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\[\]:@/\\\s]+)(?::(\d{1,5}))?")
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:@/\\%\s]+)(?::(\d{1,5}))?")
 _ORIGIN = re.compile(rf"(https?)://({_HOST.pattern})", re.IGNORECASE)
 _PORTS = {"http": "80", "https": "443", "ws": "80", "wss": "443"}
 _ELSEWHERE = {"cross-site", "same-site"}  # of Sec-Fetch-Site; another port is the same site
@@ -70,7 +70,7 @@ class AllowedOrigins:
         if name in self._hosts or name.endswith(".localhost") or "*" in self._hosts:
             return True
         try:
-            address = ip_address(name.strip("[]").partition("%")[0])
+            address = IPv6Address(name[1:-1]) if name.startswith("[") else IPv4Address(name)
         except ValueError:
             return False
         return address.is_loopback if self._is_loopback else True

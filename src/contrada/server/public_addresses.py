@@ -171,8 +171,8 @@ def _look_up(host: str, port: int) -> list[str] | OSError:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as fault:
         return fault
-    except ValueError as fault:  # a label that is too long
-        return OSError(str(fault))
+    except ValueError:  # a label that is too long
+        return OSError("it is too long, or empty between two dots")
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
@@ -218,5 +218,5 @@ class CheckedConnections(httpcore.AsyncNetworkBackend):
             raise httpcore.ConnectError(f"the name {host} was not found: {reason}") from fault
         allowed = [text for text in found if self._rules.allows(ip_address(text))]
         if found and not allowed:
-            raise httpcore.ConnectError(f"{host} is {found[0]}, which is not a public address")
+            raise httpcore.ConnectError(f"the name {host} has no public address")
         return allowed[:_ADDRESSES_MAX]

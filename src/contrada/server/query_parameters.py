@@ -1,6 +1,6 @@
 """The query of a request: parameters that are known, each once, and each of its kind."""
 
-import math
+import re
 
 from starlette.requests import HTTPConnection
 
@@ -8,6 +8,7 @@ from contrada.errors import InvalidInput
 from contrada.showing import brief, listed
 
 _TRUTHS = {"true": True, "1": True, "": True, "false": False, "0": False}
+_SECONDS = re.compile(r"\d+(\.\d+)?(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _LENGTH_MAX = 1_000
 
 
@@ -47,13 +48,9 @@ class QueryParameters:
     def seconds(self, name: str, most: float) -> float:
         """Return a duration; absent is 0, and more than `most` is as good as `most`."""
         text = self._values.get(name, "0")
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not value >= 0:
+        if not _SECONDS.fullmatch(text):
             raise InvalidInput(f"{brief(text)} is not a number of seconds", place=_place(name))
-        return min(value, most)
+        return min(float(text), most)
 
     def truth(self, name: str) -> bool:
         """Return whether something is so; absent is false."""

@@ -25,10 +25,16 @@ _TEXT = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([a-zµ]+)\s*", re.ASCII | r
 _US_MAX = DURATION_DAYS_MAX * 86_400_000_000
 
 
-def read_duration(value: Any, name: str, *, may_be_zero: bool = True) -> int:
-    """Read a duration as whole microseconds; `name` is the option that an error names."""
+def read_duration(
+    value: Any, name: str, *, may_be_zero: bool = True, is_only_text: bool = False
+) -> int:
+    """Read a duration as whole microseconds; `name` is the option that an error names.
+
+    With `is_only_text`, and where it is an option of a command line, an error names no objects of
+    Python.
+    """
     us = _read(value)
-    is_text = name.startswith("--")  # of a command line, where there is nothing else
+    is_text = is_only_text or name.startswith("--")
     if us is None or us < 0:
         other = "" if is_text else ", or a datetime.timedelta"
         raise InvalidInput(
