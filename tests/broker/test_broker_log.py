@@ -211,7 +211,7 @@ def test_a_newer_log_and_what_is_no_log_are_refused(tmp_path: Path) -> None:
         ({"filter": "wind >"}, "", "the predicate ends too early, at character 6"),
         ({"filter": "wind > 1", "geometry": BOX}, "", "not both"),
         ({}, "", "neither a filter nor a geometry"),
-        ({"fliter": "wind > 1"}, "fliter", "there is no such member"),
+        ({"filters": "wind > 1"}, "filters", "there is no such member"),
         ({"filter": "wind > 1", "id": "other"}, "id", "the id in the path"),
         ({"filter": "wind > 1", "expires": "soon"}, "expires", "is not a moment"),
         ({"filter": "wind > 1", "expires": "2020-01-01T00:00:00Z"}, "expires", "is in the past"),
