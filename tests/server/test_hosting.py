@@ -32,7 +32,7 @@ def test_a_data_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     with hosted(tmp_path / "a" / "data"):
         assert (tmp_path / "a" / "data").stat().st_mode & 0o077 == 0
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidInput, match="file: cannot be made"):
+    with pytest.raises(InvalidInput, match="file: is a file, not a folder"):
         Hosted(tmp_path / "file", {}, [])
 
 
