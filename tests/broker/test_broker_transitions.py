@@ -220,3 +220,26 @@ def test_no_more_positions_wait_than_may(tmp_path: Path, monkeypatch: pytest.Mon
     assert published.accepted == 1
     assert "HELD_POSITIONS_MAX" in published.errors[0].detail
     broker.close()
+
+
+def test_what_positions_gave_that_waited_comes_between_the_events_of_a_batch(
+    tmp_path: Path,
+) -> None:
+    broker = Broker.open(tmp_path)
+    broker.put_settings({"lateness": "10 min"}).result()
+    body = {"geometry": BOX, "subscriber": "fleet", "transitions": True}
+    broker.put_subscription("depot", body).result()
+    broker.put_subscription("plain", {"filter": "kind = 'plain'", "subscriber": "fleet"}).result()
+    publish(broker, [at("van", minute, 1 if minute % 2 else 9, 1) for minute in range(8)])
+    plain = [feature(f"plain {i}", 1, 1, kind="plain") for i in range(2)]
+    publish(broker, [plain[0], at("van", 30, 1, 1), plain[1], at("van", 60, 9, 1)])
+    found = said(read_all(broker, "fleet"))
+    moved = [(row[0], row[4]) for row in found if row[0] is not None]
+    assert moved == [
+        (transition, f"van/{minute}")
+        for minute in range(1, 8)
+        for transition in ["enter" if minute % 2 else "exit"]
+    ] + [("inside", "van/30")]
+    assert [row[4] for row in found if row[0] is None] == ["plain 0", "plain 1"]
+    broker.close()
+    assert find_log_faults(tmp_path) == []

@@ -4,6 +4,7 @@ The events of many requests are one batch for the matcher, cut so that even thos
 everything are bounded. Each is matched once, against the changes before it.
 """
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -105,11 +106,12 @@ class EventStoring:
             whole = received if len(keeps) == len(events.texts) else None
             matched = _match_all(kept, whole, subscriptions)
             step = self._tracks.step(kept.rows, kept.texts, now_us)
-            entries = deque(step.entries)
+            entries, changing = deque(step.entries), sorted(step.matches)
             for start, end in _cut(len(keeps), step):
                 while entries and entries[0].place <= start:
                     self._tracks.write([entries.popleft()], now_us)
-                transitions = {row - start: step.matches[row] for row in step.matches}
+                own = changing[bisect_left(changing, start) : bisect_left(changing, end)]
+                transitions = {row - start: step.matches[row] for row in own}
                 piece, pairs = kept.between(start, end), matched.between(start, end)
                 first, counts = self._store_piece(
                     answers, piece, pairs, transitions, now_us, stored
@@ -186,13 +188,12 @@ class EventStoring:
         rows, numbers = pairs
         matches = np.bincount(rows, minlength=len(events.texts)).tolist()
         for row, found in transitions.items():
-            if 0 <= row < len(matches):
-                matches[row] += len(found)
+            matches[row] += len(found)
         first = self._writer.add_events(now_us, events.texts, events.keys, matches)
         whose = self._standing.subscribers.take(numbers)
         deliveries = _pack_deliveries(first + rows, whose, numbers)
         if transitions:
-            deliveries = self._with_transitions(deliveries, transitions, first, len(matches))
+            deliveries = self._with_transitions(deliveries, transitions, first)
         self._writer.add_deliveries(deliveries)
         for i, (owner, count) in enumerate(zip(events.owners.tolist(), matches, strict=True)):
             answers[owner].take(first + i, count)
@@ -213,13 +214,10 @@ class EventStoring:
         deliveries: Sequence[DeliveryRow],
         transitions: Mapping[int, Sequence[TrackMatch]],
         first: int,
-        count: int,
     ) -> list[DeliveryRow]:
         """Add the transitions of events to their deliveries, which may have plain matches."""
         by_key = {row[:3]: row for row in deliveries}
         for row, found in transitions.items():
-            if not 0 <= row < count:
-                continue
             position = first + row
             for subscriber, own in self._tracks.group(found).items():
                 key = (position >> BLOCK_BITS, subscriber, position)
