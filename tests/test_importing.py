@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from contrada.cli import COMMANDS
+
 SLOW = (
     "numba pandas geopandas pyogrio pyproj pyspark matplotlib "
     "pyarrow.compute pyarrow.csv pyarrow.fs pyarrow.parquet"
@@ -33,6 +35,26 @@ def test_nothing_slow_is_loaded_and_no_folder_made(program: str, tmp_path: Path)
     assert said.stdout.splitlines()[-1] == "loaded:"
     assert said.stderr == ""
     assert not list(tmp_path.iterdir())
+
+
+def test_help_loads_no_command_and_no_other_room() -> None:
+    program = (
+        "import atexit, sys\n"
+        "atexit.register(lambda: print('loaded:', *sorted(sys.modules)))\n"
+        "import contrada.cli; contrada.cli.main(['--help'])"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    loaded = said.stdout.splitlines()[-1].split()[1:]
+    assert not {"asyncio", "httpx", "numpy", "pyarrow", "shapely", "ssl", "tqdm"}.intersection(
+        loaded
+    )
+    commands = [f"contrada.cli.{command}" for command in COMMANDS]
+    assert not set(commands).intersection(loaded)
+    ours = {name.split(".")[1] for name in loaded if name.startswith("contrada.")}
+    assert ours == {"cli", "errors"}
+    assert all(summary in said.stdout for summary in COMMANDS.values())
 
 
 def test_a_command_does_not_load_the_others() -> None:

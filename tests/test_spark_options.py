@@ -16,7 +16,7 @@ def test_match_takes_them_with_their_defaults() -> None:
 
 
 def test_the_command_offers_the_same_choices() -> None:
-    parser = add_match_parser(argparse.ArgumentParser().add_subparsers())
+    parser = add_match_parser(argparse.ArgumentParser().add_subparsers(), "")
     offered = {action.dest: action.choices for action in parser._actions if action.choices}
     assert offered == {name: CHOICES[name] for name in SPARK_CHOICES}
     words = {action.dest: action.help or "" for action in parser._actions}
@@ -25,6 +25,6 @@ def test_the_command_offers_the_same_choices() -> None:
 
 
 def test_all_options_of_the_group_for_spark_need_spark() -> None:
-    parser = add_match_parser(argparse.ArgumentParser().add_subparsers())
+    parser = add_match_parser(argparse.ArgumentParser().add_subparsers(), "")
     (group,) = [g for g in parser._action_groups if g.title == "with --spark"]
     assert parser.get_default(NEED_SPARK) == tuple(a.dest for a in group._group_actions)

@@ -29,19 +29,19 @@ from contrada.cli.terminal import (
 )
 from contrada.errors import ContradaError, InvalidInput
 
-COMMANDS = (
-    "match",
-    "stream",
-    "serve",
-    "key",
-    "publish",
-    "explain",
-    "demo",
-    "simulate",
-    "reproduce",
-    "backup",
-    "check",
-)  # a module each
+COMMANDS = {
+    "match": "match events against subscriptions",
+    "stream": "match events as they come, on Spark",
+    "serve": "run a broker: HTTP, streams and webhooks",
+    "key": "add, list and revoke the keys of a broker",
+    "publish": "send the events of a file to a broker",
+    "explain": "show how a predicate is understood",
+    "demo": "the main job on generated data",
+    "simulate": "build, harm and heal a peer-to-peer overlay",
+    "reproduce": "repeat a paper's experiments",
+    "backup": "copy the data of a broker, also while it runs",
+    "check": "find out whether the data of a broker is sound",
+}  # a module each, and what it does
 EXIT_INVALID, EXIT_SIGNALLED = 2, 128
 
 
@@ -99,10 +99,10 @@ class _Parser(argparse.ArgumentParser):
         super()._print_message(visible(message), file)
 
 
-def make_parser(words: Container[str] = ()) -> argparse.ArgumentParser:
-    """Describe the commands among some words; all of them if none is there.
+def make_parser(words: Container[str] = COMMANDS) -> argparse.ArgumentParser:
+    """Describe the commands among some words, by default all of them.
 
-    Of the others only the names are known, so that they need not be loaded.
+    Of the others only the names and what they do are known, so that they need not be loaded.
     """
     parser = _Parser(
         prog="contrada",
@@ -111,10 +111,9 @@ def make_parser(words: Container[str] = ()) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"contrada {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    asked = [command for command in COMMANDS if command in words] or COMMANDS
-    for command in COMMANDS:
-        if command in asked:
-            import_module(f"contrada.cli.{command}").add_parser(commands)
+    for command, summary in COMMANDS.items():
+        if command in words:
+            import_module(f"contrada.cli.{command}").add_parser(commands, summary)
         else:
-            commands.add_parser(command)
+            commands.add_parser(command, help=summary)
     return parser

@@ -19,11 +19,11 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Any, summary: str) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "backup",
-        help="copy the data of a broker, also while it runs",
+        help=summary,
         description="Copy the data folder of a broker to a new folder.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -20,11 +20,11 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Any, summary: str) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "check",
-        help="find out whether the data of a broker is sound",
+        help=summary,
         description="Look for damage in the data folder of a broker or in a backup.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -42,11 +42,11 @@ _ROW = "row"  # of an event in its file, kept beside its matches
 _TASKS = 8  # of the matching, so that all cores have some and the bar has steps
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Any, summary: str) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "demo",
-        help="the main job on generated data",
+        help=summary,
         description="Match generated storms and vehicles against generated sites on a local "
         "Spark, and draw the result.",
         epilog="example: contrada demo --folder /tmp/demo --master 'local[2]' --seed 7",

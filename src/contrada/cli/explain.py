@@ -18,11 +18,11 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Any, summary: str) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "explain",
-        help="show how a predicate is understood",
+        help=summary,
         description="Show a predicate's normal form, and what serves each of its constraints.",
         epilog=_EPILOG.format(engines=describe_engines()),
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -24,11 +24,11 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Any, summary: str) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "key",
-        help="add, list and revoke the keys of a broker",
+        help=summary,
         description="Add, list and revoke the keys of a broker, also while it runs.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

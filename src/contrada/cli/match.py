@@ -44,9 +44,9 @@ from contrada.matcher.match_run import MatchedBatch, choose_id_column
 from contrada.model.event import paths_of
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Any, summary: str) -> None:
     """Describe the command."""
-    add_match_parser(commands).set_defaults(run=run)
+    add_match_parser(commands, summary).set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -53,11 +53,11 @@ SPARK_CHOICES = {  # of CHOICES, those that are options here, and what they mean
 NEED_SPARK = "need_spark"  # the names of the options that need --spark, among those that are parsed
 
 
-def add_match_parser(commands: Any) -> argparse.ArgumentParser:
+def add_match_parser(commands: Any, summary: str) -> argparse.ArgumentParser:
     """Describe the command."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "match",
-        help="match events against subscriptions",
+        help=summary,
         description=_DESCRIPTION.format(suffixes=_describe_suffixes()),
         epilog=_EPILOG.format(engines=describe_engines()),
         formatter_class=argparse.RawDescriptionHelpFormatter,

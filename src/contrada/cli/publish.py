@@ -43,11 +43,11 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Any, summary: str) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "publish",
-        help="send the events of a file to a broker",
+        help=summary,
         description="Send events to a broker, which has them on disk when this ends.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -81,11 +81,13 @@ PAPERS = {
 }
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", summary: str
+) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "reproduce",
-        help="repeat a paper's experiments",
+        help=summary,
         description="Repeat a paper's experiments: tables on stdout, figures in a folder, "
         "what the paper states beside ours.",
         epilog=" ".join(

@@ -48,11 +48,11 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Any, summary: str) -> None:
     """Describe the command and its options."""
     parser = commands.add_parser(
         "serve",
-        help="run a broker: HTTP, streams and webhooks",
+        help=summary,
         description="Serve a durable broker: subscribe, publish and read deliveries over HTTP.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

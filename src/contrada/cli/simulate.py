@@ -54,11 +54,11 @@ _CHOICES = {
 }
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Any, summary: str) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "simulate",
-        help="build, harm and heal a peer-to-peer overlay",
+        help=summary,
         description="Build an overlay of peers in virtual time, crash and corrupt some of them, "
         "let it heal, and publish events. Whether it is legal, and who should receive what, is "
         "checked from the outside. A round is the time in which every peer runs every check once.",

@@ -43,9 +43,9 @@ _MORE_S = 5.0  # how long after it there may be no pause, before a batch is cut 
 _QUARANTINE = "-quarantine"  # what follows the name of a topic
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Any, summary: str) -> None:
     """Describe the command."""
-    add_stream_options(commands).set_defaults(run=run, output=STDOUT)
+    add_stream_options(commands, summary).set_defaults(run=run, output=STDOUT)
 
 
 def run(options: argparse.Namespace) -> int:

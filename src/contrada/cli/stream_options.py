@@ -25,11 +25,11 @@ examples:
 """
 
 
-def add_stream_options(commands: Any) -> argparse.ArgumentParser:
+def add_stream_options(commands: Any, summary: str) -> argparse.ArgumentParser:
     """Describe the command and its options."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "stream",
-        help="match events as they come, on Spark",
+        help=summary,
         description="Match files or messages as they come against subscriptions that may change.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
