@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from contrada.errors import InvalidInput
+from contrada.flags import check_flags
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,6 +39,7 @@ class SparkOptions:
 
     def __post_init__(self) -> None:
         """Refuse what is none of the choices."""
+        check_flags(quarantine=self.quarantine, repair=self.repair, strict=self.strict)
         for name, choices in CHOICES.items():
             if (value := getattr(self, name)) not in choices:
                 raise InvalidInput(

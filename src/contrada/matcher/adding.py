@@ -8,6 +8,7 @@ import numpy as np
 from contrada.arrays import Positions
 from contrada.errors import InvalidInput
 from contrada.files import Rows
+from contrada.flags import check_flags
 from contrada.matcher.column_sources import ColumnSource
 from contrada.matcher.holding import Faults
 from contrada.matcher.refusing import RefusedRows
@@ -37,6 +38,7 @@ def combine_arguments(
     repair: bool,
 ) -> Predicate:
     """Make the predicate of `add` from a filter, or from a geometry and what goes with it."""
+    check_flags(repair=repair)
     if filter is None and geometry is None:
         raise InvalidInput("there is neither a filter nor a geometry")
     if filter is not None:

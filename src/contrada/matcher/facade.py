@@ -9,6 +9,7 @@ import pyarrow as pa
 from contrada.errors import InvalidInput, Remedy, UnknownSubscription
 from contrada.files import read_rows
 from contrada.files.crs import spell_given_crs
+from contrada.flags import check_flags
 from contrada.limits import FILTERS_MAX
 from contrada.matcher.adding import combine_arguments
 from contrada.matcher.explanations import Why, explain_why
@@ -74,10 +75,8 @@ class Matcher:
         Raises `InvalidInput` for an unknown engine, an option that the engine does not have, and a
         `crs` that is not a coordinate system.
         """
-        if not isinstance(simplify, bool):
-            raise InvalidInput(f"simplify must be True or False, not {brief(simplify)}")
-        self._engine = make_engine(engine, options)
-        self._engine_name = engine
+        check_flags(simplify=simplify)
+        self._engine, self._engine_name = make_engine(engine, options), engine
         self._options = options
         self._simplify = simplify
         self._filters_max = filters_max
@@ -355,6 +354,7 @@ class Matcher:
         [{'event': 8, 'subscription': 'gale', 'wind': 20}]
         """
         count_threads(threads)  # refuses what is not a number of threads
+        check_flags(batches=batches)
         if isinstance(events, list | tuple):
             table, _ = match_list(
                 self, events, id, repair, quarantine, hear_with(on_bad), read_kept(keep)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from contrada.arrays import Positions
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import is_same_crs
+from contrada.flags import check_flags
 from contrada.matcher.background import BackgroundMerges
 from contrada.matching.engine import Engine
 from contrada.matching.id_columns import are_repeated
@@ -92,6 +93,7 @@ class Holding:
 
     def add(self, subscription: Subscription, replace: bool, name: str) -> None:
         """Swap in the version with one more subscription, or refuse it."""
+        check_flags(replace=replace)
         with self._writing:
             known, id_ = self.subscriptions, subscription.id
             _check_kind(id_, known, name)

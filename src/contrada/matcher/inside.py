@@ -10,6 +10,7 @@ import pyarrow as pa
 from contrada.errors import Remedy, blaming_memory
 from contrada.files import Rows, read_rows
 from contrada.files.crs import is_longitude_latitude
+from contrada.flags import check_flags
 from contrada.language.expecting import ValueKind
 from contrada.matcher.adding import IncomingRows, combine_arguments
 from contrada.matcher.column_sources import open_column_source
@@ -67,6 +68,7 @@ def add_rows(
 
     With `is_lazy` an index is left to the first who asks it.
     """
+    check_flags(replace=replace, repair=repair, quarantine=quarantine)
     file = open_column_source(source)
     rows = read_rows(source, is_decoded=False) if file is None else file.rows()
     matcher._held.check_crs(rows.crs, rows.name)
@@ -129,6 +131,7 @@ def match_list(
     kept: Sequence[str] = (),
 ) -> tuple[pa.Table, list[int]]:
     """Match a list of events; return the pairs, and the row of the event of each."""
+    check_flags(repair=repair, quarantine=quarantine)
     run = EventList(
         freeze(matcher),
         id_attribute=id,
@@ -241,6 +244,7 @@ def plan_run(
 
     `kept` are columns to read besides those that constraints name.
     """
+    check_flags(repair=repair, quarantine=quarantine)
     id_column = choose_id_column(rows, id, Remedy.EVENT_ID)
     rows = rows.identified(id_column)
     matcher._held.check_crs(rows.crs, rows.name)

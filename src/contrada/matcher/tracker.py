@@ -14,6 +14,7 @@ import pyarrow as pa
 from contrada.errors import InvalidInput, blaming_memory
 from contrada.files import read_rows
 from contrada.files.crs import is_longitude_latitude, is_same_crs
+from contrada.flags import check_flags
 from contrada.matcher.facade import Matcher
 from contrada.matcher.finding import FollowedSet, SubscriptionOptions
 from contrada.matcher.following import follow_batch
@@ -114,6 +115,7 @@ class Tracker:
         for name, value in (("object", object), ("time", time), ("event_id", event_id)):
             if not isinstance(value, str):
                 raise InvalidInput(f"{name} must be the name of a column, not {brief(value)}")
+        check_flags(quarantine=quarantine)
         self._matcher = matcher
         self._names = PositionNames(object, time, event_id)
         self._lateness_us = read_duration(lateness, "lateness")
@@ -181,6 +183,7 @@ class Tracker:
         >>> rows.select(["object", "subscriber", "transition", "event"]).to_pylist()
         [{'object': 'bus', 'subscriber': 'toll', 'transition': 'cross', 'event': 1}]
         """
+        check_flags(repair=repair)
         return self._with_errors(
             *self._follow(
                 events,

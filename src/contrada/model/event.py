@@ -11,6 +11,7 @@ from shapely import Point
 from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput, Remedy
+from contrada.flags import check_flags
 from contrada.model.envelopes import (
     CONTENT_TYPE,
     check_carried,
@@ -176,6 +177,8 @@ def as_python(value: Any) -> Any:
 
 def read_event(event: Any, *, repair: bool = False, place: str = "the event") -> Event:
     """Read a mapping of attributes, a GeoJSON Feature, or a CloudEvent that carries one."""
+    if repair is not False:
+        check_flags(repair=repair)
     if isinstance(event, Event):
         return event
     if not isinstance(event, Mapping):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from contrada.errors import InvalidInput
 from contrada.files.crs import CRS84, spell_given_crs
+from contrada.flags import check_flags
 from contrada.model.event import GEOMETRY
 from contrada.showing import brief
 from contrada.spark.crs_metadata import state_crs
@@ -96,6 +97,7 @@ def read_kafka(
     """
     from pyspark.sql import functions
 
+    check_flags(batch=batch)
     topic = read_kafka_uri(uri)
     if format not in FORMATS:
         raise InvalidInput(f"format {brief(format)} is unknown; there are {', '.join(FORMATS)}")

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from contrada.errors import InvalidInput, Remedy
 from contrada.files.crs import is_same_crs
+from contrada.flags import check_flags
 from contrada.model.event import GEOMETRY
 from contrada.spark.crs_metadata import stated_crs
 from contrada.spark.evaluators import EXACT
@@ -91,6 +92,7 @@ def publish(
     >>> [(pair.event, pair.subscription, pair.version == version) for pair in pairs]
     [(2, 'gale', True)]
     """
+    check_flags(repair=repair, strict=strict)
     target, named = split_uri(os.fspath(uri))
     if named is not None:
         raise InvalidInput(f"{uri}: a version cannot be published to; leave out #{named}")

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.errors import InvalidInput
+from contrada.flags import check_flags
 from contrada.matcher.match_run import MatchedBatch, match_received
 from contrada.spark.handshake import Handshake
 from contrada.spark.joined_parts import join_parts
@@ -60,6 +61,7 @@ def register(
     """
     from pyspark.sql import functions
 
+    check_flags(repair=repair)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidInput(
             f"{name!r} is not a name for a function; use letters, digits and underscores"

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from contrada.errors import InvalidInput
+from contrada.flags import check_flags
 from contrada.showing import brief, brief_text
 from contrada.spark.folder_sink import ERROR, FolderSink, check_columns
 from contrada.spark.kafka_uris import is_kafka_uri
@@ -78,6 +79,7 @@ def write_stream(
     >>> spark.read.parquet(f"{folder}/out").select("event", "subscription").collect()
     [Row(event=19, subscription='gale')]
     """
+    check_flags(once=once)
     _check_answer(answer, to, quarantine)
     if not is_kafka_uri(to):
         check_columns(answer, as_uri(to))

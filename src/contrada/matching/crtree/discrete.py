@@ -14,6 +14,7 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Box, Geometries, Integers, Mask, Positions
 from contrada.errors import InvalidInput
+from contrada.flags import check_flags
 from contrada.kernels.discretising import find_relations
 from contrada.limits import BOUNDARY_POINTS_MAX, DENSITY_MAX
 from contrada.matching.grid import LONGITUDE_LATITUDE
@@ -40,8 +41,7 @@ class DiscreteEvaluator:
         """Choose how many points, and whether each has a halo of half their distance."""
         west, south, east, north = read_universe(universe)
         density = _read_density(density)
-        if not isinstance(halo, bool):
-            raise InvalidInput(f"halo must be True or False, not {brief(halo)}")
+        check_flags(halo=halo)
         self._points_per_unit = density / (east - west + north - south)
         self.margin = 0.5 / self._points_per_unit if density else np.inf  # the halo at its widest
         self._halo = halo
