@@ -67,6 +67,23 @@ def test_a_coordinate_system_that_is_not_utf_8_is_refused(tmp_path: Path, encodi
         make_matcher().match_many(tmp_path / "places.shp")
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
+def test_a_coordinate_system_that_is_not_understood_is_refused(
+    tmp_path: Path, encoding: str
+) -> None:
+    make_frame().to_file(tmp_path / "places.shp")
+    projection = tmp_path / "places.prj"
+    projection.write_bytes(projection.read_text().encode(encoding))
+    with pytest.raises(contrada.InvalidInput, match=r"places\.shp: places\.prj states no coord"):
+        make_matcher().match_many(tmp_path / "places.shp")
+    projection.write_text("some words")
+    with pytest.raises(contrada.InvalidInput, match="b'some words'"):
+        make_matcher().match_many(tmp_path / "places.shp")
+    projection.write_text("\n")
+    with pytest.warns(UserWarning, match=r"places\.prj is empty, so its coordinate system is unkn"):
+        assert make_matcher().match_many(tmp_path / "places.shp").num_rows == 2
+
+
 @pytest.mark.parametrize("count", [10**12, 2**60, 2**62, 2**63, 2**64 - 1])
 def test_a_header_that_counts_more_features_than_there_can_be_is_refused(
     tmp_path: Path, count: int

@@ -23,9 +23,10 @@ from contrada.files.vector_formats import (
     list_side_files,
 )
 from contrada.model.geometry import tell_fault
-from contrada.showing import listed
+from contrada.showing import brief, listed
 
 LAYER_MARK = "|layername="  # as QGIS writes it
+_PRJ_BEGINNING = 40  # bytes that are shown of one that is not understood
 TIMESTAMP = pa.timestamp("us", "UTC")
 
 
@@ -50,8 +51,8 @@ def read_vector(path: Path, name: str, *, batch_rows: int, columns: Sequence[str
     crs = layout.crs or spell_crs(info["crs"], name)  # not every driver states it in both places
     if suffix == ".shp" and layout.geometries and crs is None:
         warnings.warn(
-            f"{name}: {path.with_suffix('.prj').name} is missing, so its coordinate system is "
-            "unknown; the other file's is assumed",
+            f"{name}: {_lacking_prj(path, name)}, so its coordinate system is unknown; "
+            "the other file's is assumed",
             stacklevel=2,
         )
     announced = info["features"] if info["features"] >= 0 else None
@@ -110,6 +111,21 @@ def _look_at_layer(
         options["columns"] = [field for field in info["fields"] if field != "id"]
     with pyogrio.open_arrow(source, **options) as (_, stream):
         return _FoundLayer(info, options, *_rename(stream.schema))
+
+
+def _lacking_prj(path: Path, name: str) -> str:
+    """Return what is wrong with a .prj that states no system; refuse one that means to."""
+    for prj in (path.with_suffix(".prj"), path.with_suffix(".PRJ")):
+        if prj.exists():
+            with prj.open("rb") as file:
+                beginning = file.read(_PRJ_BEGINNING)
+            if beginning.strip():
+                raise InvalidInput(
+                    f"{name}: {prj.name} states no coordinate system that is understood "
+                    f"({brief(beginning)}); write it as WKT in UTF-8, or remove it"
+                )
+            return f"{prj.name} is empty"
+    return f"{path.with_suffix('.prj').name} is missing"
 
 
 def _read_info(pyogrio: Any, source: str, layer: str) -> dict[str, Any]:
