@@ -18,6 +18,7 @@ from pyarrow import parquet
 
 from contrada.broker.packing_process import DRAFTS_FOLDER, RowPackers
 from contrada.errors import InvalidInput
+from contrada.limits import MATCHES_AT_ONCE_MAX
 from contrada.server.row_routes import UploadLimits, guess_format, row_routes
 from server.open_server import OpenServer, point, serving
 
@@ -121,6 +122,28 @@ def test_why_a_collection_matches_is_told_of_its_rows(
     assert row["text"].startswith("3 matches")
     assert [constraint["value"] for constraint in row["filters"][0]] == [True, True]
     assert why(point(0.7, 0.5, speed=3)) == {"matches": False, "count": 0, "of": 20, "rows": []}
+
+
+def test_very_many_matches_are_counted_and_told_in_parts(client: httpx.Client) -> None:
+    client.put("/v1/subscriptions/first", json={"filter": "TRUE"})
+    count = MATCHES_AT_ONCE_MAX + 5
+    rows = lines(*(square(0, row) for row in range(count)))
+    assert client.put(ROWS, content=rows, headers=LINES).json()["count"] == count
+    event = point(0.5, 0.5)
+    answer = client.post("/v1/match", json=event).json()
+    assert answer["count"] == count + 1
+    assert len(answer["matches"]) == MATCHES_AT_ONCE_MAX
+    rest = client.post("/v1/match", json={"event": event, "after": answer["next"]}).json()
+    assert "next" not in rest
+    told = answer["matches"] + rest["matches"]
+    assert told[0] == {"subscription": "first"}
+    assert [match["row"] for match in told[1:]] == list(range(count))
+
+
+@pytest.mark.parametrize("after", [1, "p-1", "", "9" * 30])
+def test_matches_go_on_only_from_what_an_answer_has_said(client: httpx.Client, after: Any) -> None:
+    refused = client.post("/v1/match", json={"event": point(0, 0), "after": after})
+    assert (refused.status_code, refused.json()["place"]) == (400, "after")
 
 
 def test_why_is_told_of_a_subscription_with_transitions(client: httpx.Client) -> None:

@@ -162,8 +162,14 @@ def put_cursor(
 
 def match(event: Any, persistence: Persistence) -> Steps[list[ReceivedMatch]]:
     """Ask which subscriptions an event would match."""
-    answer = yield from post(path_of("match"), {"event": _read_one(event)}, persistence)
-    return list(map(read_match, answer.get("matches", ())))
+    question = {"event": _read_one(event)}
+    found: list[ReceivedMatch] = []
+    while True:
+        answer = yield from post(path_of("match"), question, persistence)
+        found += map(read_match, answer.get("matches", ()))
+        if answer.get("next") is None:
+            return found
+        question["after"] = answer["next"]
 
 
 def why(id: str, event: Any, persistence: Persistence) -> Steps[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from contrada.limits import BROKER_NAME_LENGTH_MAX
+from contrada.limits import BROKER_NAME_LENGTH_MAX, MATCHES_AT_ONCE_MAX
 from contrada.model.relation import RELATIONS
 
 Schema = dict[str, Any]
@@ -353,11 +353,14 @@ def _others() -> dict[str, Schema]:
         "event",
         event=refer("Feature"),
         why=several(text(), "Ids of subscriptions to explain."),
+        after=text("The `next` of an answer: what matches beyond that."),
     )
     matched = members(
         "",
         "matches",
-        matches=several(refer("Match")),
+        matches=several(refer("Match"), f"At most {MATCHES_AT_ONCE_MAX:,}."),
+        count=number("How many there are."),
+        next=text("Where there are more: the `after` of the next question."),
         why={
             "type": "object",
             "description": "By id; null where there is no such subscription.",
