@@ -76,8 +76,8 @@ def test_a_book_has_what_holds_and_nothing_else() -> None:
     assert kinds.tolist() == [0, 31, 31, 1, 31]
     assert hysteresis_m.tolist() == [0, 5, 5, 0, 5]
     book.remove("depot")
-    book.remove_rows("zones")
-    book.remove_rows("none")
+    book.remove_all(["zones"])
+    book.remove_all(["none"])
     assert book.by_key("depot") is book.by_number(7) is book.by_number(4) is None
     assert book.by_number(2) is None
     assert list(book.rows) == ["areas"]

@@ -229,13 +229,11 @@ class Changing:
         self._remove(numbers)
         for old in ranges:
             self._side_of(old).remove_rows(old)
-        for id_ in ids:
-            self._tracks.book.remove(id_)
-            self._tracks.book.remove_rows(id_)
+        self._tracks.book.remove_all(ids)
 
     def _remove(self, numbers: Sequence[int]) -> None:
         for side in (self._standing, self._tracks.standing):
-            side.remove([number for number in numbers if number in side.matcher])
+            side.remove(numbers)
 
     def _side_of(self, numbers: range) -> StandingSet:
         """Find out whether rows are matched, or objects are followed through them."""

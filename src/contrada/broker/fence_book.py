@@ -8,7 +8,7 @@ later has nothing to do with it.
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -115,15 +115,19 @@ class FenceBook:
         if old is not None:
             del self._by_number[old.number]
 
+    def remove_all(self, subscriptions: Iterable[str]) -> None:
+        """Let subscriptions and the rows of collections hold no longer, where they did."""
+        had_rows = False
+        for subscription in subscriptions:
+            self.remove(subscription)
+            had_rows |= self._rows.pop(subscription, None) is not None
+        if had_rows:
+            self._order()
+
     def put_rows(self, rows: RowFences) -> None:
         """Let rows hold, in place of those that the collection had."""
         self._rows[rows.subscription] = rows
         self._order()
-
-    def remove_rows(self, subscription: str) -> None:
-        """Let the rows of a collection hold no longer, if they did."""
-        if self._rows.pop(subscription, None) is not None:
-            self._order()
 
     def _order(self) -> None:
         self._ranges = sorted(self._rows.values(), key=lambda rows: rows.first)

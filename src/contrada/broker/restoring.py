@@ -88,7 +88,7 @@ def _catch_up(writer: LogWriter, standing: StandingSet, folder: Path, position: 
     """Take in what changed after a position, but for what objects are followed through."""
     execute = writer.connection.execute
     ended = execute("SELECT number FROM subscriptions WHERE ended > ?", (position,)).fetchall()
-    standing.remove([number for (number,) in ended if number in standing.matcher])
+    standing.remove([number for (number,) in ended])
     for first, count in execute(
         "SELECT first, count FROM row_ranges WHERE ended > ? AND created <= ?", (position, position)
     ).fetchall():

@@ -20,6 +20,7 @@ from contrada.matcher.inside import exchange, freeze
 from contrada.matcher.match_run import count_rows_at_once, match_received
 from contrada.matcher.packed_rows import PackedRows
 from contrada.matcher.ready_rows import ReadyRows, remove_range
+from contrada.matcher.removing import remove_numbers
 from contrada.matching.receiving import ReceivedEvents, receive
 from contrada.matching.segments import SubscriptionSet
 from contrada.model.event import GEOMETRY
@@ -103,8 +104,11 @@ class StandingSet:
         exchange(self.matcher, [], [Subscription(number, predicate, subscriber)], "put")
 
     def remove(self, numbers: Sequence[int]) -> None:
-        """Let subscriptions hold no longer."""
-        exchange(self.matcher, numbers, [], "delete")
+        """Let subscriptions hold no longer, all at once; those that do not are passed over."""
+        if len(numbers) == 1:  # for which there is a shorter way
+            exchange(self.matcher, numbers, [], "delete")
+        elif numbers:
+            remove_numbers(self.matcher, numbers)
 
     def make_ready(self, path: Path, first: int, replaced: range) -> ReadyRows:
         """Index the rows of a packed file, which takes seconds for a million; in any thread."""
