@@ -469,7 +469,6 @@ class Broker:
             "events_waiting": self._committer.events_waiting,
             "readers_waiting": self._watchers.count(),
             "head": self._head,
-            "floor": self._floor,
             "log_bytes": sum(block.nbytes for block in self._writer.list_blocks()),
             "rows_bytes": count_rows_bytes(self.folder),
             **self._reader.sum_facts(),

@@ -235,13 +235,14 @@ class LogReader:
         return None if row is None else StoredRows(*row)
 
     def sum_facts(self) -> dict[str, Any]:
-        """Count what there is, for whoever watches the broker."""
+        """Count what there is, and up to where nothing is kept, for whoever watches the broker."""
         connection = self._connection()
+        (floor,) = connection.execute(_FLOOR).fetchone()
         (subscriptions,) = connection.execute(
             "SELECT count(*) FROM subscriptions WHERE ended IS NULL"
         ).fetchone()
         (subscribers,) = connection.execute("SELECT count(*) FROM subscribers").fetchone()
-        return {"subscriptions": subscriptions, "subscribers": subscribers}
+        return {"floor": floor, "subscriptions": subscriptions, "subscribers": subscribers}
 
 
 def _weigh(matches: Packed) -> int:
