@@ -211,7 +211,7 @@ def test_a_broker_that_goes_away_ends_the_command_and_says_how_far_it_was(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("contrada.cli.publish._RETRIES", 0)
+    monkeypatch.setattr("contrada.cli.publish_file._RETRIES", 0)
     path = write_lines(tmp_path / "events.ndjson", 4)
     exchange = Client._exchange
     sent: list[Any] = []

@@ -11,7 +11,8 @@ import pytest
 
 from contrada.client.awaiting import AsyncClient
 from contrada.client.blocking import Client
-from contrada.client.connecting import DEFAULT_URL, Connecting
+from contrada.client.connecting import Connecting
+from contrada.client.defaults import DEFAULT_URL
 from contrada.client.exchange import BrokerRequest
 from contrada.errors import ContradaError, InvalidInput, Unavailable
 

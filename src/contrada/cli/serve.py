@@ -1,7 +1,6 @@
 """`contrada serve`: a broker on a socket, until SIGTERM or Ctrl-C."""
 
 import argparse
-import asyncio
 import logging
 import os
 import signal
@@ -151,6 +150,8 @@ def run(options: argparse.Namespace) -> None:
         return replace(settings, data=settings.data.absolute())
 
     settings = reread()
+    import asyncio
+
     from contrada.server.journal import logging_json
 
     with logging_json():
@@ -200,6 +201,8 @@ def _hearing(host: "Host") -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    import asyncio
+
     loop = asyncio.get_running_loop()
     last = threading.Timer(_STOP_S, _end_process)
     last.daemon = True

@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from contrada.client.defaults import BATCH_EVENTS_MAX
 from contrada.client.exchange import BrokerRequest, Steps, path_of
 from contrada.client.outgoing import read_outgoing
 from contrada.client.outgoing_events import OutgoingEvent
@@ -24,7 +25,6 @@ from contrada.client.retrying import Attempts, Persistence, ask
 from contrada.errors import InvalidInput
 from contrada.showing import brief
 
-BATCH_EVENTS_MAX = 500
 BATCH_BYTES_MAX = 2 * 2**20
 KEY_LENGTH_MAX = 200
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
 from contrada import __version__
+from contrada.client.defaults import DEFAULT_URL, KEY_VARIABLE, URL_VARIABLE
 from contrada.client.exchange import BrokerRequest, HttpAnswer, NoAnswer
 from contrada.client.trust import Verify, find_refusal, read_trust
 from contrada.errors import InvalidInput, MissingPackage, Unavailable
@@ -19,8 +20,6 @@ from contrada.showing import brief
 if TYPE_CHECKING:
     import httpx
 
-URL_VARIABLE, KEY_VARIABLE = "CONTRADA_URL", "CONTRADA_KEY"
-DEFAULT_URL = "http://127.0.0.1:8080"
 TIMEOUT_S = 30.0
 FILE_PIECE_BYTES = 2**18
 
