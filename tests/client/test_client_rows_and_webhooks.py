@@ -1,5 +1,6 @@
 """Rows of collections go out as files, and webhooks come in signed."""
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -13,12 +14,14 @@ import pyarrow as pa
 import pytest
 import shapely
 
-from contrada.client import Client, read_delivery, verify_webhook
+from contrada.client import AsyncClient, Client, read_delivery, verify_webhook
 from contrada.client.collection_rows import packed_rows
 from contrada.client.received import read_letter
 from contrada.errors import InvalidInput, Unavailable
 from contrada.files import read_rows
+from contrada.limits import MATCHES_AT_ONCE_MAX
 from contrada.signatures import make_secret
+from served_broker import ServedBroker
 
 SQUARE = shapely.box(0, 0, 9, 9)
 Post = tuple[bytes, dict[str, str]]
@@ -139,6 +142,33 @@ def test_rows_are_matched_and_named(client: Client, frame: geopandas.GeoDataFram
     assert [(match.subscription, match.row) for match in delivery.matches] == [("zones", "a")]
     assert client.put_rows("new", frame).is_new
     assert [match.row for match in client.match(shapely.Point(25, 5))] == ["b"]
+
+
+def test_a_collection_loses_all_its_rows_only_if_that_is_said(
+    client: Client, served: ServedBroker, frame: geopandas.GeoDataFrame, tmp_path: Path
+) -> None:
+    client.put_rows("zones", frame)
+    none = tmp_path / "none.ndjson"
+    none.write_bytes(b"")
+    for rows in (frame[:0], none):
+        with pytest.raises(InvalidInput, match="empty"):
+            client.put_rows("zones", rows)
+    assert client.get_subscription("zones")["rows"] == 2
+    assert client.put_rows("zones", frame[:0], empty=True).count == 0
+    assert client.match(shapely.Point(25, 5)) == []
+
+    async def empty() -> int | None:
+        async with AsyncClient(served.url, timeout_s=10) as other:
+            assert (await other.put_rows("zones", frame, empty=True)).count == 2
+            return (await other.put_rows("zones", none, empty=True)).count
+
+    assert asyncio.run(empty()) == 0
+
+
+def test_very_many_matches_are_all_asked_for(client: Client) -> None:
+    count = MATCHES_AT_ONCE_MAX + 5
+    client.put_rows("zones", pa.table({"geometry": ["POINT(1 1)"] * count}))
+    assert [match.row for match in client.match(shapely.Point(1, 1))] == list(range(count))
 
 
 def test_a_bad_row_is_refused_and_nothing_changes(

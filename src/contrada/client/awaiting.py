@@ -148,7 +148,7 @@ class AsyncClient:
         """
         return self._list("subscriptions", subscriber)
 
-    async def put_rows(self, id: str, rows: Any) -> RowsReceipt:
+    async def put_rows(self, id: str, rows: Any, *, empty: bool = False) -> RowsReceipt:
         """Make rows the geometries of a collection, as `Client.put_rows` does.
 
         >>> import pyarrow as pa
@@ -162,9 +162,8 @@ class AsyncClient:
         with ExitStack() as stack:
             packing = collection_rows.packed_rows(rows)
             path, media_type = await asyncio.to_thread(stack.enter_context, packing)
-            return await self._run(
-                collection_rows.put_rows(id, path, media_type, self._persistence)
-            )
+            steps = collection_rows.put_rows(id, path, media_type, empty, self._persistence)
+            return await self._run(steps)
 
     async def publish(
         self, events: Any, *, idempotency_key: str | None = None, all_or_none: bool = False

@@ -165,16 +165,19 @@ class Client:
         """
         return self._list("subscriptions", subscriber)
 
-    def put_rows(self, id: str, rows: Any) -> RowsReceipt:
+    def put_rows(self, id: str, rows: Any, *, empty: bool = False) -> RowsReceipt:
         """Make these rows the geometries of a collection, in place of all that it had.
 
         `rows` is a path, an Arrow table or a GeoDataFrame with a column `geometry` and perhaps
         `id`; a file of GeoParquet, GeoJSON or JSON lines is sent as it is. Matches name the row.
         Unlike a subscription for each row, which each have conditions of their own, all rows share
         those of the collection, and millions of them are replaced at once. A collection that is
-        not there begins, and wants what intersects one of its rows.
+        not there begins, and wants what intersects one of its rows. Without a row nothing is
+        replaced, since a source that happened to be empty would take all fences away; `empty` says
+        that it may.
 
-        Raises `InvalidInput` for a bad row, and `Conflict` if the subscription has a filter.
+        Raises `InvalidInput` for a bad row, or if there is none, and `Conflict` if the subscription
+        has a filter.
 
         >>> import pyarrow as pa
         >>> _ = client.put_subscription("zones", relation="intersects", subscriber="ops")
@@ -185,7 +188,8 @@ class Client:
         1
         """
         with collection_rows.packed_rows(rows) as (path, media_type):
-            return self._run(collection_rows.put_rows(id, path, media_type, self._persistence))
+            steps = collection_rows.put_rows(id, path, media_type, empty, self._persistence)
+            return self._run(steps)
 
     def publish(
         self, events: Any, *, idempotency_key: str | None = None, all_or_none: bool = False

@@ -63,14 +63,17 @@ def _write(rows: Rows, path: Path) -> None:
             output.write(batch.select(names))
 
 
-def put_rows(id: str, path: Path, media_type: str, persistence: Persistence) -> Steps[RowsReceipt]:
-    """Replace the rows of a collection by those in a file."""
+def put_rows(
+    id: str, path: Path, media_type: str, may_be_empty: bool, persistence: Persistence
+) -> Steps[RowsReceipt]:
+    """Replace the rows of a collection by those in a file; only if it may be empty by none."""
     try:
         path.stat()
     except OSError as fault:
         raise blame(fault, f"{path}: cannot be read: {fault.strerror}") from fault
     target = path_of("subscriptions", id, "rows")
     headers = {"content-type": media_type}
-    request = BrokerRequest("PUT", target, content=path, headers=headers, wait_s=_JUDGING_S)
+    query = {"empty": "true"} if may_be_empty else {}
+    request = BrokerRequest("PUT", target, query, path, headers, wait_s=_JUDGING_S)
     answer = yield from ask(request, Attempts(persistence))
     return read_rows_receipt(read_object(answer), answer.status == CREATED)
