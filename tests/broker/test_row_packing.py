@@ -37,9 +37,9 @@ def draft(tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
-def write_parquet(path: Path, count: int, vertices: int = 4) -> Path:
+def write_parquet(path: Path, count: int) -> Path:
     points = shapely.points(np.arange(count, dtype=float), np.zeros(count))
-    circles = shapely.to_wkb(shapely.buffer(points, 0.4, quad_segs=vertices // 4))
+    circles = shapely.to_wkb(shapely.buffer(points, 0.4, quad_segs=1))
     table = pa.table({"id": [f"row {n}" for n in range(count)], "geometry": list(circles)})
     with open_output(path, table.schema, geometry_column="geometry", crs="OGC:CRS84") as output:
         output.write(table)
@@ -56,7 +56,7 @@ def write_lines(path: Path, geometries: list[Any]) -> Path:
 
 
 def end_child(source: Path, how: str) -> Path:
-    """Write rows in such a way that whoever reads them ends: its module is found here first."""
+    """Write rows whose reader first runs a module that lies beside them, and may end it."""
     package = source.parent / "site"
     package.mkdir()
     (package / "sitecustomize.py").write_text(how)
@@ -101,8 +101,12 @@ def test_rows_that_take_too_much_of_the_disk_are_refused(draft: Path) -> None:
         RowPackers(PackingLimits(file_bytes_max=10_000)).pack(source, TERMS)
 
 
-def test_rows_that_take_too_much_work_are_refused(draft: Path) -> None:
-    source = write_parquet(draft / "rows.geoparquet", 10_000, vertices=100)
+def test_rows_that_take_too_much_work_are_refused(
+    draft: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    how = "import contrada.files\n\ndef work(*_, **__):\n    while True: pass\n\n"
+    source = end_child(draft / "rows.geojsonl", how + "contrada.files.read_rows = work")
+    monkeypatch.setenv("PYTHONPATH", str(draft / "site"))
     with pytest.raises(InvalidInput, match="takes more work than 1 s"):
         RowPackers(PackingLimits(cpu_s_max=1)).pack(source, TERMS)
 
