@@ -206,6 +206,26 @@ LIES: dict[str, list[tuple[Callable[[Column], Column], str]]] = {
     "geometries.wkb_starts": [(put(1, 251), "wkb_starts"), (put(1, 178), "wkb")],
     "geometries.wkb": [(put(0, 0), "wkb"), (put(1, 99), "wkb"), (cut, "wkb")],
 }
+TEXTS = ("ids", "predicates.skeletons", "constraints.skeletons")
+LIES |= {
+    f"{name}.{part}": lies
+    for name in TEXTS
+    for part, lies in {
+        "starts": [
+            (put(1, 2**40), "is damaged"),
+            (put(1, -1), "is damaged"),
+            (put(0, 1), "from 1"),
+            (put(-1, 2**62), "to 46116860"),
+            (as_type("int32"), "is of int32"),
+            (put(2, 0), "is damaged"),
+        ],
+        "bytes": [
+            (put(0, 255), "is damaged: Invalid UTF8"),
+            (cut, "to "),
+            (as_type("int64"), "is of int64"),
+        ],
+    }.items()
+}
 ONE_BY_ONE = [
     pytest.param(name, change, reason, id=f"{name}-{number}")
     for name, lies in LIES.items()
@@ -217,9 +237,13 @@ ONE_BY_ONE = [
 def test_a_lie_is_refused_by_name(
     path: Path, name: str, change: Callable[[Column], Column], reason: str
 ) -> None:
-    columns, settings = write_good(path, int)
+    columns, settings = write_good(path, str if name.startswith("ids.") else int)
     columns[name] = change(columns[name])
     assert reason in str(open_and_use(path, columns, settings))
+
+
+def test_every_column_has_lies_of_its_own(path: Path) -> None:
+    assert {name for ids in (str, int) for name in write_good(path, ids)[0]} == LIES.keys()
 
 
 def test_a_column_that_is_not_there_is_refused_by_name(path: Path) -> None:

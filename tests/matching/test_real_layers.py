@@ -2,7 +2,8 @@
 
 `crtree` is compared with `strtree` on all events of each pair of layers, nothing is sampled; `scan`
 tries every subscription, so it judges a seeded sample of twenty events, half of them without a
-match where there are such. Large layers and long streams are for `make soak`.
+match where there are such. `ahs`, which is approximate, misses no pair, and what it finds besides
+is near. Large layers and long streams are for `make soak`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ SEED = 20261115
 SAMPLE = 20
 LARGE = {"us_block_groups_2000", "gshhg_shorelines_west"}  # a scan takes half a second per event
 LONG = {"adsb_paris_2021", "ibtracs_storm_fixes"}  # crtree takes them one at a time
+LEVEL = 12  # of the cells of ahs, over the two layers of a pair
+NEAR_SAMPLE = 500
 
 pytestmark = needs_layers
 
@@ -98,3 +101,35 @@ def test_scan_and_crtree_find_the_same_one_event_at_a_time(pair: LayerPair) -> N
         for engine in ("strtree", "crtree", "scan"):
             found = matcher_of(engine, pair.subscriptions).match(event)
             assert found == expected, (engine, row)
+
+
+@cache
+def shapes_of(layer: str) -> Any:
+    """The geometries of a layer of subscriptions by row, which is the id, each mended."""
+    shapes = shapely.from_wkb(pq.read_table(path_of(layer))["geometry"].to_numpy())
+    is_invalid = ~shapely.is_valid(shapes)
+    shapes[is_invalid] = shapely.make_valid(shapes[is_invalid])
+    return shapes
+
+
+@pytest.mark.parametrize(
+    "pair", pairs_of_layers(lambda pair: pair.subscriptions in LARGE or pair.events in LONG)
+)
+def test_ahs_misses_no_pair_and_finds_none_further_apart_than_a_cell_is_wide(
+    pair: LayerPair,
+) -> None:
+    events = shapely.from_wkb(events_of(pair.events)["geometry"].to_numpy())
+    subscriptions = shapes_of(pair.subscriptions)
+    bounds = np.array([shapely.total_bounds(shapes) for shapes in (events, subscriptions)])
+    universe = (*bounds[:, :2].min(0).tolist(), *bounds[:, 2:].max(0).tolist())
+    matcher = Matcher("ahs", level=LEVEL, universe=universe)
+    matcher.add_many(path_of(pair.subscriptions), repair=True)
+    found = as_set(matcher.match_many(events_of(pair.events), threads=1))
+    expected = as_set(find_pairs("strtree", pair))
+    assert expected <= found
+    others = np.array(sorted(found - expected))
+    chosen = others[np.random.default_rng(SEED).permutation(len(others))[:NEAR_SAMPLE]]
+    width, height = universe[2] - universe[0], universe[3] - universe[1]
+    pairs = subscriptions[chosen[:, 1]], events[chosen[:, 0]]
+    shapely.prepare(pairs[0])
+    assert shapely.dwithin(*pairs, np.hypot(width, height) / 2**LEVEL).all()
