@@ -2,8 +2,8 @@
 
 Three headers come with a body. `webhook-id` names what is sent and stays the same when it is sent
 again; `webhook-timestamp` is when it was sent, in seconds since 1970; `webhook-signature` is a
-list, parted by spaces, of `v1,` and the HMAC-SHA256 in base64 of `id.timestamp.body`: one for each
-secret, so that while a secret is replaced both the old and the new one verify it. A secret is
+list, separated by spaces, of `v1,` and the HMAC-SHA256 in base64 of `id.timestamp.body`: one for
+each secret, so that while a secret is replaced both the old and the new one verify it. A secret is
 `whsec_` and 24 to 64 bytes in base64.
 
 This module is shared by a server and its clients and knows neither; it reads no clock unless it is

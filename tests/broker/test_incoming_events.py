@@ -108,7 +108,7 @@ def test_bad_events_are_told_by_their_index_and_the_others_are_kept(form: str) -
     events = read(body, LINES if form == "lines" else None)
     assert [error.index for error in events.errors] == [3, 5, 11]
     assert events.errors[0].detail.startswith("geometry: invalid Polygon: self-intersection at")
-    assert events.errors[1].detail.startswith("it is not a Feature but {'wind': 3}; expected is")
+    assert events.errors[1].detail.startswith("it is not a Feature but {'wind': 3}; expected a")
     assert events.errors[2].detail == "properties must be an object, not [1]"
     assert events.indexes == [0, 1, 2, 4, 6, 7, 8, 9, 10]
     assert events.rows.column("id").to_pylist() == events.indexes
@@ -130,13 +130,13 @@ def test_a_line_that_is_not_json_is_one_bad_event() -> None:
 @pytest.mark.parametrize(
     ("body", "content_type", "words"),
     [
-        (b"", None, "the body: it is empty; expected is a GeoJSON Feature"),
+        (b"", None, "the body: it is empty; expected a GeoJSON Feature"),
         (b" \n", LINES, "the body: it is empty"),
         (b'{"type":', None, "the body: not JSON at line 1, column 9"),
         (b'{"a": "\xff"}', None, "the body: not UTF-8 at byte 7"),
         (b"[" * 100_000, None, "the body: a value is nested deeper than"),
         (b'{"a":' + b"1" * 5000 + b"}", None, "the body: a number has more than 4,300 digits"),
-        (b"{}", "text/plain", "the content type 'text/plain' is none that events come in"),
+        (b"{}", "text/plain", "events do not come in the content type 'text/plain'; expected a"),
         (b"{}", BATCH, "a batch of CloudEvents is an array, not {}"),
         (
             compact({"type": "FeatureCollection", "features": 1}),

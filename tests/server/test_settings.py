@@ -64,7 +64,7 @@ def test_what_is_described_is_a_file_that_says_the_same(tmp_path: Path) -> None:
         ("host = 1", "host|1 is not a text"),
         ("connections_max = 0", "0 is not a number from 1 on"),
         ("retention_age_s = nan", "nan is not a number above 0"),
-        ("log = 'none'", "'none' is none of changes, all"),
+        ("log = 'none'", "'none' is not one of changes, all"),
         ("allow_host = [1]", "1 is not a text"),
         ("port = ", "this is not TOML"),
         ("tls_key = 'key.pem'", "--tls-certificate and --tls-key need each other"),

@@ -130,7 +130,7 @@ def test_one_socket_reads_several_subscribers(talk: Talk, server: OpenServer) ->
         ("nonsense", "not JSON"),
         ("[" * 10_000, "nested"),
         ("5", "JSON object"),
-        ('{"type": 5}', "type: 5 is none of publish"),
+        ('{"type": 5}', "type: 5 is not one of publish"),
         ('{"type": "shout"}', "'shout'"),
         ('{"type": "publish"}', "events: it is missing"),
         ('{"type": "publish", "events": 5}', "event 0: "),

@@ -137,7 +137,7 @@ class Broker:
         self._committer.start()
 
     def _fill_window(self) -> None:
-        """Learn from the log which events a repeat would be of."""
+        """Learn from the log which events may be repeated."""
         since_us = self._clock.now_us() - int(self._options.repeats_age_s * _US)
         rows = self._writer.connection.execute(
             "SELECT key, position, matches, time_us FROM entries "
@@ -155,7 +155,7 @@ class Broker:
         *,
         on_fatal: Fatal = end_process,
     ) -> "Broker":
-        """Open the broker of a folder, or begin one; whose log another process has is refused."""
+        """Open the broker of a folder, or begin one; refuse it if another process has its log."""
         try:
             return cls(Path(folder), options or BrokerOptions(), on_fatal)
         except sqlite3.DatabaseError as fault:

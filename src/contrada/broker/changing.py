@@ -185,7 +185,7 @@ class Changing:
         ).fetchone()
         if count >= self._subscriptions_max:
             raise Conflict(
-                f"there are {count:,} subscriptions, as many as may be (subscriptions_max)"
+                f"there are {count:,} subscriptions, and there can be no more (subscriptions_max)"
             )
 
     def _replace(

@@ -102,7 +102,7 @@ class Committer:
             )
             if events and self._events_waiting and is_full:
                 raise Overloaded(
-                    f"{self._events_waiting:,} events wait to be stored, as many as may "
+                    f"{self._events_waiting:,} events wait to be stored, and no more can "
                     f"(at most {self._events_max:,}, of {self._bytes_max:,} bytes)"
                 )
             self._events_waiting += events

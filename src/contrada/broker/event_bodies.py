@@ -93,12 +93,12 @@ def read_event_body(
         if attributes is not None:
             return read_binary(attributes, content_type, body)
     if not body.strip(b" \t\r\n\x1e"):
-        raise InvalidInput(f"it is empty; expected is {EXPECTED}", place=_BODY)
+        raise InvalidInput(f"it is empty; expected {EXPECTED}", place=_BODY)
     if stated in _LINES:
         return _read_lines(body, _RECORD if stated.endswith("-seq") else "\n")
     if stated and not stated.endswith(("/json", "+json")):
         raise InvalidInput(
-            f"the content type {brief(stated)} is none that events come in; expected is {EXPECTED}",
+            f"events do not come in the content type {brief(stated)}; expected {EXPECTED}",
             place=_BODY,
         )
     return _read_json(body, stated == _BATCH, is_structured(content_type))

@@ -117,7 +117,7 @@ class RowPackers:
             _check_wanted(gave_up)
             if time.monotonic() > end_s:
                 most = f"{self._limits.time_s_max:,.0f} s"
-                raise Unavailable(f"to judge and pack the rows takes longer than {most}")
+                raise Unavailable(f"judging and packing the rows takes longer than {most}")
 
     def _explain(self, status: int, errors: Path) -> ContradaError:
         """Return the error that a process has left, or what its end says."""
@@ -129,10 +129,10 @@ class RowPackers:
             return fault
         if -status == signal.SIGXCPU:
             most = f"{self._limits.cpu_s_max:,} s"
-            return InvalidInput(f"to judge and pack the rows takes more work than {most}")
+            return InvalidInput(f"judging and packing the rows takes more work than {most}")
         if any(words in text for words in _MEMORY_WORDS):
             most = f"{self._limits.memory_bytes_max:,} bytes"
-            return InvalidInput(f"to judge and pack the rows takes more than {most} of memory")
+            return InvalidInput(f"judging and packing the rows takes more than {most} of memory")
         if -status == signal.SIGKILL:
             return Unavailable("the process that packs rows was killed, perhaps to free memory")
         how = signal.Signals(-status).name if status < 0 else f"status {status}"

@@ -183,7 +183,7 @@ def _save(position: str, save: Callable[[Path], object], folder: Path) -> None:
     try:
         save(path)
     except ContradaError as fault:
-        _log.warning("the set is not saved, so that the next start takes longer: %s", fault)
+        _log.warning("the set was not saved, so the next start takes longer: %s", fault)
         return
     for other in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
         if other != path:

@@ -154,7 +154,7 @@ def _without_remedies(fault: ContradaError | MemoryError, limits: PackingLimits)
 
 
 def _refuse_large(most: int, where: str) -> InvalidInput:
-    return InvalidInput(f"to judge and pack the rows takes more than {most:,} bytes {where}")
+    return InvalidInput(f"judging and packing the rows takes more than {most:,} bytes {where}")
 
 
 if __name__ == "__main__":

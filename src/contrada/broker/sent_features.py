@@ -59,7 +59,7 @@ def as_feature(value: Any) -> Feature:
     """Return a Feature, its geometry as GeoJSON; anything else is refused."""
     if not isinstance(value, dict) or not is_feature(value):
         shown = "a FeatureCollection" if _is_collection(value) else brief(value)
-        raise InvalidInput(f"it is not a Feature but {shown}; expected is {EXPECTED}")
+        raise InvalidInput(f"it is not a Feature but {shown}; expected {EXPECTED}")
     properties = value.get(PROPERTIES)
     if not isinstance(properties, dict | None):
         raise InvalidInput(f"{PROPERTIES} must be an object, not {brief(properties)}")

@@ -29,12 +29,12 @@ from contrada.broker.transition_bodies import TrackingSettings
 from contrada.limits import HELD_PER_OBJECT_MAX, HELD_POSITIONS_MAX, OBJECTS_BYTES_MAX
 
 _TOO_MANY = (
-    "as much is known of objects, or waits until `lateness` is over, as may be "
-    "(HELD_POSITIONS_MAX, OBJECTS_BYTES_MAX)"
+    "there is no room for more objects, or for more positions that wait until `lateness` is over "
+    "(OBJECTS_BYTES_MAX, HELD_POSITIONS_MAX)"
 )
 _TOO_MANY_OF_ONE = (
-    f"{HELD_PER_OBJECT_MAX:,} positions of the object wait until `lateness` is over, as many as "
-    "may (HELD_PER_OBJECT_MAX)"
+    f"{HELD_PER_OBJECT_MAX:,} positions of the object wait until `lateness` is over, and no more "
+    "can (HELD_PER_OBJECT_MAX)"
 )
 
 Tell = Callable[[Positions, int], object]  # subscribers that have deliveries up to a position

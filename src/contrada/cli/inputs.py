@@ -23,7 +23,7 @@ def name_layers(options: argparse.Namespace) -> None:
 
 
 def read_file(options: argparse.Namespace, file: str) -> Rows:
-    """Open the file of `events` or of `subscriptions`; of its layers speaks its own option."""
+    """Open the file of `events` or of `subscriptions`; errors name the option for its layers."""
     try:
         return read_rows(getattr(options, file))
     except InvalidInput as error:

@@ -243,4 +243,4 @@ def _allow_files(count: int) -> None:
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     if most < count:
-        _LOG.warning("only %s files may be open, where connections may need %s", most, count)
+        _LOG.warning("only %s files may be open, and connections may need %s", most, count)

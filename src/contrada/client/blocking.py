@@ -38,8 +38,8 @@ _BlockingResult = TypeVar("_BlockingResult")
 class Client:
     """Talks to a broker that `contrada serve` runs, from any thread.
 
-    `url` is the broker's address (default: CONTRADA_URL, else http://127.0.0.1:8080), `key` a key
-    of its (default: CONTRADA_KEY), which is sent in the header `Authorization` and shown nowhere.
+    `url` is the broker's address (default: CONTRADA_URL, else http://127.0.0.1:8080), `key` one of
+    its keys (default: CONTRADA_KEY), which is sent in the header `Authorization` and shown nowhere.
     A request that gets no answer within `timeout_s` is sent again, up to `retries` times, where
     that is safe; a broker that is too busy is asked again when it says, and one that restarts is
     waited for, up to `restart_s`. `verify` is a path to the certificates to trust, for a broker

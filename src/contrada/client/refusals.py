@@ -72,7 +72,7 @@ def _make_error(answer: HttpAnswer, problem: Mapping[str, Any], words: str) -> C
         return Unavailable(words)
     if status < _ERRORS:
         shown = brief_text(answer.headers.get("location", "another address"), 200)
-        return InvalidInput(f"the server sends on to {shown}: use that address")
+        return InvalidInput(f"the server redirects to {shown}: use that address")
     place, code = (_text(problem.get(name)) for name in ("place", "code"))
     words = words.removeprefix(f"{place}: ") if place else words
     rows = [] if status in _KINDS else _list_rows(problem.get("errors"))

@@ -88,7 +88,7 @@ def ask(request: BrokerRequest, attempts: Attempts) -> Steps[HttpAnswer]:
         if pause is not None:
             yield pause
         elif isinstance(outcome, NoAnswer):
-            waited = f"; it was waited for {attempts.waited_s:.0f} s" if attempts.looked else ""
+            waited = f", after waiting for {attempts.waited_s:.0f} s" if attempts.looked else ""
             raise Unavailable(outcome.reason + waited)
         else:
             return outcome

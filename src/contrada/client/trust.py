@@ -59,5 +59,5 @@ def find_refusal(fault: BaseException) -> str | None:
         return None
     return (
         f"its certificate is not trusted here: {cause.verify_message or cause}; verify=… of a "
-        "client, --cacert of contrada publish, or SSL_CERT_FILE names a file of those to trust"
+        "client, --cacert of contrada publish, or SSL_CERT_FILE names the certificates to trust"
     )

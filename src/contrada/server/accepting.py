@@ -66,7 +66,7 @@ def listen(places: Iterable[SocketPlace]) -> list[socket.socket]:
         except OSError as fault:
             for listener in listeners:
                 listener.close()
-            words = f"{host}, port {port}: cannot be listened on: {fault.strerror}"
+            words = f"{host}, port {port}: cannot listen there: {fault.strerror}"
             raise Unavailable(words) from fault
     return listeners
 

@@ -86,11 +86,11 @@ _WORDS = {
     "201": "It is new.",
     "207": "Some events are bad: `errors` has them, and the others are stored.",
     "400": "Something about the request has to change.",
-    "401": "A key is missing, or is none.",
+    "401": "A key is missing, unknown or revoked.",
     "403": "The key does not allow it, or the request comes from a web page.",
     "404": "There is no such thing.",
     "408": "The body did not come in time.",
-    "409": "It goes against what is there.",
+    "409": "It conflicts with what is there.",
     "410": "The position is no longer kept, or of another log.",
     "413": "The body is too large.",
     "415": "The body has a type or an encoding that is not read.",
@@ -128,7 +128,7 @@ def _header(name: str, about: str, **schema: Any) -> Schema:
 
 _LIMIT = _query(
     "limit",
-    f"How many at most; more than {PAGE_DELIVERIES_MAX:,} are as good as that.",
+    f"How many at most; more than {PAGE_DELIVERIES_MAX:,} count as that many.",
     type="integer",
     minimum=1,
     default=100,
@@ -210,7 +210,7 @@ def _event_paths() -> dict[str, Any]:
     }
     lines = "One Feature, or CloudEvent, on each line."
     content |= {name: {"schema": {"type": "string", "description": lines}} for name in LINE_TYPES}
-    every = _query("all", "Store none where any is bad.", type="boolean", default=False)
+    every = _query("all", "Store none if any is bad.", type="boolean", default=False)
     key = _header(
         "Idempotency-Key",
         "Makes the request known when it comes again: nothing is stored twice.",

@@ -109,7 +109,7 @@ class KeysAtWork:
         if key is None or key not in self.keyring:
             refusal = {"WWW-Authenticate": 'Bearer realm="contrada"'}
             is_stated = "authorization" in connection.headers
-            what = "this key does not count, or no longer" if is_stated else "this needs a key"
+            what = "this key is unknown, or has been revoked" if is_stated else "this needs a key"
             raise HttpRefusal(401, f"{what}: {_HOW}", refusal)
         if not key.may(scope):
             raise HttpRefusal(403, f"the key {key.name!r} has no scope {scope!r}")

@@ -23,7 +23,7 @@ def bad_events_problem(published: PublishAnswer, all_or_none: bool) -> dict[str,
     """Return the problem of events of which some are bad, and none is stored."""
     count, first = len(published.errors), published.errors[0]
     words = "one event is bad" if count == 1 else f"{count:,} events are bad"
-    rest = ", so that none is stored" if all_or_none else ", and there is no other"
+    rest = ", so none is stored" if all_or_none else ", and there is no other"
     detail = f"{words}{rest}; event {first.index}: {first.detail}"
     errors = [{"index": bad.index, "detail": bad.detail} for bad in published.errors]
     return make_problem(400, detail) | {"accepted": 0, "errors": errors}

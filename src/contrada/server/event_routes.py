@@ -63,6 +63,6 @@ def _read_content_type(request: Request) -> str | None:
     is_known = not media_type or is_json_type(media_type) or media_type in LINE_TYPES
     if not is_known and media_type != "text/json":
         accepted = ", ".join(["application/json", "application/geo+json", *LINE_TYPES])
-        what = f"no events are read from {brief(media_type)}, but from {accepted}"
+        what = f"events are not read from {brief(media_type)}, only from {accepted}"
         raise HttpRefusal(415, what, {"Accept": accepted})
     return request.headers.get("content-type") if media_type else None

@@ -41,7 +41,7 @@ class OpenStreams:
         """Count a stream as open; `check` raises once it is no longer allowed."""
         if len(self._open) >= self._limits.streams_max:
             most = f"{self._limits.streams_max:,} (STREAMS_MAX)"
-            raise Overloaded(f"as many streams are open as there may be, {most}")
+            raise Overloaded(f"{most} streams are open, and there can be no more")
         if self._stopping.is_set():
             raise Overloaded("the broker is stopping")
         stream = OneStream(check, self._stopping)

@@ -210,7 +210,7 @@ def _read_suffix(request: Request) -> str | None:
         return None
     if media_type not in _SUFFIXES:
         accepted = ", ".join(_SUFFIXES)
-        what = f"no rows are read from {brief(media_type)}, but from {accepted}"
+        what = f"rows are not read from {brief(media_type)}, only from {accepted}"
         raise HttpRefusal(415, what, {"Accept": accepted})
     return _SUFFIXES[media_type]
 

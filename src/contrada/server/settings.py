@@ -168,7 +168,7 @@ def _read_port(value: Any, place: str) -> int:
 
 def _read_logged(value: Any, place: str) -> str:
     if value not in LOGGED:
-        raise InvalidInput(f"{brief(value)} is none of {listed(LOGGED)}", place=place)
+        raise InvalidInput(f"{brief(value)} is not one of {listed(LOGGED)}", place=place)
     return str(value)
 
 

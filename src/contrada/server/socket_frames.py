@@ -23,8 +23,8 @@ Every frame is a text with one JSON object, whose `type` says what it is.
 - `{"type": "error", "problem": {…}, "ref"?, "subscriber"?}` answers a frame that is wrong or cannot
   be done; `problem` is that of HTTP. The socket stays open; a `read` that has failed has ended.
 - The server pings, and closes with 1012 where it stops, 1008 where the key is no longer allowed or
-  too many control frames come, 1009 where a frame is too long. Who sends frames faster than it may
-  is read from more slowly.
+  too many control frames come, 1009 where a frame is too long. A client that sends frames faster
+  than it may is read more slowly.
 """
 
 from dataclasses import dataclass
@@ -121,7 +121,7 @@ def _read_frame(value: Any, credit_max: int, names: dict[str, Any]) -> SocketFra
         raise InvalidInput(f"a frame is a JSON object, not {brief(value)}")
     kind = value.get("type")
     if not isinstance(kind, str) or kind not in _MEMBERS:
-        raise InvalidInput(f"{brief(kind)} is none of {listed(_MEMBERS)}", place="type")
+        raise InvalidInput(f"{brief(kind)} is not one of {listed(_MEMBERS)}", place="type")
     members = _Members(kind, value)
     ref = members.ref() if "ref" in _MEMBERS[kind] else None
     names |= {} if ref is None else {"ref": ref}

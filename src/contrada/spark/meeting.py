@@ -150,7 +150,7 @@ def _list_travelling(events: "DataFrame") -> tuple[str, ...]:
     lost = [name for name in names if not can_travel(events.schema[name].dataType)]
     if lost:
         warnings.warn(
-            f"events: Spark cannot pass {', '.join(map(repr, lost))} to Python, so that no version "
+            f"events: Spark cannot pass {', '.join(map(repr, lost))} to Python, so no version "
             "can read them",
             stacklevel=6,
         )

@@ -177,7 +177,7 @@ def _check(holds: bool, what: str) -> None:
 
 
 def _find_facts(state: TrackState) -> Iterator[tuple[bool, str]]:
-    """Yield what must hold of a state, lest whoever walks it leave an array."""
+    """Yield what must hold of a state, so that no walk over it leaves an array."""
     for group in _GROUPS:
         lengths = {len(column) for column in getattr(state, group)}
         yield len(lengths) == 1, f"columns of {group} have {sorted(lengths)} rows"
