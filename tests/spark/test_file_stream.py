@@ -183,7 +183,7 @@ def test_a_file_without_geometries_is_one_bad_row(kind: str, tmp_path: Path) -> 
     good, (bad,) = read(path, columns)
     assert good == []
     assert bad["message"] == (
-        "has no column with geometries, as 'geometry' of the file with which the stream began; "
+        "has no column of geometries, such as 'geometry' in the file with which the stream began; "
         "it has id, speed"
     )
 

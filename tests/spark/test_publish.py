@@ -146,7 +146,7 @@ def test_a_version_can_be_published_again(spark: SparkSession, uri: str) -> None
     assert third not in {first, None}
     found = contrada.spark.match(points(spark, [1]), f"{uri}#{third}").collect()
     assert pairs_of(found) == [(1, "b")]
-    with pytest.raises(InvalidInput, match="there is no version '7-00000000'"):
+    with pytest.raises(InvalidInput, match="has no version '7-00000000'"):
         contrada.spark.publish(f"{uri}#7-00000000", uri)
 
 
@@ -373,7 +373,7 @@ def test_what_is_not_a_published_set_is_refused(spark: SparkSession, uri: str) -
         contrada.spark.match(points(spark, [0]), uri)
     with pytest.raises(InvalidInput, match="'latest' is not the name of a version"):
         contrada.spark.match(points(spark, [0]), f"{uri}#latest")
-    with pytest.raises(InvalidInput, match="a version cannot be published to"):
+    with pytest.raises(InvalidInput, match="names a version; publish to the set, without #"):
         contrada.spark.publish(zones(spark, THREE), f"{uri}#1-12345678")
     with pytest.raises(InvalidInput, match=r"not builtins\.int"):
         contrada.spark.publish(7, uri)  # type: ignore[arg-type]

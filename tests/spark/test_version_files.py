@@ -179,7 +179,7 @@ def test_versions_go_with_their_files_once_they_have_not_held_for_long(
     first = list_versions(uri)[0]
     assert f"start the stream with '{uri}#{first}' until it has caught up" in str(fault.value)
     assert find_version(uri, str(first)).number == 2
-    with pytest.raises(InvalidInput, match=rf"or no longer: .* kept are {first} to 5-"):
+    with pytest.raises(InvalidInput, match=rf"or no longer has it: .* kept are {first} to 5-"):
         find_version(uri, "1-12345678")
 
 

@@ -17,7 +17,7 @@ Every frame is a text with one JSON object, whose `type` says what it is.
   order: a broker that is full makes the socket wait, and no frame overtakes another. `ref` is any
   text or integer of the client's, and comes back as it was.
 - `{"type": "deliveries", "subscriber", "deliveries": […], "next", "gap"?}` is a page, as
-  `GET …/deliveries` answers it. Each delivery uses one credit up; without credit none comes. A
+  `GET …/deliveries` answers it. Each delivery uses up one credit; without credit none comes. A
   `read` begins at `after`, or at the cursor; a second one of the same subscriber starts anew.
 - Reading moves no cursor: `ack` does. After a break a client reads on from its own last `next`.
 - `{"type": "error", "problem": {…}, "ref"?, "subscriber"?}` answers a frame that is wrong or cannot

@@ -75,6 +75,6 @@ def refuse_two_versions(batch: pa.RecordBatch, chosen: ChosenSet) -> None:
     if len(met) > 1:
         raise Unavailable(
             f"tasks of one batch met versions {min(met)} and {max(met)} of the subscriptions; run "
-            "again, it takes one of them. A longer `lead` of publish avoids it, and clocks that "
-            "agree better"
+            "again, it takes one of them. A longer `lead` of publish avoids this, and so do clocks "
+            "that agree better"
         )

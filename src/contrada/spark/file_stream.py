@@ -174,7 +174,7 @@ class ReadFilesTask:
         found = next(iter(rows.geometry_columns), name)
         if found not in rows.schema.names:
             raise InvalidInput(
-                f"{path} has no column with geometries, as {name!r} of the file with which the "
+                f"{path} has no column of geometries, such as {name!r} in the file with which the "
                 f"stream began; it has {listed(rows.schema.names)}"
             )
         return found

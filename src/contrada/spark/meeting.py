@@ -133,7 +133,7 @@ def _choose_published_plan(options: SparkOptions, manifest: Manifest, uri: str) 
     if options.plan == "partitioned" and not has_partitions:
         raise InvalidInput(
             f'{uri}: the set was published without partitions, so the plan "partitioned" is not '
-            "to be had; publish it elsewhere with partitions=…"
+            "available; publish it elsewhere with partitions=…"
         )
     if options.plan != "auto":
         return ChosenPlan(options.plan, "requested")

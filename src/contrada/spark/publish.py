@@ -95,7 +95,7 @@ def publish(
     check_flags(repair=repair, strict=strict)
     target, named = split_uri(os.fspath(uri))
     if named is not None:
-        raise InvalidInput(f"{uri}: a version cannot be published to; leave out #{named}")
+        raise InvalidInput(f"{uri}: names a version; publish to the set, without #{named}")
     lead_us, retention_us = read_duration(lead, "lead"), read_duration(retention, "retention")
     if partitions is not None and (isinstance(partitions, bool) or partitions < 1):
         raise InvalidInput(f"partitions must be a number >= 1, not {partitions!r}")

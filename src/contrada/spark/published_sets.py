@@ -209,8 +209,8 @@ def find_version(uri: str, version: str) -> Manifest:
     if not known:
         raise InvalidInput(f"{uri}: no subscriptions are published there")
     raise InvalidInput(
-        f"{uri}: there is no version {version!r}, or no longer: `retention` of publish says for "
-        f"how long one is kept after it has held; those kept are {known[0]} to {known[-1]}"
+        f"{uri}: has no version {version!r}, or no longer has it: `retention` of publish says how "
+        f"long one is kept after it has held; those kept are {known[0]} to {known[-1]}"
     )
 
 
