@@ -46,7 +46,8 @@ class SubscriptionOptions:
 class PositionPiece:
     """Some positions of a batch: decoded events, the object of each, and its number in the step.
 
-    A number is -1 where a row is not applied now. Objects may be None, where they are not at hand.
+    A number is -1 where a row is not applied now. Objects, read as ids, may be None, where they are
+    not at hand, and one of them is null where its row is bad.
     """
 
     events: EventBatch
@@ -75,9 +76,17 @@ class FollowedSet:
 
     def subscriber_type(self, known: pa.Array) -> pa.DataType:
         """Return the type of subscribers: integers only where all are, those known before too."""
-        are_whole = self.subscriptions.has_whole_subscribers
-        were_texts = len(known) > known.null_count and not pa.types.is_int64(known.type)
-        return pa.int64() if are_whole and not were_texts else pa.large_string()
+        were_some = len(known) > known.null_count
+        if were_some and not pa.types.is_int64(known.type):
+            return pa.large_string()
+        if self.subscriptions.has_whole_subscribers:
+            return pa.int64()
+        return pa.int64() if were_some and self._has_no_subscribers else pa.large_string()
+
+    @once
+    def _has_no_subscribers(self) -> bool:
+        names = self.subscriptions.subscriber_column(pa.large_string()).filter(self._is_here)
+        return bool(names.null_count == len(names))
 
     def describe(self, subscriber_type: pa.DataType, version: str | None) -> FollowedSubscriptions:
         """Return the subscriptions as the room of transitions takes them."""
@@ -178,7 +187,8 @@ class _Visits:
         if not self._are_known:
             return
         objects.append(visits[0] if visits[0].type == objects[0].type else objects[0][:0])
-        codes = pa.concat_arrays(objects).dictionary_encode().indices.to_numpy().astype(np.int64)
+        encoded = pa.concat_arrays(objects).dictionary_encode()
+        codes = pc.fill_null(encoded.indices, -1).to_numpy().astype(np.int64)  # -1: a bad row
         ends = np.cumsum([len(array) for array in objects])
         *self._codes, visiting = np.split(codes, ends[:-1])
         keys = [visiting * count + visits[1][: len(visiting)]]

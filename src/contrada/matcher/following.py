@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from contrada.arrays import Positions
 from contrada.matcher.finding import FollowedSet, PositionPiece
-from contrada.matcher.position_intake import Intake
+from contrada.matcher.position_intake import Intake, read_objects
 from contrada.transitions.deciding import Step, finish
 from contrada.transitions.followed import StreamOptions
 from contrada.transitions.position_columns import PositionColumns
@@ -61,7 +61,7 @@ def _find_objects(rows: pa.Table, column: str) -> pa.Array | None:
         return None
     array = rows.column(place).combine_chunks()
     is_id = pa.types.is_string(array.type) or pa.types.is_integer(array.type)
-    return array if is_id and not array.null_count else None
+    return read_objects(array, column, "positions")[0] if is_id else None
 
 
 def _bring(begun: Begun, intake: Intake) -> Iterator[PositionPiece]:

@@ -302,7 +302,9 @@ class Tracker:
             {"code": fault.code, "message": fault.message, "place": fault.place}
             for fault in (intake.bad[row] for row in places)
         ]
-        kind = rows.schema.field("event").type
+        known = rows["event"]
+        kind = intake.id_type if known.null_count == len(known) else known.type
+        rows = rows.set_column(rows.schema.get_field_index("event"), "event", known.cast(kind))
         events = pa.array([intake.ids[row] for row in places], intake.id_type).cast(kind)
         bad = pa.table(
             {

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from contrada.arrays import Integers, Positions
+from contrada.arrays import Integers, Mask, Positions
 from contrada.deferred import compute as pc
 from contrada.transitions.candidates import Candidates
 from contrada.transitions.held_rows import HeldRows
@@ -15,10 +15,12 @@ def drop_doubles(
     candidates: Candidates,
     held: HeldRows,
     positions: PositionColumns | None,
+    is_late: Mask,
 ) -> Positions:
     """Order by id what has one object and time, and keep of doubles the least by order key.
 
-    `places` are candidates in the order of object and time.
+    `places` are candidates in the order of object and time. One that is late, of the candidates
+    `is_late`, is kept only where all its doubles are.
     """
     objects, times = candidates.objects[places], candidates.time_us[places]
     is_same = (objects[1:] == objects[:-1]) & (times[1:] == times[:-1])
@@ -37,7 +39,7 @@ def drop_doubles(
         doubles = np.flatnonzero(np.append(is_double, False) | np.append(False, is_double))
         names = np.cumsum(~np.append(False, is_double))[doubles]
         keys = _ranks(_order_keys(tied[doubles], candidates, held, positions))
-        order = np.lexsort((tied[doubles], keys, names))
+        order = np.lexsort((tied[doubles], keys, is_late[tied[doubles]], names))
         tied[doubles] = tied[doubles][order]
         is_kept[at] = ~np.append(False, is_double)
     ordered = places.copy()

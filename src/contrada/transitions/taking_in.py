@@ -119,7 +119,7 @@ def begin(
     assert not (is_whole and is_late.any()), "pieces of a whole come in order"
     places = np.flatnonzero(~is_repeat)
     places = sort_stably(sort_stably(places, candidates.time_us), candidates.objects)
-    places = drop_doubles(places, candidates, state.held.rows, positions)
+    places = drop_doubles(places, candidates, state.held.rows, positions, is_late)
     clock = _latest(state.clock_us, clock_us, positions)
     due_us = FAR_PAST if clock is None else clock - lateness_us
     is_due = candidates.time_us[places] <= due_us
