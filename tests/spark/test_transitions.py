@@ -190,6 +190,7 @@ def test_what_cannot_be_is_refused_before_anything_runs(spark: SparkSession) -> 
         "column 'geometry': an id must be a string or a 64-bit integer": {"object": "geometry"},
         'lateness must be a duration such as "30 s"': {"lateness": "soon"},
         "silence must be longer than zero": {"silence": "0 s"},
+        "dwell must be longer than zero": {"dwell": "0 s"},
         "hysteresis must be a number of metres": {"hysteresis": -1},
         "shards must be a number from 1 to 65,536, not 0": {"shards": 0},
         "unknown kind of transition 'leave'": {"kinds": ["leave"]},

@@ -47,8 +47,8 @@ def add_track_options(parser: argparse.ArgumentParser) -> None:
         group.add_argument(
             "--cooldown",
             metavar="TIME",
-            help="what an object has just entered, left or crossed does not change again so soon "
-            "(default: 0 s)",
+            help="what an object has just entered or left does not change, and what it has crossed "
+            "is not crossed, again so soon (default: 0 s)",
         ),
         group.add_argument(
             "--kinds",

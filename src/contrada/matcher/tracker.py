@@ -98,11 +98,12 @@ class Tracker:
         of which nothing was applied for `silence` leaves all that it was in.
 
         An object leaves a fence only when it is `hysteresis` metres away from it, and what it has
-        just entered, left or crossed does not change again within `cooldown`. `dwell` reports a
-        visit that has lasted so long. `kinds` are the transitions to compute: some of "enter",
-        "inside", "exit", "cross", "dwell" (None: all); rows of late positions always come.
-        Durations are texts such as "30 s" or "10 min", or `datetime.timedelta`. With `quarantine`
-        bad rows do not fail a call, but come back once each with a reason in a column `error`.
+        just entered or left does not change again within `cooldown`, in which a crossing is not
+        followed by another, either. `dwell` reports a visit that has lasted so long. `kinds` are
+        the transitions to compute: some of "enter", "inside", "exit", "cross", "dwell" (None: all);
+        rows of late positions always come. Durations are texts such as "30 s" or "10 min", or
+        `datetime.timedelta`. With `quarantine` bad rows do not fail a call, but come back once each
+        with a reason in a column `error`.
 
         Warns if some subscriptions are not fences: these have neither crossings nor hysteresis.
         Raises `InvalidInput` for an option that cannot be.

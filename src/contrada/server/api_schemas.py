@@ -134,7 +134,10 @@ def _subscriptions() -> dict[str, Schema]:
         "Which transitions, and when they count.",
         kinds=several(text(enum=["enter", "inside", "exit", "cross", "dwell"])),
         hysteresis=number("Metres beyond the boundary until it is left.", "number"),
-        cooldown=text("Such as `2 min`: nothing changes for so long after a transition."),
+        cooldown=text(
+            "Such as `2 min`: for so long nothing changes after an enter or exit, and no crossing "
+            "is reported after any of the three."
+        ),
         dwell=text("Such as `30 min`: a visit of this length is reported."),
     )
     about = (

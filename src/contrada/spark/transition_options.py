@@ -69,7 +69,7 @@ class TransitionOptions:
             read_duration(ahead, "ahead"),
             read_metres(hysteresis),
             read_duration(cooldown, "cooldown"),
-            NO_DWELL if dwell is None else read_duration(dwell, "dwell"),
+            NO_DWELL if dwell is None else read_duration(dwell, "dwell", may_be_zero=False),
             read_kinds(kinds),
             shards,
         )
