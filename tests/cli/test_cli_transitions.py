@@ -190,3 +190,13 @@ def test_the_map_draws_moments_where_they_happened_and_no_way_through_silence(
     assert sorted(len(places) for _, places in van) == [1, 6], "a point after the silence"
     exits = [shape for shape in read_shapes(data, "event") if shape.layer == "exits"]
     assert [exit_.attributes.get("cause") for exit_ in exits] == ["position", "position", "clock"]
+
+
+def test_the_help_of_streams_lists_all_options_of_transitions_together(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["stream", "--help"])
+    own = capsys.readouterr().out.split("transitions (docs/transitions.md):")[1]
+    for option in ("--object", "--silence", "--lateness", "--ahead", "--shards"):
+        assert f"\n  {option} " in own

@@ -13,8 +13,8 @@ _DURATIONS = ("silence", "dwell", "cooldown")
 _STREAM_DURATIONS = ("lateness", "ahead")
 
 
-def add_track_options(parser: argparse.ArgumentParser) -> None:
-    """Let the user ask for transitions."""
+def add_track_options(parser: argparse.ArgumentParser) -> Any:
+    """Let the user ask for transitions; return the group of these options."""
     group = parser.add_argument_group("transitions (docs/transitions.md)")
     group.add_argument(
         "--transitions",
@@ -57,23 +57,24 @@ def add_track_options(parser: argparse.ArgumentParser) -> None:
         ),
     ]
     parser.set_defaults(**{NEED_TRANSITIONS: tuple(action.dest for action in actions)})
+    return group
 
 
 def add_stream_track_options(parser: argparse.ArgumentParser) -> None:
     """Let the user of a stream ask for transitions, and say what holds for streams alone."""
-    add_track_options(parser)
+    group = add_track_options(parser)
     actions = [
-        parser.add_argument(
+        group.add_argument(
             "--lateness",
             metavar="TIME",
             help="how long positions are held, since others may come late (default: 0 s)",
         ),
-        parser.add_argument(
+        group.add_argument(
             "--ahead",
             metavar="TIME",
             help="how far the time of a position may be ahead of the clock (default: 10 min)",
         ),
-        parser.add_argument(
+        group.add_argument(
             "--shards",
             metavar="N",
             type=int,
