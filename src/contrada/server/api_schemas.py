@@ -135,8 +135,7 @@ def _subscriptions() -> dict[str, Schema]:
         kinds=several(text(enum=["enter", "inside", "exit", "cross", "dwell"])),
         hysteresis=number("Metres beyond the boundary until it is left.", "number"),
         cooldown=text(
-            "Such as `2 min`: for so long nothing changes after an enter or exit, and no crossing "
-            "is reported after any of the three."
+            "Such as `2 min`: so long an enter or exit stands; crossings lie so far apart."
         ),
         dwell=text("Such as `30 min`: a visit of this length is reported."),
     )
