@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from contrada.cli import main
 from contrada.cli.stream_sources import read_kafka_options
 from contrada.errors import InvalidInput
 
@@ -63,3 +64,24 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "bytes").write_bytes(b"sasl.password=\xff")
     with pytest.raises(InvalidInput, match=r"--kafka-file .*bytes: is not UTF-8"):
         read(file=tmp_path / "bytes")
+
+
+@pytest.mark.parametrize("option", ["events", "to"])
+@pytest.mark.parametrize("uri", ["kafka://me:hush@host/topic", "kafka://host/topic?password=hush"])
+def test_a_password_in_a_topic_is_refused_before_anything_is_written(
+    option: str, uri: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offsets = tmp_path / "state" / "checkpoint" / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / "0").touch()
+    stated = '{"format": 1, "events": "elsewhere", "to": "elsewhere"}'  # which would be compared
+    (tmp_path / "state" / "stream.json").write_text(stated)
+    places = {"subscriptions": "fences.csv", "events": "in", "to": "out", option: uri}
+    words = [word for name, place in places.items() for word in (f"--{name}", place)]
+    for state in ("state", "new"):
+        assert main(["stream", *words, "--state", str(tmp_path / state)]) == 2
+        told = capsys.readouterr().err
+        assert f"--{option}: " in told
+        assert "hush" not in told
+    assert (tmp_path / "state" / "stream.json").read_text() == stated
+    assert not (tmp_path / "new").exists()

@@ -54,6 +54,14 @@ def test_a_password_in_a_uri_is_refused_and_not_shown() -> None:
     assert "user:" not in str(refused.value)
 
 
+@pytest.mark.parametrize("mark", ["?", "#"])
+def test_options_in_a_uri_are_refused_and_not_shown(mark: str) -> None:
+    with pytest.raises(InvalidInput, match="has no '\\?' and no '#'") as refused:
+        read_kafka_uri(f"kafka://host:9092/topic{mark}sasl.password=hush")
+    assert "'kafka://host:9092/topic'" in str(refused.value)
+    assert "hush" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("starting", "expected"),
     [

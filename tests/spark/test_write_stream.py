@@ -271,6 +271,8 @@ REFUSALS: list[tuple[Callable[[DataFrame], Any], dict[str, Any], str]] = [
     (lambda found: found, {"quarantine": None}, r"in its column 'error': quarantine=a folder is"),
     (_counts, {}, "nothing would go to the quarantine '.*bad': the answer has no column 'error'"),
     (lambda found: found, {"quarantine": "kafka://a/b"}, "is a topic, and '.*matches' a folder"),
+    (lambda found: found, {"quarantine": "kafka://me:pw@a/b"}, "^a Kafka URI has no user and no"),
+    (_counts, {"quarantine": "kafka://a/b?pw"}, "^'kafka://a/b': a Kafka URI has no '.'"),
     (lambda found: found, {"checkpoint": "matches/checkpoint"}, "checkpoint .* lies in to .*"),
     (lambda found: found, {"quarantine": "matches"}, "lies in .*: give folders of their own"),
     (lambda found: found, {"to": "."}, "checkpoint .* lies in to .*: give folders of their own"),

@@ -18,6 +18,7 @@ from contrada.cli.stream_report import StreamReport, check_metrics
 from contrada.cli.stream_sources import (
     OpenedEvents,
     PassedOverFiles,
+    check_topics,
     is_topic,
     open_events,
     read_kafka_options,
@@ -53,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
     require_tqdm()
     check_stream_track_options(options)
     check_master("--spark", options.spark)
+    check_topics(options)
     every_us = _check_numbers(options)
     if options.metrics is not None:
         check_metrics(Path(options.metrics))

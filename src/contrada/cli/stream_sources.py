@@ -136,7 +136,20 @@ def _refuse_another(option: str, given: str | None, stated: str | None) -> None:
 
 def is_topic(place: str) -> bool:
     """Whether events come from or matches go to Kafka."""
-    return place.startswith("kafka://")
+    return place.lower().startswith("kafka://")
+
+
+def check_topics(options: argparse.Namespace) -> None:
+    """Refuse a topic that is none, before it is written down or shown: it may have a password."""
+    from contrada.spark.kafka_uris import read_kafka_uri
+
+    for option in ("events", "to"):
+        place = getattr(options, option)
+        if is_topic(place):
+            try:
+                read_kafka_uri(place)
+            except InvalidInput as fault:
+                raise fault.within(f"--{option}") from None
 
 
 def read_kafka_options(options: argparse.Namespace) -> dict[str, str]:

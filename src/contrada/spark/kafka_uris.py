@@ -44,8 +44,12 @@ def read_kafka_uri(uri: str) -> KafkaTopic:
             "a Kafka URI has no user and no password: they are options, such as "
             "kafka.security.protocol and kafka.sasl.jaas.config"
         )
-    if "?" in uri or "#" in uri:
-        raise InvalidInput(f"{brief(uri)}: a Kafka URI has no '?' and no '#': give options by name")
+    plain = re.split("[?#]", uri, maxsplit=1)[0]
+    if plain != uri:  # by what follows, some log in
+        raise InvalidInput(
+            f"{brief(plain)}: a Kafka URI has no '?' and no '#'; what follows is not shown, since "
+            "it may be secret: give options by name"
+        )
     if not slash or not topic:
         raise InvalidInput(f"{brief(uri)} names no topic: {SCHEME}host:port/topic")
     try:

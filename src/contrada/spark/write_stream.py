@@ -8,7 +8,7 @@ from contrada.errors import InvalidInput
 from contrada.flags import check_flags
 from contrada.showing import brief, brief_text
 from contrada.spark.folder_sink import ERROR, FolderSink, check_columns
-from contrada.spark.kafka_uris import is_kafka_uri
+from contrada.spark.kafka_uris import is_kafka_uri, read_kafka_uri
 from contrada.spark.stream_checkpoints import CheckpointHold, StreamCheckpoint
 from contrada.spark.stream_folders import StreamFolder
 from contrada.spark.stream_watch import BatchReport, StreamWatch, count_written
@@ -80,6 +80,9 @@ def write_stream(
     [Row(event=19, subscription='gale')]
     """
     check_flags(once=once)
+    for place in (to, quarantine):
+        if is_kafka_uri(place):
+            read_kafka_uri(str(place))  # no message shows a URI that has a password
     _check_answer(answer, to, quarantine)
     if not is_kafka_uri(to):
         check_columns(answer, as_uri(to))
