@@ -389,6 +389,8 @@ def test_partitions_are_those_of_the_first_version(spark: SparkSession, uri: str
     assert second.table == first.table
     with pytest.raises(InvalidInput, match="the first version has 3 partitions"):
         contrada.spark.publish(zones(spark, THREE), uri, partitions=4)
+    with pytest.raises(InvalidInput, match="the first version has 3 partitions"):
+        contrada.spark.publish(f"{uri}#{newest(uri).version}", uri, partitions=4)
     contrada.spark.publish(zones(spark, THREE), uri, sample=points(spark, [2] * 50))
     third = newest(uri).partitions
     assert third is not None
@@ -402,6 +404,8 @@ def test_only_the_first_version_can_ask_for_partitions(
     contrada.spark.publish(zones(spark, THREE), uri)
     with pytest.raises(InvalidInput, match="has no partitions"):
         contrada.spark.publish(zones(spark, {"a": 5.0}), uri, partitions=2)
+    with pytest.raises(InvalidInput, match="has no partitions"):
+        contrada.spark.publish(f"{uri}#{newest(uri).version}", uri, partitions=2)
     with pytest.raises(InvalidInput, match="published without partitions"):
         contrada.spark.match(points(spark, [0]), uri, plan="partitioned")
     monkeypatch.setattr(published_partitions, "BROADCAST_BYTES_MAX", 10)

@@ -102,6 +102,8 @@ def publish(
     if sample is not None:
         check_sample(sample)
     newest = find_newest(target)
+    if newest is not None and partitions is not None:
+        _refuse_other_partitions(newest, partitions, target)
     with raising_noted_errors():
         if isinstance(subscriptions, str):
             draft = _publish_again(subscriptions, target, newest)
@@ -147,7 +149,6 @@ def _stage(
     _refuse_other_kinds(subscriptions)
     check_id(subscriptions, options.subscription_id, _NAME, Remedy.SPARK_SUBSCRIPTION_ID)
     if newest is not None:
-        _compare_partitions(newest, options, uri)
         misfit = _find_misfit(subscriptions, newest, options, uri)
         if misfit is not None and not subscriptions.isEmpty():  # which has neither ids nor system
             raise InvalidInput(misfit)
@@ -220,15 +221,18 @@ def _find_misfit(frame: "DataFrame", newest: Manifest, options: _Options, uri: s
     return None
 
 
-def _compare_partitions(newest: Manifest, options: _Options, uri: str) -> None:
+def _refuse_other_partitions(newest: Manifest, partitions: int, uri: str) -> None:
     """Refuse another number of partitions than running streams count on."""
-    if newest.partitions is not None and options.partitions not in {
-        None,
-        len(newest.partitions.segments) - 1,
-    }:
+    if newest.partitions is None:
         raise InvalidInput(
-            f"{uri}: the first version has {len(newest.partitions.segments) - 1} partitions, and "
-            f"running streams count on them; partitions={options.partitions} needs another URI"
+            f"partitions={partitions}: version {newest.version} has no partitions, and running "
+            "streams match it as a whole; publish elsewhere"
+        )
+    count = len(newest.partitions.segments) - 1
+    if partitions != count:
+        raise InvalidInput(
+            f"{uri}: the first version has {count} partitions, and running streams count on them; "
+            f"partitions={partitions} needs another URI"
         )
 
 

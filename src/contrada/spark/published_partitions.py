@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from contrada.errors import InvalidInput
 from contrada.spark.evaluators import EXACT
 from contrada.spark.event_samples import EventSample, read_sample
 from contrada.spark.handshake import Handshake
@@ -47,11 +46,6 @@ _BEYOND_MAX = 0.1  # of all subscriptions: if more lie beyond the table, it is m
 def wants_partitions(manifest: Manifest, newest: Manifest | None, stated: int | None) -> bool:
     """Whether a version is divided: as the one before, or the first one if it is asked for."""
     if newest is not None:
-        if stated is not None and newest.partitions is None:
-            raise InvalidInput(
-                f"partitions={stated}: version {newest.version} has no partitions, and running "
-                "streams match it as a whole; publish elsewhere"
-            )
         return newest.partitions is not None
     size = sum(part.size_bytes for part in manifest.parts)
     return stated is not None or size > BROADCAST_BYTES_MAX
