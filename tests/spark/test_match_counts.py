@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -35,6 +36,31 @@ def test_an_action_that_reads_nothing_counts_nothing(points: DataFrame) -> None:
     answer.limit(0).toArrow()
     with pytest.raises(InvalidInput, match="match again"):
         contrada.spark.counts(answer)
+
+
+class RemoteFrame:
+    """A batch of Spark Connect, as far as it is counted."""
+
+    isStreaming = False
+
+    def same(self, *_: object) -> RemoteFrame:
+        return self
+
+    observe = where = drop = same
+
+
+@pytest.mark.usefixtures("spark")
+def test_observations_of_spark_connect_which_are_of_another_class_count_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Dispatching:  # as PySpark's own, which makes what the session needs
+        def __new__(cls) -> Any:
+            return SimpleNamespace(get={"events": 3, "evaluated": 2, "set_aside": 1})
+
+    monkeypatch.setattr("pyspark.sql.Observation", Dispatching)
+    frame: Any = RemoteFrame()
+    counted = contrada.spark.counts(match_counts.observed(frame, RemoteFrame.same))
+    assert (counted.events, counted.evaluated, counted.set_aside) == (3, 2, 1)
 
 
 def test_a_match_leaves_the_errors_of_spark_as_they_are(points: DataFrame) -> None:

@@ -79,6 +79,8 @@ def observed(
     """
     from pyspark.sql import Observation, functions
 
+    before: str | Observation
+    after: str | Observation
     before, after = _name_observations() if events.isStreaming else (Observation(), Observation())
     answer = run(events.observe(before, functions.count("*").alias("events")))
     tally = functions.col(TALLY)
@@ -89,10 +91,10 @@ def observed(
         *(column.alias(name) for column, name in zip(versions, VERSIONS_SEEN, strict=True)),
     )
     answer = finish(answer.where(tally.isNull()).drop(TALLY))
-    if isinstance(before, Observation) and isinstance(after, Observation):
-        _observations[answer] = (before, after)
-    else:
+    if isinstance(before, str) or isinstance(after, str):
         _streams[answer] = str(after)
+    else:  # an `Observation`, by PySpark's name; that of Spark Connect is of another class
+        _observations[answer] = (before, after)
     return answer
 
 
