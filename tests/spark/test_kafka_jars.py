@@ -7,13 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pyspark
 import pytest
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, MissingPackage
 from contrada.spark import kafka_jars
-from contrada.spark.kafka_jars import find_connector, with_connector
+from contrada.spark.kafka_jars import find_connector, load_kafka, with_connector
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / ".ci" / "kafka.py"
@@ -69,6 +70,23 @@ def test_a_folder_that_is_named_comes_before_what_was_fetched(
         find_connector()
     (folder / "own.jar").touch()
     assert find_connector() == [folder / "own.jar"]
+
+
+class RemoteReader:
+    """A reader of Spark Connect, whose server says only when it is asked that it has no Kafka."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_, **__: self
+
+    @property
+    def schema(self) -> None:
+        raise pyspark.errors.AnalysisException("Failed to find data source: kafka.")
+
+
+def test_that_the_server_of_a_session_has_no_connector_is_said_at_once() -> None:
+    reader: Any = RemoteReader()
+    with pytest.raises(MissingPackage, match="has no connector for Kafka"):
+        load_kafka(reader, {})
 
 
 @pytest.fixture(scope="module")

@@ -59,7 +59,9 @@ def load_kafka(
     from pyspark.errors import AnalysisException
 
     try:
-        return reader.format("kafka").options(**options).load()
+        messages = reader.format("kafka").options(**options).load()
+        _ = messages.schema  # over Spark Connect nothing is looked for before this is asked
+        return messages
     except AnalysisException as fault:
         if "find data source" not in str(fault) and "find the data source" not in str(fault):
             raise
