@@ -267,6 +267,18 @@ def test_ids_and_systems_are_as_declared(spark: "SparkSession") -> None:
     assert frame.schema["geometry"].metadata == {"crs": "EPSG:2154"}
 
 
+@pytest.mark.usefixtures("kafka")
+@pytest.mark.parametrize(("format", "crs"), [("geojson", "OGC:CRS84"), ("wkb", None)])
+def test_a_geometry_that_the_schema_declares_states_its_system_or_that_it_is_unknown(
+    spark: "SparkSession", format: str, crs: str | None
+) -> None:
+    frame = contrada.spark.read_kafka(
+        spark, "kafka://localhost/topic", schema="wind double, area binary", format=format
+    )
+    assert frame.schema["area"].metadata == {"crs": crs}
+    assert frame.schema["wind"].metadata == {}
+
+
 def test_security_options_reach_kafka_and_are_never_shown(
     spark: "SparkSession",
     topics: KafkaTopics,

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 import shapely
 
+import contrada.spark
 from contrada.errors import InvalidInput
 from contrada.files.cloudevents import read_structured
 from contrada.spark.frames import FAULT_TYPE
@@ -192,6 +193,20 @@ def test_an_answer_becomes_messages_for_two_topics(spark: "SparkSession") -> Non
     assert event["data"] == {"event": "a", "subscription": "s", "a.b": 1}
     (named,) = as_messages(answer.limit(1), "matches", "bad", source="/mine").collect()
     assert json.loads(named["value"])["source"] == "/mine"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("crs", ["EPSG:4326", None])
+def test_a_column_that_states_a_system_is_a_geometry_though_it_be_unknown(
+    spark: "SparkSession", crs: str | None
+) -> None:
+    events = spark.createDataFrame([("van", WKB)], "id string, area binary")
+    events = events.select("id", events["area"].alias("area", metadata={"crs": crs}))
+    anything = spark.createDataFrame([("all", "id IS NOT NULL")], "id string, filter string")
+    answer = contrada.spark.match(events, anything, keep=["area"])
+    (row,) = as_messages(answer, "matches").collect()
+    area = read_structured(bytes(row["value"])).data["area"]
+    assert area == {"type": "Point", "coordinates": [1.0, 2.0]}
 
 
 @pytest.mark.spark

@@ -123,7 +123,7 @@ def read_kafka(
     # A list that is null would cost far more on the way to Python (`kafka_headers`).
     filled = messages.withColumn("headers", functions.expr(_NO_HEADERS))
     chosen = filled.select(*columns)
-    rows = chosen.mapInArrow(task, row_schema(declared, task))
+    rows = chosen.mapInArrow(task, row_schema(declared, task, system))
     if drop_doubles is not None:
         return state_crs(_drop_doubles(rows, drop_doubles), {GEOMETRY: system})
     events = state_crs(rows, {GEOMETRY: system})

@@ -121,16 +121,19 @@ def declares_whole_ids(declared: "StructType") -> bool:
     )
 
 
-def row_schema(declared: "StructType", task: DecodeTask) -> "StructType":
-    """Describe to Spark what the task yields; any column may be null, since any row may be bad."""
+def row_schema(declared: "StructType", task: DecodeTask, crs: str | None) -> "StructType":
+    """Describe to Spark what the task yields; any column may be null, since any row may be bad.
+
+    Attributes that are geometries state the coordinate system, or that it is unknown.
+    """
     from pyspark.sql import types
 
     field, text = types.StructField, types.StringType()
     fields = [field(ID, types.LongType() if task.has_whole_ids else text)]
-    fields += [
-        field(item.name, item.dataType, metadata=item.metadata)
-        for item in types.StructType([i for i in declared if i.name != ID]).toNullable()
-    ]
+    for item in types.StructType([i for i in declared if i.name != ID]).toNullable():
+        is_geometry = isinstance(item.dataType, types.BinaryType)
+        stated = {"crs": crs} if is_geometry else {}
+        fields.append(field(item.name, item.dataType, metadata=stated | (item.metadata or {})))
     fields.append(field(GEOMETRY, types.BinaryType()))
     if task.place is not None:
         fields.append(field(task.place, text))
