@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from typing import TYPE_CHECKING
@@ -89,6 +90,18 @@ def test_a_folder_that_spark_would_take_for_a_pattern_is_refused(
             find_first(str(tmp_path / name))
 
 
+@pytest.mark.parametrize("name", ["_draft.csv", ".hidden.csv"])
+def test_a_file_that_spark_does_not_look_at_is_refused(
+    name: str, tmp_path: Path, columns: FileColumns
+) -> None:
+    (tmp_path / name).write_text(TEXT.format(1))
+    message = f"{name}: Spark does not look at files whose names begin with '.' or '_'; rename it"
+    with pytest.raises(InvalidInput, match=message):
+        read_file_stream(None, str(tmp_path / name), columns)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match=message):
+        find_first(str(tmp_path / name))
+
+
 def test_files_that_are_not_read_are_listed_with_the_reason(tmp_path: Path) -> None:
     for name in ("a.csv", "b[1].csv", "c.geojson", ".hidden", "_draft"):
         (tmp_path / name).write_text(TEXT.format(1))
@@ -115,6 +128,23 @@ def test_files_beside_one_whose_name_is_a_pattern_are_read_once(
     query = stream.writeStream.format("memory").queryName("once").trigger(availableNow=True)
     query.start().awaitTermination()
     assert sorted(row["id"] for row in spark.table("once").collect()) == [0, 1]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["a.csv", "(a)^!$|+,.csv", "a b#%20.csv", "a.geojson"])
+def test_a_single_file_is_read_and_none_beside_it(
+    name: str, tmp_path: Path, columns: FileColumns, spark: SparkSession
+) -> None:
+    for other in (f"b{name}", f"{name}.csv"):
+        (tmp_path / other).write_text(TEXT.format(1))
+    place = {"type": "Point", "coordinates": [0.5, 0.5]}
+    feature = {"type": "Feature", "id": 7, "properties": {}, "geometry": place}
+    is_json = name.endswith("json")
+    (tmp_path / name).write_text(json.dumps(feature) if is_json else TEXT.format(7))
+    stream = read_file_stream(spark, str(tmp_path / name), columns)
+    query = stream.writeStream.format("memory").queryName("single").trigger(availableNow=True)
+    query.start().awaitTermination()
+    assert [row["id"] for row in spark.table("single").collect()] == [7]
 
 
 @pytest.mark.spark

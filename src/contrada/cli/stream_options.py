@@ -53,7 +53,7 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
         "--events",
         required=True,
         metavar="WHERE",
-        help="a folder, a pattern such as 'incoming/*.csv', or kafka://host:port/topic",
+        help="a folder, a file, a pattern such as 'incoming/*.csv', or kafka://host:port/topic",
     )
     parser.add_argument(
         "--to", required=True, metavar="WHERE", help="a folder, or kafka://host:port/topic"

@@ -76,9 +76,24 @@ def _expand(pattern: str) -> list[str]:
     return [text for choice in choices[1].split(",") for text in _expand(before + choice + after)]
 
 
+def as_pattern(path: str) -> str:
+    """Return a path as Spark can stream it: a single file must be a pattern, which no other fits."""
+    here = Path(path)
+    if not here.is_file():
+        return path
+    at = next(at for at, letter in enumerate(here.name) if letter.isalnum())
+    name = f"{here.name[:at]}[{here.name[at]}]{here.name[at + 1 :]}"
+    return str(here.with_name(name))
+
+
 def refuse_marks(path: str) -> None:
-    """Refuse a folder or file that Spark would take for a pattern, and never find."""
+    """Refuse a folder or file that Spark would take for a pattern, or not look at."""
     here = Path(path).absolute()
+    if here.is_file() and here.name.startswith(_HIDDEN):
+        raise InvalidInput(
+            f"{here}: Spark does not look at files whose names begin with "
+            f"{' or '.join(map(repr, _HIDDEN))}; rename it"
+        )
     if here.exists() and is_pattern(str(here)):
         raise InvalidInput(
             f"{here}: Spark takes a name with one of {' '.join(_MARKS)} for a pattern; rename the "

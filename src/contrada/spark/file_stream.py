@@ -25,7 +25,13 @@ from contrada.model.event import GEOMETRY
 from contrada.model.geometry import BAD_CELL, UNDECODABLE, Fault, read_meant
 from contrada.showing import brief, listed
 from contrada.spark.crs_metadata import state_crs, state_primary
-from contrada.spark.event_files import find_mark, local_path, name_filter, refuse_marks
+from contrada.spark.event_files import (
+    as_pattern,
+    find_mark,
+    local_path,
+    name_filter,
+    refuse_marks,
+)
 from contrada.spark.frames import DEFAULT_ID, FAULT_TYPE, FILE, SOURCE_FAULT
 from contrada.spark.handshake import Handshake
 from contrada.spark.task_errors import noting_errors
@@ -92,7 +98,7 @@ class FileColumns:
 def read_file_stream(
     spark: "SparkSession", path: str, columns: FileColumns, *, files_max: int | None = None
 ) -> "DataFrame":
-    """Stream the rows of files in a folder, or that a pattern names, also of those to come.
+    """Stream the rows of a file, or of those that a folder has or a pattern names, and will have.
 
     A row has the columns of `columns`, `id` with file and number if it has no id of its own,
     `__fault` where the file shows it to be bad, and else `__file`, with its file and line.
@@ -103,8 +109,9 @@ def read_file_stream(
     source = spark.readStream.format("binaryFile").schema(_FILE).option("maxFileAge", _AGE_MAX)
     if files_max is not None:
         source = source.option("maxFilesPerTrigger", files_max)
-    source = source.option("pathGlobFilter", name_filter(path))
-    paths = source.load(path).select("path")  # Spark does not read what is not asked for
+    found = as_pattern(path)
+    source = source.option("pathGlobFilter", name_filter(found))
+    paths = source.load(found).select("path")  # Spark does not read what is not asked for
     task = ReadFilesTask(Handshake.here(), columns)
     frame = paths.mapInArrow(task, from_arrow_schema(task.schema))
     frame = state_crs(frame, {columns.geometry: columns.crs} if columns.geometry else {})
