@@ -163,10 +163,27 @@ def test_a_version_that_reads_what_the_stream_lacks_is_taken_or_if_strict_passed
     assert {row["version"] for row in stream.answers[0]} == {first if strict else second}
     query.stop()
     stream.send([1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of 'heat'
+    with pytest.warns(
+        UserWarning, match="reads 'heat', .*: it is passed over" if strict else "'heat'"
+    ):
         stream.match(uri, strict=strict).processAllAvailable()
     assert {row["version"] for row in stream.answers[3]} == {between if strict else third}
+
+
+def test_a_strict_stream_says_that_it_passes_over_a_version_which_compares_otherwise(
+    spark: SparkSession, stream: PointStream, uri: str
+) -> None:
+    first = contrada.spark.publish(zones(spark, TWO), uri)
+    query = stream.match(uri, strict=True)
+    filters = spark.createDataFrame([("odd", "speed = 'fast'")], "id string, filter string")
+    second = contrada.spark.publish(filters, uri, lead=0)
+    stream.send([0])
+    with hearing("contrada.spark.stream_listening") as heard:
+        query.processAllAvailable()
+        said = heard.get(timeout=PATIENCE_S)
+    assert f"column 'speed' holds numbers, and subscriptions of version {second} compare" in said
+    assert said.endswith(": it is passed over")
+    assert {row["version"] for row in stream.answers[0]} == {first}
 
 
 @pytest.mark.parametrize("partitions", [None, 2])

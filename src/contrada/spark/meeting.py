@@ -79,7 +79,7 @@ def meet_published(events: "DataFrame", text: str, options: SparkOptions) -> Met
     now = now_us()
     manifest = find_manifest(uri, now, of_stream) if named is None else find_version(uri, named)
     if of_stream is not None:
-        _warn_of_system(of_stream, find_manifest(uri, now), uri)
+        _warn_of_passing(of_stream, find_manifest(uri, now), uri)
     plan = _choose_published_plan(options, manifest, uri)
     stated = manifest.description
     subscribed = Subscribed(
@@ -116,8 +116,8 @@ def _describe_stream(
     return StreamEvents(events.schema, columns, system, options.strict)
 
 
-def _warn_of_system(events: StreamEvents, newest: Manifest, uri: str) -> None:
-    for fault in events.compare_system(newest.crs, newest.version):
+def _warn_of_passing(events: StreamEvents, newest: Manifest, uri: str) -> None:
+    for fault in events.find_faults(newest.description, newest.crs, newest.version):
         warnings.warn(f"{uri}: {fault}: it is passed over", stacklevel=5)
 
 

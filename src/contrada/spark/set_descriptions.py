@@ -84,17 +84,20 @@ class StreamEvents:
 
     def find_faults(self, wanted: SetDescription, crs: str | None, version: str) -> list[str]:
         """Describe why a version cannot be taken."""
-        faults = self.compare_system(crs, version)
-        if not self.is_strict:
-            return faults
         lacking = [
             f"version {version} reads {name!r}, which no event has"
-            for name in wanted.find_lacking(self.schema)
+            for name in (wanted.find_lacking(self.schema) if self.is_strict else ())
         ]
-        unmet = wanted.describe_unmet(self.columns, crs or self.system, version)
-        return [*faults, *lacking, *unmet]
+        return [*lacking, *self.find_unfit(wanted, crs, version)]
 
-    def compare_system(self, crs: str | None, version: str) -> list[str]:
+    def find_unfit(self, wanted: SetDescription, crs: str | None, version: str) -> list[str]:
+        """Describe why a version cannot be taken, but for the columns that events lack."""
+        faults = self._compare_system(crs, version)
+        if not self.is_strict:
+            return faults
+        return faults + wanted.describe_unmet(self.columns, crs or self.system, version)
+
+    def _compare_system(self, crs: str | None, version: str) -> list[str]:
         """Describe another coordinate system of a version than that of the events."""
         if crs is None or self.system is None or is_same_crs(crs, self.system):
             return []

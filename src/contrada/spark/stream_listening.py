@@ -19,6 +19,7 @@ from contrada.showing import listed
 from contrada.spark.batch_counts import ObservedMatch, read_metrics, read_observed
 from contrada.spark.match_counts import find_observation
 from contrada.spark.published_sets import (
+    Manifest,
     PublishedChoice,
     find_lacking,
     read_manifest,
@@ -62,8 +63,7 @@ class LiveSet:
 
     def _compare(self, name: VersionName) -> list[str]:
         manifest = read_manifest(self.uri, name)
-        moved = [] if self.events is None else self.events.compare_system(manifest.crs, str(name))
-        found = [f"{self.uri}: {line}: it is passed over" for line in moved]
+        found = [f"{self.uri}: {line}: it is passed over" for line in self._find_unfit(manifest)]
         lacking = find_lacking(manifest, self.schema)
         if lacking:
             is_strict = self.events is not None and self.events.is_strict
@@ -73,6 +73,12 @@ class LiveSet:
                 f"of the stream has: {outcome}; events have {listed(self.schema.names)}"
             )
         return found
+
+    def _find_unfit(self, manifest: Manifest) -> list[str]:
+        """Describe why a version is passed over, but for the columns that events lack."""
+        if self.events is None:
+            return []
+        return self.events.find_unfit(manifest.description, manifest.crs, manifest.version)
 
 
 class SessionListening:
