@@ -11,6 +11,7 @@ import pytest
 
 import contrada.spark
 from contrada.cli import main
+from contrada.spark import stream_watch
 from contrada.spark.folder_sink import FolderSink
 from kafka_cases import Sent, feature, send
 from kafka_topics import KafkaTopics
@@ -79,6 +80,9 @@ def test_the_same_state_goes_on_with_what_is_new_and_with_changed_subscriptions(
     assert desk.pairs() == [(1, "a"), (2, "b"), (3, "c")]
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["events"] == 2
     assert len({row["version"] for row in desk.rows("out")}) == 2
+    metrics = desk.folder / "counts.prom"
+    assert desk.run("--metrics", str(metrics)) == 0
+    assert "contrada_stream_events_total 0\n" in metrics.read_text(), "though nothing came"
 
 
 def test_an_empty_file_of_subscriptions_withdraws_them_all(tmp_path: Path) -> None:
@@ -156,6 +160,14 @@ def test_a_file_that_cannot_be_read_is_one_bad_row_and_no_end(desk: Desk) -> Non
         (lambda desk: None, ("--metrics", "in"), "--metrics in: is a folder, not a file"),
         (lambda desk: None, ("--metrics", "no/counts"), "--metrics no/counts: there is no folder"),
         (
+            lambda desk: [
+                desk.send("1.csv", "id,lon,lat\n1,0.5,0.5\n"),
+                desk.put("fences#1.csv", "id,filter\na,speed >\n"),
+            ],
+            ("--subscriptions", "fences#1.csv"),
+            "the predicate ends too early",
+        ),
+        (
             lambda desk: desk.send("1.csv", "id,lon,lat\n1,0.5,0.5\n"),
             ("--event-id", "ship"),
             "has no column 'ship' for the id",
@@ -201,6 +213,27 @@ def test_what_ends_the_stream_is_said_in_one_line(
     told = capsys.readouterr().err
     assert "state/quarantine: has no _contrada.json any more: the folder was removed" in told
     assert "Traceback" not in told
+    assert desk.run() == 0
+    assert desk.pairs() == [(1, "a")]
+
+
+def test_a_batch_whose_counts_do_not_add_up_ends_the_stream(
+    desk: Desk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.send("1.csv", "id,lon,lat\n1,0.5,0.5\n")
+    ask = stream_watch._ask_spark
+
+    def lose(session: SparkSession) -> dict[str, dict[str, Any]]:
+        found = ask(session) or {}
+        return {k: v | {"evaluated": 0} if "evaluated" in v else v for k, v in found.items()}
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stream_watch, "_ask_spark", lose)
+        assert desk.run() == 2
+    told = capsys.readouterr().err.splitlines()
+    lost = "1 events came in, and 0 were evaluated and 0 set aside: the answer is not complete"
+    assert f"contrada: batch 0: {lost}" in told
+    assert desk.pairs() == []
     assert desk.run() == 0
     assert desk.pairs() == [(1, "a")]
 

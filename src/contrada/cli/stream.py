@@ -64,6 +64,7 @@ def run(options: argparse.Namespace) -> int:
     with StreamState.open(options.state, places) as state, our_errors(), our_log():
         say(f"starting Spark on {options.spark}")
         spark = start(options.spark, config, "starting Spark")
+        _write_metrics(report, options.metrics)  # what is there is of the run before
         passed_over = PassedOverFiles(options.events)
         passed_over.look()
         events = open_events(spark, options, state, kafka)
@@ -104,7 +105,7 @@ def _open_subscriptions(
     from contrada.spark.version_names import walk_versions
 
     text = options.subscriptions
-    is_published = "#" in text or "://" in text
+    is_published = "://" in text or ("#" in text and not Path(text).exists())
     if is_published or (Path(text).is_dir() and any(walk_versions(split_uri(text)[0]))):
         return text, None
     publisher = SubscriptionPublisher(spark, options, state.subscriptions)
@@ -146,11 +147,7 @@ def _start(
     def take(batch: "BatchReport") -> None:
         report.add(batch)
         report.show(sys.stderr)
-        if options.metrics is not None:
-            try:
-                report.write_metrics(Path(options.metrics))
-            except (OSError, ContradaError) as fault:
-                complain(f"--metrics {fault}")
+        _write_metrics(report, options.metrics)
 
     has_topic = is_topic(options.to)
     return contrada.spark.write_stream(
@@ -163,6 +160,14 @@ def _start(
         on_batch=take,
         **(kafka if has_topic else {}),
     )
+
+
+def _write_metrics(report: StreamReport, path: str | None) -> None:
+    if path is not None:
+        try:
+            report.write_metrics(Path(path))
+        except (OSError, ContradaError) as fault:
+            complain(f"--metrics {fault}")
 
 
 def _wait(

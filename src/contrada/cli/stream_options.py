@@ -67,7 +67,8 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--metrics",
         metavar="FILE",
-        help="write counts there after each batch, as Prometheus text (default: nowhere)",
+        help="write counts there at the start and after each batch, as Prometheus text "
+        "(default: nowhere)",
     )
 
 
