@@ -77,7 +77,7 @@ def _expand(pattern: str) -> list[str]:
 
 
 def as_pattern(path: str) -> str:
-    """Return a path as Spark can stream it: a single file must be a pattern, which no other fits."""
+    """Return a path as Spark can stream it: a single file as a pattern that no other one fits."""
     here = Path(path)
     if not here.is_file():
         return path
