@@ -1,13 +1,12 @@
 """A served broker: what it takes in, how soon it delivers, and what a start costs.
 
-    python benchmarks/broker.py [--parts batches changes single rows fan webhooks restart] [--quick]
+    python benchmarks/broker.py [--parts batches changes single fan webhooks restart] [--quick]
 
 - batches: HTTP batches of 500 points with three attributes over 100,000 squares with a range each,
   two matches an event, durable, four connections; and with PostGIS, a trigger and NOTIFY as peer,
   if `psql` and the extension are there (Debian: postgresql-15-postgis-3).
 - changes: the same, with 100 changes a second beside.
 - single: 1,000 events a second one by one over a WebSocket, read by server-sent events.
-- rows: the same, while the million rows of a collection are replaced, again and again.
 - fan: one event that 100,000 subscribers want.
 - webhooks: a hundred, of which one is dead and one takes five seconds, against a hundred good ones.
 - restart: a million squares with a range, without the snapshot and from it.
@@ -38,7 +37,6 @@ from broker_desk import (
     measure_sync,
     publish_all,
     serving,
-    write_squares,
 )
 from broker_peer import PostgisPeer
 from broker_webhooks import compare_webhooks
@@ -223,38 +221,6 @@ async def _drain(socket: Any) -> None:
         pass
 
 
-def run_rows(report: Report, folder: Path, share: int) -> None:
-    """Single events, while all rows of a collection are replaced."""
-    count = 1_000_000 // share
-    side = fill(folder, 10_000 // share, 100)
-    with serving(folder) as served:
-        served.call("PUT", "/v1/subscriptions/everything", {"filter": "speed > 1"})
-        served.call("PUT", "/v1/subscriptions/zones", {"relation": "intersects"})
-        files = [write_squares(folder / f"rows-{i}.parquet", count, i / 2) for i in range(2)]
-        served.put_file("/v1/subscriptions/zones/rows", files[1])
-        delays = []
-        for run in range(RUNS):
-            begun = time.perf_counter()
-            putting = threading.Thread(
-                target=served.put_file, args=("/v1/subscriptions/zones/rows", files[run % 2])
-            )
-            putting.start()
-            own = []
-            while putting.is_alive():
-                own += asyncio.run(_send_single(served, side, 2_000))
-            took = time.perf_counter() - begun
-            delays += own
-            p50 = float(np.median(own)) * 1_000
-            report.say(
-                f"{count:,} rows replaced in {took:.1f} s, beside {len(own):,} events at 1,000/s: "
-                f"p50 {p50:.1f} ms, p99 {p99(own):.1f} ms, at most {max(own) * 1_000:.0f} ms"
-            )
-    worst = p99(delays)
-    report.ask(
-        "events while a million rows are replaced, p99", "≤ 250 ms", f"{worst:.0f} ms", worst <= 250
-    )
-
-
 def run_fan(report: Report, folder: Path, share: int) -> None:
     """One event that very many subscribers want."""
     count = 100_000 // share
@@ -317,7 +283,6 @@ PARTS: dict[str, Callable[[Report, Path, int], None]] = {
     "batches": run_batches,
     "changes": run_changes,
     "single": run_single,
-    "rows": run_rows,
     "fan": run_fan,
     "webhooks": run_webhooks,
     "restart": run_restart,

@@ -16,10 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import shapely
 from numpy.typing import NDArray
-from pyarrow import parquet
 
 from contrada.broker import Broker
 from contrada.broker.changing import Changing
@@ -57,19 +54,6 @@ class Served:
             raise SystemExit(f"{method} {path}: {answer.status} {content[:300]!r}")
         found: dict[str, Any] = json.loads(content)
         return found
-
-    def put_file(self, path: str, file: Path) -> None:
-        """Send a file of GeoParquet as a body."""
-        connection = self.connect()
-        with file.open("rb") as body:
-            headers = {"Content-Type": "application/vnd.apache.parquet"}
-            headers["Content-Length"] = str(file.stat().st_size)
-            connection.request("PUT", path, body, headers)
-            answer = connection.getresponse()
-            content = answer.read()
-        connection.close()
-        if answer.status >= 300:
-            raise SystemExit(f"PUT {path}: {answer.status} {content[:300]!r}")
 
 
 @contextmanager
@@ -185,21 +169,6 @@ def publish_all(served: Served, bodies: Sequence[bytes], clients: int) -> tuple[
     for thread in threads:
         thread.join()
     return time.perf_counter() - begun, spent
-
-
-def write_squares(path: Path, count: int, shift: float) -> Path:
-    """Write a file of GeoParquet with squares beside each other, all of them moved a little."""
-    side = int(np.ceil(np.sqrt(count)))
-    y, x = np.divmod(np.arange(count), side)
-    squares = shapely.box(x + shift, y + shift, x + shift + 0.9, y + shift + 0.9)
-    table = pa.table({"id": np.arange(count), "geometry": shapely.to_wkb(squares)})
-    geo = {
-        "version": "1.1.0",
-        "primary_column": "geometry",
-        "columns": {"geometry": {"encoding": "WKB", "geometry_types": ["Polygon"]}},
-    }
-    parquet.write_table(table.replace_schema_metadata({"geo": json.dumps(geo)}), path)
-    return path
 
 
 def measure_sync(folder: Path, count: int = 200) -> float:
