@@ -85,6 +85,8 @@ def test_a_bad_event_is_told_and_the_others_are_stored(broker: Broker) -> None:
     refused = broker.publish(incoming(events), all_or_none=True).result()
     assert refused.accepted == 0
     assert [id_ for id_, _ in matched(read_all(broker, "all"))] == ["a", "c"]
+    broker.publish(incoming([bad])).result()
+    assert broker.counts()["bad"] == 3, "whether or not others of its request are stored"
 
 
 def test_a_second_geometry_is_judged_if_a_subscription_reads_it(broker: Broker) -> None:
@@ -332,6 +334,25 @@ def test_what_is_old_goes_by_blocks_and_who_lacks_it_is_told(
     broker.ack("all", broker.head).result()
     assert broker.read_deliveries("all").gap is None
     broker.close()
+
+
+def test_who_has_lost_nothing_is_told_of_no_gap(tmp_path: Path) -> None:
+    options = BrokerOptions(retention_bytes=1, retention_interval_s=0.0)
+    with closing(Broker.open(tmp_path, options)) as broker:
+        broker.put_subscription("slow", {"filter": "speed < 3"}).result()
+        broker.publish(incoming([feature("old", 1, 1, speed=1)])).result()
+        read = broker.read_deliveries("slow").next
+        broker.put_subscription("quiet", {"filter": "speed > 9"}).result()
+        while broker.counts()["floor"] < 4_095:
+            events = [feature(i, 1, 1, speed=5) for i in range(500)]
+            broker.publish(incoming(events)).result()
+        for name, after in (("quiet", None), ("quiet", broker.get_subscriber("quiet")["cursor"])):
+            page = broker.read_deliveries(name, after=after)
+            assert (page.deliveries, page.gap) == ([], None)
+        assert broker.read_deliveries("slow").gap is not None
+        own = broker.read_deliveries("slow", after=read).gap
+        assert own is not None, "which of those that are gone came after it is not known"
+        assert own.deliveries is None
 
 
 def test_what_was_replaced_counts_among_what_is_kept(broker: Broker) -> None:

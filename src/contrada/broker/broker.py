@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import sqlite3
+import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
@@ -109,6 +110,7 @@ class Broker:
             self._standing, self._tracks.standing, self._names, self._reader
         )
         self._counts = dict.fromkeys(("events", "matches", "deliveries", "repeated", "bad"), 0)
+        self._counting = threading.Lock()
         self._changing = Changing(writer, self._standing, self._tracks, options.subscriptions_max)
         self._chores = Chores(
             writer,
@@ -185,7 +187,8 @@ class Broker:
         for name in ("events", "matches", "deliveries"):
             self._counts[name] += getattr(stored, name)
         self._counts["repeated"] += sum(answer.repeated for answer in stored.answers)
-        self._counts["bad"] += sum(len(answer.errors) for answer in stored.answers)
+        with self._counting:
+            self._counts["bad"] += sum(len(answer.errors) for answer in stored.answers)
 
     # Changes
 
@@ -286,6 +289,8 @@ class Broker:
         """Store events, and match each once; bad ones are left out, or with `all_or_none` all."""
         self._refuse_without_space()
         if not events.texts or (all_or_none and events.errors):
+            with self._counting:
+                self._counts["bad"] += len(events.errors)
             future: Future[PublishAnswer] = Future()
             future.set_result(PublishAnswer(0, self.head, 0, list(events.errors)))
             return future
@@ -435,7 +440,9 @@ class Broker:
         head = self._head
         gap, floor = None, found.floor
         if start < floor:
-            gap = DeliveryGap(self._write(floor), found.lost if start == found.cursor else None)
+            if found.lost or start < found.cursor:  # or else all that is gone was for others
+                count = found.lost if start == found.cursor else None
+                gap = DeliveryGap(self._write(floor), count)
             start = floor
         if not self._watchers.has_after(found.number, start):
             return DeliveryPage([], self._write(max(start, head)), True, gap)
@@ -468,6 +475,7 @@ class Broker:
             "commits": self._committer.commits,
             "events_waiting": self._committer.events_waiting,
             "readers_waiting": self._watchers.count(),
+            "clock_has_jumped": int(self._clock.has_jumped),
             "head": self._head,
             "log_bytes": sum(block.nbytes for block in self._writer.list_blocks()),
             "rows_bytes": count_rows_bytes(self.folder),
@@ -475,13 +483,8 @@ class Broker:
         }
 
     def describe(self) -> dict[str, Any]:
-        """Describe the log: its head, its epochs, and whether the machine's clock has jumped."""
-        return {
-            "head": self.head,
-            "epoch": self._writer.epochs.names[-1],
-            "time": write_time(self._clock.now_us()),
-            "clock_has_jumped": self._clock.has_jumped,
-        }
+        """Describe the log: its head and its epoch."""
+        return {"head": self.head, "epoch": self._writer.epochs.names[-1]}
 
 
 def _read_limit(limit: Any) -> int:

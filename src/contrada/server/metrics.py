@@ -36,6 +36,9 @@ THINGS: Mapping[str, CountedThing] = {
     "commits": _grows("commits", "Commits to the disk"),
     "head": _is("log_head", "Number of the last entry of the log"),
     "floor": _is("log_floor", "Number of the last entry that is no longer kept"),
+    "clock_has_jumped": _is(
+        "clock_has_jumped", "1 while the machine's clock is not believed, as it has jumped"
+    ),
     "log_bytes": _is("log_bytes", "Bytes that retention counts, replaced bodies and rows included"),
     "rows_bytes": _is("rows_bytes", "Bytes of files with rows of collections, replaced ones too"),
     "subscriptions": _is("subscriptions", "Subscriptions, a collection as one"),
