@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from starlette.requests import HTTPConnection
+from starlette.types import Message, Receive, Scope, Send
 
 from contrada.broker.broker import Broker
 from contrada.broker.broker_options import BrokerOptions
@@ -28,7 +29,12 @@ from contrada.errors import (
 from contrada.server.application import make_app
 from contrada.server.json_answers import write_json
 from contrada.server.metrics import THINGS, write_metrics
-from contrada.server.problems import HttpRefusal, answer_problem, describe_problem
+from contrada.server.problems import (
+    HttpRefusal,
+    ProblemAnswers,
+    answer_problem,
+    describe_problem,
+)
 from contrada.server.server_limits import ServerLimits
 from server.open_server import SQUARE, OpenServer, point, serving
 
@@ -98,6 +104,35 @@ def test_a_failure_inside_a_request_has_no_stack_in_its_answer(
     assert "secret" not in answer.text
     assert "Traceback" not in answer.text
     assert answer.json()["id"] in caplog.text
+
+
+def test_a_request_that_a_server_that_stops_cuts_off_is_told_to_come_again() -> None:
+    sent: list[Message] = []
+
+    async def hang(_: Scope, receive: Receive, __: Send) -> None:
+        await receive()
+
+    async def never() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def take(message: Message) -> None:
+        sent.append(message)
+
+    async def stop() -> None:
+        scope = {"type": "http", "method": "POST", "path": "/v1/events", "headers": []}
+        request = asyncio.create_task(ProblemAnswers(hang)(scope, never, take))
+        await asyncio.sleep(0)
+        request.cancel()
+        await request
+
+    asyncio.run(stop())
+    head, body = sent
+    assert head["status"] == 503
+    assert {(b"retry-after", b"1"), (b"content-type", b"application/problem+json")} <= {
+        *head["headers"]
+    }
+    assert json.loads(body["body"])["retry_after_s"] == 1
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ What the sender must change is a 4xx, with its place; what the machine lacks is 
 nobody foresaw is a 500 that says no more than an id, under which the log has the rest.
 """
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Mapping
@@ -35,6 +36,7 @@ from contrada.showing import brief
 PROBLEM_TYPE = "application/problem+json"
 STARTING = "starting"  # the code by which a client knows to wait
 
+_CUT_OFF = "the server is stopping: this request may or may not have been done; send it again"
 _LOG = logging.getLogger("contrada.server")
 _STATUSES: tuple[tuple[type[ContradaError], int], ...] = (
     (NotFound, 404),
@@ -116,6 +118,10 @@ class ProblemAnswers:
             await self._app(scope, receive, watch_send)
         except ClientDisconnect:
             return
+        except asyncio.CancelledError:  # the server stops, and has waited for as long as it may
+            if scope["type"] != "http" or has_begun:
+                raise
+            await answer_problem(Overloaded(_CUT_OFF))(scope, receive, watch_send)
         except Exception as fault:
             if scope["type"] == "websocket" and not has_begun:
                 await _deny(scope, watch_send, fault)
