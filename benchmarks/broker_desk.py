@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.broker import Broker
+from contrada.broker import Broker, BrokerOptions
 from contrada.broker.changing import Changing
 from contrada.broker.log_writing import LogWriter
 from contrada.broker.standing_set import StandingSet
@@ -98,7 +98,7 @@ def fill(
     writer = LogWriter(own, is_durable=False)
     now_us = time.time_ns() // 1_000
     tracks = TrackKeeping(writer, now_us, lambda *_: None)
-    changing = Changing(writer, StandingSet(), tracks, count)
+    changing = Changing(writer, StandingSet(), tracks, BrokerOptions(subscriptions_max=count))
     writer.begin()
     for number in range(count):
         place = number // overlap

@@ -100,6 +100,9 @@ WEBHOOK_URL_LENGTH_MAX = 2_000  # characters of the target of a webhook
 WEBHOOK_BATCH_MAX = 1_000  # deliveries in one request to a webhook
 REQUEST_MATCHES_MAX = 1_000_000  # of all its events; one event may have any number
 REQUEST_CELLS_MAX = 2_000_000  # of its events as a table: names of properties times events
+SUBSCRIPTIONS_MAX = 10_000_000  # of a tenant, a collection as one
+QUEUE_EVENTS_MAX = 100_000  # of a tenant, that wait to be stored
+QUEUE_BYTES_MAX = 256 * 2**20  # of these, as they came
 
 # The server
 CONNECTIONS_MAX = 4_096  # that are open at one time, handshakes among them
@@ -109,6 +112,7 @@ FRAMES_PER_S_MAX = 5_000  # of all sockets of such a caller; twice as many at on
 CONTROL_FRAMES_PER_S_MAX = 50  # of one socket: pings, pongs and parts without content
 HEADER_BYTES_MAX = 32_768  # of the first line and all headers of one request
 HEADER_S_MAX = 10  # for a TLS handshake, and for a header
+IDLE_S_MAX = 75  # for which a connection may be open without a request
 STALL_S_MAX = 60  # in which a client takes nothing of what waits for it
 BODIES_BYTES_MAX = 256 * 2**20  # of all bodies of requests that are in memory at one time
 BODIES_OF_CALLER_BYTES_MAX = 64 * 2**20  # the same of one key, or of an address without one

@@ -1,9 +1,10 @@
 """A whole server: bodies in time, sockets and waiting reads at its end, webhooks at its start."""
 
+import json
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import Queue
@@ -77,6 +78,32 @@ def test_a_server_that_stops_answers_waiting_reads_and_closes_sockets(tmp_path: 
                 opened.recv(PATIENCE_S)
         waiting.join()
         assert answers.get() in (200, 503)
+
+
+def test_limits_of_all_parts_are_read_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    few = ["subscriptions_max=1", "frame_bytes_max=200", "queue_events_max=1"]
+    with hosted(tmp_path, *few) as server, server.client() as client:
+        url = f"{server.address.replace('http', 'ws')}/v1/socket"
+        long = json.dumps({"type": "publish", "events": FEATURE, "key": "k" * 200})
+
+        def put(name: str) -> int:
+            return client.put(f"/v1/subscriptions/{name}", json={"filter": "a > 1"}).status_code
+
+        def publish() -> str:
+            with connect(url, proxy=None) as opened, suppress(ConnectionClosed):
+                opened.send(long)
+                return str(json.loads(opened.recv(PATIENCE_S))["type"])
+            return "closed"
+
+        assert (put("a"), put("b"), publish()) == (201, 409, "closed")
+        server.limits[:] = ["subscriptions_max=2", "repeats_age_s=7"]
+        with caplog.at_level("INFO", "contrada.server"):
+            server.call("reload")
+        assert (put("b"), put("c"), publish()) == (201, 409, "published")
+        (line,) = [each for each in caplog.records if each.message == "settings were read again"]
+        assert line.__dict__["fields"] == {"after_a_start": ["repeats_age_s"]}
 
 
 @contextmanager

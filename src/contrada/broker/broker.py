@@ -111,7 +111,7 @@ class Broker:
         )
         self._counts = dict.fromkeys(("events", "matches", "deliveries", "repeated", "bad"), 0)
         self._counting = threading.Lock()
-        self._changing = Changing(writer, self._standing, self._tracks, options.subscriptions_max)
+        self._changing = Changing(writer, self._standing, self._tracks, options)
         self._chores = Chores(
             writer,
             self._standing,
@@ -125,8 +125,7 @@ class Broker:
             writer,
             EventStoring(writer, self._standing, self._tracks, self._window),
             self._clock,
-            events_max=options.queue_events_max,
-            bytes_max=options.queue_bytes_max,
+            options,
             on_commit=self._note_commit,
             on_stored=self._note_stored,
             expire=self._chores.expire_due,

@@ -2,8 +2,12 @@
 
 from dataclasses import dataclass
 
+from contrada.limits import QUEUE_BYTES_MAX, QUEUE_EVENTS_MAX, SUBSCRIPTIONS_MAX
+
 _MINUTE_S, _HOUR_S, _DAY_S = 60.0, 3_600.0, 86_400.0
 _MIB, _GIB = 2**20, 2**30
+
+READ_ONCE = ("repeats_age_s", "repeats_events_max", "snapshot_interval_s")  # when it is opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +24,10 @@ class BrokerOptions:
     retention_bytes: int = 16 * _GIB
     repeats_age_s: float = _HOUR_S
     repeats_events_max: int = 1_000_000
-    queue_events_max: int = 100_000
-    queue_bytes_max: int = 256 * _MIB
+    queue_events_max: int = QUEUE_EVENTS_MAX
+    queue_bytes_max: int = QUEUE_BYTES_MAX
     space_bytes_min: int = 64 * _MIB
-    subscriptions_max: int = 10_000_000
+    subscriptions_max: int = SUBSCRIPTIONS_MAX
     retention_interval_s: float = 10.0
     snapshot_interval_s: float = 5 * _MINUTE_S
     is_durable: bool = True

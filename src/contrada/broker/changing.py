@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from contrada.broker.broker_options import BrokerOptions
 from contrada.broker.commit_tasks import Changed, ChangeOutcome
 from contrada.broker.fence_book import Fence, RowFences
 from contrada.broker.log_writing import LogWriter
@@ -76,11 +77,11 @@ class Changing:
         writer: LogWriter,
         standing: StandingSet,
         tracks: TrackKeeping,
-        subscriptions_max: int,
+        options: BrokerOptions,
     ) -> None:
         """Take where changes go."""
         self._writer, self._standing, self._tracks = writer, standing, tracks
-        self._subscriptions_max = subscriptions_max
+        self._options = options
         self._next_number = self._find_next_number()
 
     def _find_next_number(self) -> int:
@@ -178,12 +179,12 @@ class Changing:
 
     def _refuse_too_many(self) -> None:
         """Refuse one more subscription than there may be; they are hardly ever counted."""
-        if self._next_number <= self._subscriptions_max:
+        if self._next_number <= self._options.subscriptions_max:
             return
         (count,) = self._writer.connection.execute(
             "SELECT count(*) FROM subscriptions WHERE ended IS NULL"
         ).fetchone()
-        if count >= self._subscriptions_max:
+        if count >= self._options.subscriptions_max:
             raise Conflict(
                 f"there are {count:,} subscriptions, and there can be no more (subscriptions_max)"
             )

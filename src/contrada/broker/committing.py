@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, TypeVar
 
+from contrada.broker.broker_options import BrokerOptions
 from contrada.broker.commit_tasks import (
     ChangeOutcome,
     ChangeTask,
@@ -44,9 +45,8 @@ class Committer:
         writer: LogWriter,
         storing: EventStoring,
         clock: SteadyClock,
+        options: BrokerOptions,
         *,
-        events_max: int,
-        bytes_max: int,
         on_commit: Callable[[], object],
         on_stored: Callable[[StoredEvents], object],
         expire: Callable[[], object],
@@ -61,7 +61,7 @@ class Committer:
         one, and only then whoever waits for an answer.
         """
         self._writer, self._storing, self._clock = writer, storing, clock
-        self._events_max, self._bytes_max = events_max, bytes_max
+        self._options = options
         self._on_commit, self._on_stored = on_commit, on_stored
         self._expire, self._chores, self._on_fatal = expire, chores, on_fatal
         self._tasks: queue.SimpleQueue[CommitTask | None] = queue.SimpleQueue()
@@ -93,17 +93,18 @@ class Committer:
     def submit(self, task: CommitTask) -> None:
         """Hand in what is to be committed; too much at once is refused."""
         events, nbytes = _weigh(task)
+        events_max, bytes_max = self._options.queue_events_max, self._options.queue_bytes_max
         with self._lock:
             if self._is_closed:
                 raise Unavailable("the broker is closing")
             is_full = (
-                self._events_waiting + events > self._events_max
-                or self._bytes_waiting + nbytes > self._bytes_max
+                self._events_waiting + events > events_max
+                or self._bytes_waiting + nbytes > bytes_max
             )
             if events and self._events_waiting and is_full:
                 raise Overloaded(
                     f"{self._events_waiting:,} events wait to be stored, and no more can "
-                    f"(at most {self._events_max:,}, of {self._bytes_max:,} bytes)"
+                    f"(at most {events_max:,}, of {bytes_max:,} bytes)"
                 )
             self._events_waiting += events
             self._bytes_waiting += nbytes

@@ -9,6 +9,7 @@ from contrada.limits import (
     FRAMES_PER_S_MAX,
     HEADER_BYTES_MAX,
     HEADER_S_MAX,
+    IDLE_S_MAX,
     REQUESTS_PER_S_MAX,
     STALL_S_MAX,
 )
@@ -32,5 +33,5 @@ class GuardLimits:
     control_frames_per_s_max: int = CONTROL_FRAMES_PER_S_MAX
     header_bytes_max: int = HEADER_BYTES_MAX
     header_s_max: float = float(HEADER_S_MAX)
-    idle_s_max: float = 75.0
+    idle_s_max: float = float(IDLE_S_MAX)
     stall_s_max: float = float(STALL_S_MAX)

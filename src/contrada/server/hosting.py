@@ -6,7 +6,7 @@ It knows no process: whoever runs it hears signals and says where it listens.
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from contrada.broker.broker import Broker
+from contrada.broker.broker_options import READ_ONCE, BrokerOptions
 from contrada.broker.keys import DEFAULT_TENANT, KeyFile
 from contrada.errors import ContradaError, InvalidInput, blame
 from contrada.server.accepting import find_places, listen
@@ -37,13 +38,7 @@ from contrada.server.tenants import Tenants
 from contrada.server.webhooks_of_all import AllWebhooks
 
 _LOG = logging.getLogger("contrada.server")
-_LASTING = (
-    "data",
-    "host",
-    "port",
-    "broker",
-    "allow_webhook",
-)  # settings that hold until the next start
+_LASTING = ("data", "host", "port", "allow_webhook")  # settings that hold until the next start
 
 
 class _Followed:
@@ -77,7 +72,8 @@ class Host:
         _make_folder(settings.data)
         self._listeners = listen(places)
         self._keys = KeysAtWork(file, is_loopback=self._is_loopback)
-        self._tenants = Tenants(settings.data, settings.broker, self._webhooks.begin)
+        options = cast("BrokerOptions", _Followed(lambda: self._settings.broker))
+        self._tenants = Tenants(settings.data, options, self._webhooks.begin)
         self._app = self._make_app()
         self._server = self._make_server()
 
@@ -141,9 +137,8 @@ class Host:
         except ContradaError as fault:
             _LOG.error("the settings stay as they were: %s", fault)
             return
-        names = [
-            name for name in _LASTING if getattr(settings, name) != getattr(self._settings, name)
-        ]
+        names = _find_changed(_LASTING, self._settings, settings)
+        names += _find_changed(READ_ONCE, self._settings.broker, settings.broker)
         self._settings, self._allowed = settings, allowed
         self._keys.look()
         _LOG.info("settings were read again", extra={"fields": {"after_a_start": names}})
@@ -190,7 +185,7 @@ class Host:
             self._listeners,
             cast("GuardLimits", _Followed(lambda: self._settings.guard)),
             tls=None if self._certificate is None else self._certificate.context,
-            frame_bytes_max=self._settings.server.frame_bytes_max,
+            frame_bytes_max=lambda: self._settings.server.frame_bytes_max,
             on_stop=self._end_streams,
             has_ended=lambda: not len(self._app.state.service.streams),
         )
@@ -213,6 +208,10 @@ class Host:
     def _close_listeners(self) -> None:
         for listener in self._listeners:
             listener.close()
+
+
+def _find_changed(names: Iterable[str], before: object, after: object) -> list[str]:
+    return [name for name in names if getattr(before, name) != getattr(after, name)]
 
 
 def _read_certificate(settings: ServeSettings) -> Certificate | None:

@@ -35,7 +35,7 @@ class GuardedServer(uvicorn.Server):
         limits: GuardLimits,
         *,
         tls: ssl.SSLContext | None = None,
-        frame_bytes_max: int = 2**20,
+        frame_bytes_max: Callable[[], int] = lambda: 2**20,
         on_stop: Callable[[], object] = lambda: None,
         has_ended: Callable[[], bool] = lambda: True,
         finish_s: float = _FINISH_S,
@@ -49,7 +49,6 @@ class GuardedServer(uvicorn.Server):
             app,
             http=GuardedProtocol,
             ws=partial(GuardedSocket, limits=limits),  # type: ignore[arg-type]
-            ws_max_size=frame_bytes_max,
             ws_ping_interval=_PING_S,
             ws_ping_timeout=_PING_S,
             ws_per_message_deflate=False,  # it takes 300 kB for each connection
@@ -63,6 +62,7 @@ class GuardedServer(uvicorn.Server):
         config.timeout_graceful_shutdown = finish_s  # type: ignore[assignment]
         super().__init__(config)
         self._listeners, self._limits, self._tls = listeners, limits, tls
+        self._frame_bytes_max = frame_bytes_max
         self._on_stop, self._has_ended = on_stop, has_ended
         self.guarded = Connections(limits)
 
@@ -108,4 +108,5 @@ class GuardedServer(uvicorn.Server):
 
     def _make_protocol(self) -> GuardedProtocol:
         self.config.timeout_keep_alive = self._limits.idle_s_max  # type: ignore[assignment]
+        self.config.ws_max_size = self._frame_bytes_max()
         return GuardedProtocol(self.config, self.server_state, self.lifespan.state, self._limits)
