@@ -159,6 +159,13 @@ def test_a_bad_frame_is_answered_and_the_socket_stays_open(
     assert talk.ask("publish", events=point(1, 1, n=1))["accepted"] == 1
 
 
+def test_an_answer_to_a_bad_frame_has_its_ref(talk: Talk) -> None:
+    talk.connection.send(json.dumps({"type": "publish", "ref": "r 1", "event": point(1, 1)}))
+    error = talk.hear("error")
+    assert error["ref"] == "r 1"
+    assert "'event': unknown" in error["problem"]["detail"]
+
+
 def test_bytes_are_read_as_text(talk: Talk) -> None:
     talk.connection.send(json.dumps({"type": "publish", "events": point(1, 1)}).encode())
     assert talk.hear()["accepted"] == 1

@@ -22,6 +22,8 @@ Spatial publish/subscribe over HTTP: register what is wanted, publish events, re
 Errors are `application/problem+json`. Positions are opaque texts. Without keys the server listens
 on loopback only; with keys each request has an `Authorization: Bearer` header, and each operation
 names the scope that its key must have.
+
+`/v1/socket` is a WebSocket that publishes and receives: `/docs` has its frames.
 """
 
 
@@ -62,7 +64,7 @@ def _operation(
         operation["description"] = about
     if scope is not None:
         operation |= {"security": [{}, {"key": [scope]}], "x-scope": scope}
-        problems += " 401 403 429 503"
+        problems += " 401 429 503"
     if parameters:
         operation["parameters"] = parameters
     if body is not None:
@@ -70,7 +72,7 @@ def _operation(
         operation["requestBody"] = {"required": is_body_needed, **content}
         problems += " 408 413 415 507"
     found = {status: _answer(status, answer) for status, answer in answers.items()}
-    for status in sorted(set(problems.split()) - set(answers)):
+    for status in sorted({*problems.split(), "403", "421"} - set(answers)):
         found[status] = _problem(status)
     operation["responses"] = found
     return operation
@@ -94,6 +96,7 @@ _WORDS = {
     "410": "The position is no longer kept, or of another log.",
     "413": "The body is too large.",
     "415": "The body has a type or an encoding that is not read.",
+    "421": "The server has no such name as the header `Host` says.",
     "429": "Too many requests: `Retry-After` says when there may be more.",
     "503": "The broker is full, or not ready: `Retry-After` says when to come again.",
     "507": "The disk is nearly full.",

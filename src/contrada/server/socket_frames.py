@@ -122,9 +122,10 @@ def _read_frame(value: Any, credit_max: int, names: dict[str, Any]) -> SocketFra
     kind = value.get("type")
     if not isinstance(kind, str) or kind not in _MEMBERS:
         raise InvalidInput(f"{brief(kind)} is not one of {listed(_MEMBERS)}", place="type")
-    members = _Members(kind, value)
+    members = _Members(value)
     ref = members.ref() if "ref" in _MEMBERS[kind] else None
     names |= {} if ref is None else {"ref": ref}
+    members.check_known(kind)
     if kind == "publish":
         key = members.text("key", _KEY_LENGTH_MAX)
         return PublishFrame(ref, members.wanted("events"), key, members.truth("all"))
@@ -144,12 +145,15 @@ def _read_frame(value: Any, credit_max: int, names: dict[str, Any]) -> SocketFra
 class _Members:
     """The members of one frame; those that its type does not have are refused by name."""
 
-    def __init__(self, kind: str, value: dict[str, Any]) -> None:
-        for name in value:
+    def __init__(self, value: dict[str, Any]) -> None:
+        self._names = list(value)
+        self._members = {name: member for name, member in value.items() if member is not None}
+
+    def check_known(self, kind: str) -> None:
+        for name in self._names:
             if name not in _MEMBERS[kind] and name != "type":
                 known = listed(_MEMBERS[kind])
                 raise InvalidInput(f"unknown; {kind!r} has {known}", place=brief(name))
-        self._members = {name: member for name, member in value.items() if member is not None}
 
     def wanted(self, name: str) -> Any:
         if name not in self._members:
