@@ -1,6 +1,7 @@
 """A served broker: what it takes in, how soon it delivers, and what a start costs.
 
-    python benchmarks/broker.py [--parts batches changes single fan webhooks restart] [--quick]
+    python benchmarks/broker.py [--parts batches changes single fan rows webhooks restart]
+        [--quick]
 
 - batches: HTTP batches of 500 points with three attributes over 100,000 squares with a range each,
   two matches an event, durable, four connections; and with PostGIS, a trigger and NOTIFY as peer,
@@ -8,6 +9,7 @@
 - changes: the same, with 100 changes a second beside.
 - single: 1,000 events a second one by one over a WebSocket, read by server-sent events.
 - fan: one event that 100,000 subscribers want.
+- rows: a collection of a million squares is replaced beside 1,000 events a second, as in single.
 - webhooks: a hundred, of which one is dead and one takes five seconds, against a hundred good ones.
 - restart: a million squares with a range, without the snapshot and from it.
 
@@ -24,6 +26,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +37,7 @@ from broker_desk import (
     Served,
     fill,
     make_batches,
+    make_rows,
     measure_sync,
     publish_all,
     serving,
@@ -161,7 +165,7 @@ def run_single(report: Report, folder: Path, share: int) -> None:
     with serving(folder) as served:
         served.call("PUT", "/v1/subscriptions/everything", {"filter": "speed > 1"})
         for _ in range(RUNS):
-            delays = asyncio.run(_send_single(served, side, count))
+            delays = asyncio.run(_send_single(served, side, lambda sent: sent >= count))
             p50 = float(np.median(delays)) * 1_000
             report.say(f"{count:,} events at 1,000/s: p50 {p50:.1f} ms, p99 {p99(delays):.1f} ms")
     report.ask("one event, WebSocket to SSE: p50", "≤ 10 ms", f"{p50:.1f} ms", p50 <= 10)
@@ -169,7 +173,8 @@ def run_single(report: Report, folder: Path, share: int) -> None:
     report.ask("one event, WebSocket to SSE: p99", "≤ 50 ms", f"{worst:.1f} ms", worst <= 50)
 
 
-async def _send_single(served: Served, side: float, count: int) -> list[float]:
+async def _send_single(served: Served, side: float, is_over: Callable[[int], bool]) -> list[float]:
+    """Send events until it is over, as their number says; return how long each took."""
     import httpx
     import websockets
 
@@ -182,6 +187,7 @@ async def _send_single(served: Served, side: float, count: int) -> list[float]:
         after = head["next"]
         head = served.call("GET", f"/v1/subscribers/everything/deliveries?limit=1000&after={after}")
     after = head["next"]
+    served.call("POST", "/v1/subscribers/everything/ack", {"position": after})
 
     async def read() -> None:
         accept = {"Accept": "text/event-stream"}
@@ -195,23 +201,24 @@ async def _send_single(served: Served, side: float, count: int) -> list[float]:
                     now = time.perf_counter()
                     event = json.loads(line[5:])["data"]["event"]
                     delays.append(now - sent[event["id"]])
-                    if len(delays) == count:
-                        return
 
     reading = asyncio.create_task(read())
     await begun_reading.wait()
     generator = np.random.default_rng(3)
-    places = generator.uniform(0, side, (count, 2)).round(6).tolist()
     async with websockets.connect(f"ws://127.0.0.1:{served.port}/v1/socket") as socket:
         draining = asyncio.create_task(_drain(socket))
         begun = time.perf_counter()
-        for number, place in enumerate(places):
+        while not is_over(number := len(sent)):
+            place = generator.uniform(0, side, 2).round(6).tolist()
             event = {"type": "Feature", "id": number, "properties": {"speed": 60.5}}
             event["geometry"] = {"type": "Point", "coordinates": place}
             await asyncio.sleep(max(0.0, begun + number / 1_000 - time.perf_counter()))
             sent[number] = time.perf_counter()
             await socket.send(json.dumps({"type": "publish", "events": event}))
-        await asyncio.wait_for(reading, 60)
+        async with asyncio.timeout(60):
+            while len(delays) < len(sent):
+                await asyncio.sleep(0.01)
+        reading.cancel()
         draining.cancel()
     return delays
 
@@ -219,6 +226,46 @@ async def _send_single(served: Served, side: float, count: int) -> list[float]:
 async def _drain(socket: Any) -> None:
     async for _ in socket:
         pass
+
+
+def run_rows(report: Report, folder: Path, share: int) -> None:
+    """A very large collection that is replaced as a whole while single events come."""
+    count = 1_000_000 // share
+    side = int(np.ceil(np.sqrt(count)))
+    delays: list[float] = []
+    with serving(folder) as served:
+        served.call("PUT", "/v1/subscriptions/everything", {"filter": "speed > 1"})
+        served.call("PUT", "/v1/subscriptions/zones", {"where": "speed > 10"})
+        rows = make_rows(count)
+        _put_rows(served, rows)
+        for _ in range(RUNS):
+            begun = time.perf_counter()
+            replacing = threading.Thread(target=_put_rows, args=(served, rows))
+            replacing.start()
+            own = asyncio.run(_send_single(served, side, partial(_has_ended, replacing)))
+            replacing.join()
+            delays += own
+            report.say(
+                f"{count:,} rows in {time.perf_counter() - begun:.0f} s beside {len(own):,} "
+                f"events: p99 {p99(own):.0f} ms, {max(own) * 1_000:.0f} ms at the most"
+            )
+    worst = p99(delays)
+    report.ask("p99 beside rows that are replaced", "≤ 250 ms", f"{worst:.0f} ms", worst <= 250)
+
+
+def _has_ended(thread: threading.Thread, _: int) -> bool:
+    return not thread.is_alive()
+
+
+def _put_rows(served: Served, rows: bytes) -> None:
+    connection = served.connect()
+    kind = {"Content-Type": "application/vnd.apache.parquet"}
+    connection.request("PUT", "/v1/subscriptions/zones/rows", rows, kind)
+    answer = connection.getresponse()
+    content = answer.read()
+    if answer.status != 200:
+        raise SystemExit(f"{answer.status} {content[:300]!r}")
+    connection.close()
 
 
 def run_fan(report: Report, folder: Path, share: int) -> None:
@@ -284,6 +331,7 @@ PARTS: dict[str, Callable[[Report, Path, int], None]] = {
     "changes": run_changes,
     "single": run_single,
     "fan": run_fan,
+    "rows": run_rows,
     "webhooks": run_webhooks,
     "restart": run_restart,
 }

@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import shapely
 from numpy.typing import NDArray
 
 from contrada.broker import Broker, BrokerOptions
@@ -144,6 +147,16 @@ def make_batches(
         ]
         bodies.append(json.dumps({"type": "FeatureCollection", "features": features}).encode())
     return bodies, places
+
+
+def make_rows(count: int) -> bytes:
+    """Make a GeoParquet file of squares beside each other, with ids."""
+    side = int(np.ceil(np.sqrt(count)))
+    x, y = np.arange(count) % side, np.arange(count) // side
+    squares = shapely.to_wkb(shapely.box(x, y, x + 1.0, y + 1.0))
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"id": np.arange(count), "geometry": squares}), sink)
+    return bytes(sink.getvalue().to_pybytes())
 
 
 def publish_all(served: Served, bodies: Sequence[bytes], clients: int) -> tuple[float, list[float]]:
