@@ -150,6 +150,21 @@ def test_reading_moves_no_cursor_and_an_ack_never_moves_it_back(broker: Broker) 
     assert [id_ for id_, _ in matched(read_all(broker, "all", after=second))] == [2, 3, 4]
 
 
+def test_a_subscriber_shows_since_when_its_next_delivery_waits(broker: Broker) -> None:
+    broker.put_subscription("all", {"filter": "speed > 3"}).result()
+    assert "waiting_since" not in broker.get_subscriber("all")
+    for name in ("a", "b"):
+        broker.publish(incoming([feature(name, 1, 1, speed=5)])).result()
+    first, second = read_all(broker, "all")
+    for delivery, left in ((first, 2), (second, 1)):
+        shown = broker.get_subscriber("all")
+        assert (shown["waiting"], shown["waiting_since"]) == (left, delivery["time"])
+        broker.ack("all", delivery["position"]).result()
+    shown = broker.get_subscriber("all")
+    assert shown["waiting"] == 0
+    assert "waiting_since" not in shown
+
+
 def test_a_cursor_goes_to_a_time(broker: Broker) -> None:
     broker.put_subscription("all", {"filter": "speed > 3"}).result()
     broker.publish(incoming([feature("a", 1, 1, speed=5)])).result()

@@ -406,15 +406,16 @@ class Broker:
         return found
 
     def _show_subscriber(self, found: StoredSubscriber) -> dict[str, Any]:
-        waiting = 0
+        waiting, since_us = 0, None
         if self._watchers.has_after(found.number, found.cursor):
-            waiting = self._reader.count_waiting(
+            waiting, since_us = self._reader.count_waiting(
                 found.number, found.cursor, self._head, _WAITING_MAX
             )
         return {
             "name": found.name,
             "cursor": self._write(found.cursor),
             "waiting": waiting,
+            **({} if since_us is None else {"waiting_since": write_time(since_us)}),
             "gone": found.lost,
             **self.webhooks.describe(found.number),
         }

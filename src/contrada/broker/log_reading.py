@@ -191,10 +191,18 @@ class LogReader:
             block = end
         return places
 
-    def count_waiting(self, subscriber: int, after: int, head: int, count_max: int) -> int:
-        """Count the deliveries that wait for a subscriber, up to a number."""
+    def count_waiting(
+        self, subscriber: int, after: int, head: int, count_max: int
+    ) -> tuple[int, int | None]:
+        """Count the deliveries that wait for a subscriber, up to a number, and date the first."""
         with self.reading() as connection:
-            return len(self._find_places(connection, subscriber, after, head, count_max))
+            places = self._find_places(connection, subscriber, after, head, count_max)
+            if not places:
+                return 0, None
+            (time_us,) = connection.execute(
+                "SELECT time_us FROM entries WHERE position = ?", places[0][:1]
+            ).fetchone()
+            return len(places), time_us
 
     def find_names(self, numbers: Sequence[int]) -> dict[int, tuple[str, str]]:
         """Return the id and the body of versions of subscriptions by their numbers."""

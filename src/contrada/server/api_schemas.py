@@ -210,6 +210,7 @@ def _subscribers() -> dict[str, Schema]:
         name=text(),
         cursor=_position("The last position that was acknowledged."),
         waiting=number("How many deliveries wait after it; counted up to 10,000."),
+        waiting_since=text("When the first of them was stored.", format="date-time"),
         gone=number("How many were no longer kept when it came to them."),
         dead_letters=number("How many a webhook that is no more has left; else absent."),
         webhook=refer("StandingWebhook"),
