@@ -59,6 +59,7 @@ class Remedy(Enum):
     LAYER = auto()
     OBJECT = auto()
     TIME = auto()
+    FILTERS_MAX = auto()
 
 
 IN_PYTHON: Mapping[Remedy, str] = {
@@ -75,6 +76,7 @@ IN_PYTHON: Mapping[Remedy, str] = {
     Remedy.LAYER: "FILE|layername=NAME names a layer",
     Remedy.OBJECT: "object=… names the column of objects",
     Remedy.TIME: "time=… names the column of times",
+    Remedy.FILTERS_MAX: "filters_max=… allows more",
 }
 
 

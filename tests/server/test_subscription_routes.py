@@ -90,6 +90,14 @@ def test_unknown_query_parameters_are_refused_by_name(client: httpx.Client) -> N
     assert client.put("/v1/subscriptions/a?x=1", json={"geometry": SQUARE}).status_code == 400
 
 
+def test_no_option_of_the_library_is_recommended_to_who_has_none(client: httpx.Client) -> None:
+    filters = " AND ".join(f"(a{number} > 1 OR b{number} > 2)" for number in range(14))
+    answer = client.put("/v1/subscriptions/bay", json={"filter": filters})
+    detail = answer.json()["detail"]
+    assert "1024 filters" in detail
+    assert detail.endswith("split it into several subscriptions")
+
+
 def test_what_is_not_json_is_refused_with_its_place(client: httpx.Client) -> None:
     headers = {"content-type": "application/json"}
     answer = client.put("/v1/subscriptions/a", content=b'{"filter": }', headers=headers)

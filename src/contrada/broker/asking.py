@@ -137,7 +137,7 @@ def _read_question(body: Any) -> _Question:
             )
     event, wanted, after = body.get("event"), body.get("why") or [], body.get("after")
     if not isinstance(event, Mapping):
-        raise InvalidInput(f"is a Feature, not {brief(event)}", place="event")
+        raise InvalidInput(f"a Feature is wanted, not {brief(event)}", place="event")
     if not isinstance(wanted, list) or len(wanted) > WHY_MAX:
         raise InvalidInput(f"is a list of at most {WHY_MAX} ids (WHY_MAX)", place="why")
     return _Question(event, wanted, 0 if after is None else _read_after(after))

@@ -26,6 +26,7 @@ ON_THE_COMMAND_LINE: Mapping[Remedy, str | None] = {
     "subscriptions",
     Remedy.OBJECT: "--object COLUMN names the column of objects",
     Remedy.TIME: "--time COLUMN names the column of times",
+    Remedy.FILTERS_MAX: None,
 }
 
 

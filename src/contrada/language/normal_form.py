@@ -9,7 +9,7 @@ as the constraint's negation, except where an operator has an exact opposite (`N
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-from contrada.errors import InvalidInput
+from contrada.errors import InvalidInput, Remedy
 from contrada.language.build import compare, join_tests
 from contrada.language.evaluate import evaluate, truth
 from contrada.limits import CONSTRAINTS_MAX, FILTERS_MAX, NORMAL_FORM_STEPS_MAX
@@ -184,16 +184,17 @@ class _NormalForm:
     def _check(self, filters: Filters) -> None:
         if len(filters) > self._filters_max:
             what = f"{self._filters_max} filters in disjunctive normal form (FILTERS_MAX)"
-            self._refuse(what, ", or raise filters_max")
+            self._refuse(what, Remedy.FILTERS_MAX)
 
     def _check_size(self, filters: Filters) -> None:
         if sum(terms.bit_count() for terms in filters.values()) > CONSTRAINTS_MAX:
             what = f"{CONSTRAINTS_MAX:,} constraints in disjunctive normal form (CONSTRAINTS_MAX)"
             self._refuse(what)
 
-    def _refuse(self, what: str, more: str = "") -> NoReturn:
+    def _refuse(self, what: str, *remedies: Remedy) -> NoReturn:
         raise InvalidInput(
-            f"the predicate has more than {what}; split it into several subscriptions{more}"
+            f"the predicate has more than {what}; split it into several subscriptions",
+            remedies=remedies,
         )
 
 

@@ -52,7 +52,8 @@ def _read_idempotency_key(request: Request) -> str | None:
     keys = request.headers.getlist("idempotency-key")
     if len(keys) > 1 or any(not 0 < len(key) <= _KEY_LENGTH_MAX for key in keys):
         raise InvalidInput(
-            f"there is one, of 1 to {_KEY_LENGTH_MAX} characters", place="header Idempotency-Key"
+            f"one key of 1 to {_KEY_LENGTH_MAX} characters is wanted",
+            place="header Idempotency-Key",
         )
     return keys[0] if keys else None
 

@@ -21,7 +21,7 @@ class QueryParameters:
         for name, value in connection.query_params.multi_items():
             place = f"query parameter {brief(name)}"
             if name not in known:
-                hint = f"; those are {listed(known)}" if known else "; there is none here"
+                hint = f"; known here: {listed(known)}" if known else "; there is none here"
                 raise InvalidInput(f"unknown{hint}", place=place)
             if name in self._values:
                 raise InvalidInput("it comes twice", place=place)
