@@ -294,6 +294,22 @@ def test_lists_come_in_pages(broker: Broker) -> None:
         broker.list_subscriptions(limit=0)
 
 
+def test_a_list_is_short_where_its_subscriptions_are_large(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("contrada.broker.log_reading._LIST_BYTES_MAX", 1_000)
+    for name in "abcd":
+        kinds = [{"property": "kind"}, ["x" * (600 if name < "c" else 100)]]
+        broker.put_subscription(name, {"filter": {"op": "in", "args": kinds}}).result()
+    pages, after = [], None
+    while True:
+        page = broker.list_subscriptions(after=after)
+        pages.append([each["id"] for each in page["subscriptions"]])
+        if (after := page["next"]) is None:
+            break
+    assert pages == [["a"], ["b", "c"], ["d"]]
+
+
 def test_a_subscription_expires(broker: Broker) -> None:
     soon = (datetime.now(UTC) + timedelta(seconds=1)).isoformat()
     broker.put_subscription("old", {"filter": "speed > 3", "expires": soon}).result()

@@ -391,9 +391,9 @@ class Broker:
         """List subscriptions by id, those of one subscriber or all; `next` is where to go on."""
         limit = _read_limit(limit)
         number = None if subscriber is None else self._find(subscriber).number
-        found = self._reader.list_subscriptions(after or "", limit + 1, number)
-        shown = [self._show(each) for each in found[:limit]]
-        return {"subscriptions": shown, "next": found[limit - 1].id if found[limit:] else None}
+        found, has_more = self._reader.list_subscriptions(after or "", limit, number)
+        shown = [self._show(each) for each in found]
+        return {"subscriptions": shown, "next": found[-1].id if has_more else None}
 
     def get_subscriber(self, name: str) -> dict[str, Any]:
         """Return what there is to know of a subscriber: its cursor, and what waits for it."""

@@ -15,6 +15,7 @@ from contrada.broker.log_schema import LOG_FILE, open_reading
 from contrada.broker.match_lists import Packed
 from contrada.broker.retention import block_of
 
+_LIST_BYTES_MAX = 2**22  # of the bodies of one page, of which one may be more
 DELIVERIES_BYTES_MAX = 2**18  # of a page, which a stalled reader holds; one may be more
 _BLOCKS_AT_ONCE = 512
 _MATCH_TIMES = 16  # four bytes of a packed number are written as some sixty of JSON
@@ -126,13 +127,26 @@ class LogReader:
 
     def list_subscriptions(
         self, after: str, limit: int, subscriber: int | None
-    ) -> list[StoredSubscription]:
-        """List subscriptions by id, those of a subscriber or all."""
+    ) -> tuple[list[StoredSubscription], bool]:
+        """List subscriptions by id, those of a subscriber or all; whether there are more.
+
+        Fewer come where they are large.
+        """
         own, values = ("", []) if subscriber is None else (" AND v.subscriber = ?", [subscriber])
-        rows = self._connection().execute(
-            f"{_SUBSCRIPTION}{own} AND v.id > ? ORDER BY v.id LIMIT ?", [*values, after, limit]
-        )
-        return [StoredSubscription(*row) for row in rows]
+        found: list[StoredSubscription] = []
+        nbytes = 0
+        with self.reading() as connection:
+            rows = connection.execute(
+                f"{_SUBSCRIPTION}{own} AND v.id > ? ORDER BY v.id LIMIT ?",
+                [*values, after, limit + 1],
+            )
+            for row in rows:
+                each = StoredSubscription(*row)
+                nbytes += len(each.body)
+                if len(found) == limit or (found and nbytes > _LIST_BYTES_MAX):
+                    return found, True
+                found.append(each)
+        return found, False
 
     def find_time(self, time_us: int, floor: int, head: int) -> int:
         """Return the last position before the first entry that was stored at a time or later."""
