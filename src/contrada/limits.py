@@ -88,6 +88,7 @@ MESSAGE_DEPTH_MAX = 2 * GEOMETRY_DEPTH_MAX + 16  # a collection is two levels, a
 # The broker
 BROKER_NAME_LENGTH_MAX = 200  # characters of the id of a subscription, or a subscriber's name
 WHY_MAX = 100  # ids of which one request may ask why they match
+WHY_CHARACTERS_MAX = 2**22  # of the explanations in one answer, of which one may be longer
 MATCHES_AT_ONCE_MAX = 10_000  # in one answer to what an event would match
 PAGE_DELIVERIES_MAX = 1_000  # in one page of deliveries, or of a list
 EVENT_BYTES_MAX = 2**19  # of one event as JSON, without white space

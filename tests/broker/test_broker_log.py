@@ -310,6 +310,19 @@ def test_a_list_is_short_where_its_subscriptions_are_large(
     assert pages == [["a"], ["b", "c"], ["d"]]
 
 
+def test_explanations_of_one_answer_are_bounded_but_for_the_first(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("contrada.broker.asking.WHY_CHARACTERS_MAX", 50)
+    for name in "ab":
+        broker.put_subscription(name, {"geometry": BOX, "where": "speed > 3"}).result()
+    event = feature("x", 1, 1, speed=5)
+    assert broker.match({"event": event, "why": ["a"]})["why"]["a"]["matches"]
+    with pytest.raises(InvalidInput, match=r"why: .* ask for fewer ids at once") as refused:
+        broker.match({"event": event, "why": ["a", "b"]})
+    assert refused.value.place == "why"
+
+
 def test_a_subscription_expires(broker: Broker) -> None:
     soon = (datetime.now(UTC) + timedelta(seconds=1)).isoformat()
     broker.put_subscription("old", {"filter": "speed > 3", "expires": soon}).result()

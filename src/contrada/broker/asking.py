@@ -13,7 +13,7 @@ from contrada.broker.number_names import NumberNames
 from contrada.broker.standing_set import StandingSet
 from contrada.broker.subscription_bodies import read_subscription_body
 from contrada.errors import InvalidInput, UnknownSubscription
-from contrada.limits import MATCHES_AT_ONCE_MAX, WHY_MAX
+from contrada.limits import MATCHES_AT_ONCE_MAX, WHY_CHARACTERS_MAX, WHY_MAX
 from contrada.matcher.explanations import Why, explain
 from contrada.model.event import GEOMETRY, is_feature
 from contrada.model.subscription import Subscription
@@ -76,7 +76,20 @@ class Questions:
         if start + len(shown) < len(numbers):
             found["next"] = str(shown[-1])
         if question.why:
-            found["why"] = {str(id_): self._explain(id_, met) for id_ in question.why}
+            found["why"] = self._explain_all(question.why, met)
+        return found
+
+    def _explain_all(self, ids: Sequence[Any], met: "_Met") -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for id_ in ids:
+            if met.explained > WHY_CHARACTERS_MAX:
+                raise InvalidInput(
+                    f"the explanations have more than {WHY_CHARACTERS_MAX:,} characters "
+                    "(WHY_CHARACTERS_MAX): ask for fewer ids at once",
+                    place="why",
+                )
+            if str(id_) not in found:
+                found[str(id_)] = self._explain(id_, met)
         return found
 
     def _explain(self, id_: Any, met: "_Met") -> dict[str, Any] | None:
@@ -90,7 +103,7 @@ class Questions:
             return self._explain_rows(stored.number, met, side)
         if stored.number not in side.matcher:
             return None  # it has ended, or become another, a moment ago
-        return _describe(replace(side.matcher.why(stored.number, met.event), id=stored.id))
+        return met.describe(replace(side.matcher.why(stored.number, met.event), id=stored.id))
 
     def _explain_rows(self, subscription: int, met: "_Met", side: StandingSet) -> dict[str, Any]:
         """Explain the first rows of a collection that an event matches."""
@@ -100,19 +113,24 @@ class Questions:
         first, end = bisect_left(found, numbers.start), bisect_left(found, numbers.stop)
         shown = []
         for number in found[first : min(end, first + _WHY_ROWS_MAX)]:
+            if met.explained > WHY_CHARACTERS_MAX:
+                break
             row = self._names.find(number).get("row", "")
             with suppress(UnknownSubscription):  # other rows have taken its place meanwhile
                 why = replace(side.matcher.why(number, met.event), id=row)
-                shown.append({"row": row, **_describe(why)})
+                shown.append({"row": row, **met.describe(why)})
         count = end - first
         return {"matches": count > 0, "count": count, "of": len(numbers), "rows": shown}
 
 
 class _Met:
-    """What an event matches, found once for each set, however much is asked about it."""
+    """What an event matches, found once for each set, however much is asked about it.
+
+    `explained` counts the characters of all that was told of why.
+    """
 
     def __init__(self, event: Mapping[str, Any]) -> None:
-        self.event = event
+        self.event, self.explained = event, 0
         self._numbers: dict[int, list[int]] = {}
 
     def by(self, side: StandingSet) -> list[int]:
@@ -121,6 +139,16 @@ class _Met:
         if found is None:
             found = self._numbers[id(side)] = [int(each) for each in side.matcher.match(self.event)]
         return found
+
+    def describe(self, why: Why) -> dict[str, Any]:
+        """Describe why it matches, or not."""
+        filters = [
+            [{"constraint": truth.text, "value": truth.value} for truth in constraints]
+            for constraints in why.filters
+        ]
+        text = str(why)
+        self.explained += len(text)
+        return {"matches": bool(why), "filters": filters, "text": text}
 
 
 def _read_question(body: Any) -> _Question:
@@ -149,11 +177,3 @@ def _read_after(after: Any) -> int:
     if not is_number or len(after) > _NUMBER_DIGITS_MAX:
         raise InvalidInput(f"is the `next` of an answer, not {brief(after)}", place="after")
     return int(after)
-
-
-def _describe(why: Why) -> dict[str, Any]:
-    filters = [
-        [{"constraint": truth.text, "value": truth.value} for truth in constraints]
-        for constraints in why.filters
-    ]
-    return {"matches": bool(why), "filters": filters, "text": str(why)}
