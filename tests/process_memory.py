@@ -1,4 +1,8 @@
-"""The memory of a process and of all that descend from it, as Linux tells it in /proc."""
+"""The memory of a process and of all that descend from it, as Linux tells it in /proc.
+
+Pages of files are left out: how much of a library counts as a process's own depends on who else on
+the machine has it open.
+"""
 
 import re
 from collections import defaultdict
@@ -6,7 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 _PROC = Path("/proc")
-_PSS = re.compile(r"^Pss:\s+(\d+) kB", re.MULTILINE)  # a page that n processes share counts 1/n
+# A page that n processes share counts 1/n.
+_PSS = re.compile(r"^Pss_(?:Anon|Shmem):\s+(\d+) kB", re.MULTILINE)
 
 
 def measure_tree(top: int) -> dict[str, float]:
@@ -15,8 +20,8 @@ def measure_tree(top: int) -> dict[str, float]:
     for pid in [top, *_descendants(top)]:
         with suppress(OSError):  # it has just ended
             name = (_PROC / str(pid) / "comm").read_text().strip()
-            stated = _PSS.search((_PROC / str(pid) / "smaps_rollup").read_text())
-            found[name] += int(stated[1]) / 1024 if stated else 0.0
+            stated = _PSS.findall((_PROC / str(pid) / "smaps_rollup").read_text())
+            found[name] += sum(map(int, stated)) / 1024
     return dict(found)
 
 
