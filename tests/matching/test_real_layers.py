@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SEED = 20261115
 SAMPLE = 20
 LARGE = {"us_block_groups_2000", "gshhg_shorelines_west"}  # a scan takes half a second per event
+LARGE_AREAS = {"fire_perimeters_2013"}  # of so many cells that ahs takes seconds
 LONG = {"adsb_paris_2021", "ibtracs_storm_fixes"}  # crtree takes them one at a time
 LEVEL = 12  # of the cells of ahs, over the two layers of a pair
 NEAR_SAMPLE = 500
@@ -113,7 +114,8 @@ def shapes_of(layer: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    "pair", pairs_of_layers(lambda pair: pair.subscriptions in LARGE or pair.events in LONG)
+    "pair",
+    pairs_of_layers(lambda pair: pair.subscriptions in LARGE or pair.events in LONG | LARGE_AREAS),
 )
 def test_ahs_misses_no_pair_and_finds_none_further_apart_than_a_cell_is_wide(
     pair: LayerPair,
