@@ -6,17 +6,24 @@ that were given out in between are given out again after a rollback.
 
 import json
 import sqlite3
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import IntEnum
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, Protocol
 
 from contrada.broker.log_positions import Epochs, make_epoch
 from contrada.broker.log_schema import BUSY_MS, LOG_FILE, open_writing
 from contrada.broker.match_lists import Packed
-from contrada.broker.retention import BLOCK_BITS, BLOCK_POSITIONS, Block, block_of
+from contrada.broker.retention import (
+    BLOCK_BITS,
+    BLOCK_POSITIONS,
+    Block,
+    block_of,
+    last_before,
+)
 
 _ROW_BYTES = 32  # of an entry or a delivery, besides what it holds
 _WAL_PAGES_MAX = 4_096
@@ -72,6 +79,13 @@ class LogWriter:
         rows = self.connection.execute("SELECT block, bytes, lived_us FROM blocks ORDER BY block")
         self._blocks = {number: Block(number, *rest) for number, *rest in rows}
         self._changed_blocks: dict[int, Block | None] = {}
+        self._count_deliveries()
+
+    def _count_deliveries(self) -> None:
+        """Count the deliveries of the block that is written to."""
+        block = block_of(self.head)
+        (count,) = self._one("SELECT count(*) FROM deliveries WHERE block = ?", (block,))
+        self._deliveries: tuple[int, int] = (block, count)
 
     def close(self) -> None:
         """Write the log file whole if there is room for it, and close it."""
@@ -147,6 +161,7 @@ class LogWriter:
         self.head = self._committed
         self.floor = int(self.read_meta("floor", 0))
         self._changed_blocks.clear()
+        self._count_deliveries()
         for partner in self.partners:
             partner.drop()
 
@@ -172,9 +187,14 @@ class LogWriter:
 
     # Entries and deliveries
 
+    def _last(self) -> int:
+        """Return after which position the next entry goes."""
+        block, deliveries = self._deliveries
+        return last_before(self.head, deliveries) if block == block_of(self.head) else self.head
+
     def add_entry(self, kind: EntryKind, time_us: int, body: bytes | None) -> int:
         """Append an entry, and return its position."""
-        self.head += 1
+        self.head = self._last() + 1
         self.connection.execute(
             "INSERT INTO entries VALUES (?, ?, ?, ?, NULL, NULL)",
             (self.head, int(kind), time_us, body),
@@ -195,7 +215,7 @@ class LogWriter:
         matches: Sequence[int],
     ) -> int:
         """Append events, and return the position of the first."""
-        first = self.head + 1
+        first = self._last() + 1
         positions = range(first, first + len(texts))
         kind = int(EntryKind.EVENT)
         self.connection.executemany(
@@ -205,7 +225,7 @@ class LogWriter:
                 for position, text, key, count in zip(positions, texts, keys, matches, strict=True)
             ),
         )
-        self.head += len(texts)
+        self.head = first + len(texts) - 1
         start = 0
         while start < len(texts):
             end = min(len(texts), start + BLOCK_POSITIONS - (first + start) % BLOCK_POSITIONS)
@@ -217,12 +237,16 @@ class LogWriter:
     def add_deliveries(self, rows: Sequence[DeliveryRow]) -> None:
         """Add deliveries, sorted by their keys."""
         self.connection.executemany("INSERT INTO deliveries VALUES (?, ?, ?, ?)", rows)
-        counts: dict[int, int] = {}
+        weights: dict[int, int] = {}
         for row in rows:
             own = len(row[3]) if not isinstance(row[3], int) else 0
-            counts[row[0]] = counts.get(row[0], 0) + _ROW_BYTES + own
-        for block, nbytes in counts.items():
+            weights[row[0]] = weights.get(row[0], 0) + _ROW_BYTES + own
+        for block, nbytes in weights.items():
             self.weigh(block << BLOCK_BITS, nbytes)
+        if rows:
+            last, (block, count) = rows[-1][0], self._deliveries
+            own = len(rows) - bisect_left(rows, last, key=itemgetter(0))
+            self._deliveries = last, own + (count if block == last else 0)
 
     def weigh(self, position: int, nbytes: int) -> None:
         """Count bytes that go with the block of a position, or soon after it."""
