@@ -12,6 +12,7 @@ import pytest
 from contrada import Matcher
 from contrada.errors import InvalidInput
 from contrada.files import Rows, read_rows
+from contrada.files.numerals import Numerals
 from contrada.files.text_types import ColumnTypes
 
 NUMBERS = [str(n) for n in range(19)]
@@ -288,3 +289,32 @@ def test_x_and_y_may_be_metres(tmp_path: Path) -> None:
     found = matcher.match_many(path)
     assert isinstance(found, pa.Table)
     assert found.num_rows == 1
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        [("lon", ["x"] * 5_000), ("lat", ["y"] * 5_000)],
+        [("depth", (["1"] * 11 + ["x"]) * 400), ("id", ["1"] * 4_800)],
+    ],
+    ids=["coordinates", "numbers"],
+)
+def test_many_bad_cells_are_not_judged_one_by_one(
+    tmp_path: Path, columns: list[tuple[str, list[str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[int] = []
+    start = Numerals.__init__
+
+    def count(self: Numerals, cells: pa.Array) -> None:
+        judged.append(len(cells))
+        start(self, cells)
+
+    monkeypatch.setattr(Numerals, "__init__", count)
+    matcher = deep()
+    matcher.add("bay", geometry="POLYGON((0 0,9 0,9 9,0 0))")
+    path = save(tmp_path, *columns)
+    told: list[tuple[Any, ...]] = []
+    matcher.match_many(path, quarantine=True, on_bad=lambda *row: told.append(row))
+    assert len(told) >= 400
+    assert "'x' is not a number" in told[-1][2]
+    assert len(judged) < 40

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from contrada import Matcher
 from contrada.errors import InvalidInput
-from contrada.files import ragged, read_rows
+from contrada.files import Rows, ragged, read_rows, sheet
 from contrada.files.sheet_scan import SCAN_BYTES
 
 SQUARE = '"POLYGON((0 0,9 0,9 9,0 9,0 0))"'
@@ -202,3 +203,37 @@ def test_another_separator_is_named(tmp_path: Path, name: str, text: str, messag
 def test_a_single_column_and_names_with_other_separators_are_read(tmp_path: Path) -> None:
     assert read_rows(save(tmp_path, "filter\nx > 1\n")).schema.names == ["filter"]
     assert read_rows(save(tmp_path, "a;b,c\n1,2\n")).schema.names == ["a;b", "c"]
+
+
+def test_short_rows_of_a_wide_sheet_take_no_room_in_columns_that_nobody_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = ",".join(f"c{n}" for n in range(2_000))
+    path = save(tmp_path, f"{header}\n{',' * 1_999}\n" + "1\n" * 3_000)
+    rows = read_rows(path).narrowed(["c7"])
+    assert max(cells.num_columns for cells in batches_of_cells(monkeypatch, rows)) == 1
+
+
+def test_short_rows_of_a_wide_sheet_come_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ragged, "_RAGGED_CELLS_AT_ONCE", 1_000)
+    path = save(tmp_path, f"{','.join('abcdefghij')}\n" + "1\n" * 1_050)
+    rows = read_rows(path)
+    assert max(cells.num_rows for cells in batches_of_cells(monkeypatch, rows)) == 100
+    assert rows.count == sum(len(faults) for _, faults in rows.judged()) == 1_050
+
+
+def batches_of_cells(monkeypatch: pytest.MonkeyPatch, rows: Rows) -> list[pa.RecordBatch]:
+    """List the batches of cells from which rows with faults are made."""
+    found: list[pa.RecordBatch] = []
+    insert = ragged.insert_ragged
+
+    def list_batches(*given: Any) -> Iterator[tuple[pa.RecordBatch, dict[int, int]]]:
+        for batch, widths in insert(*given):
+            found.append(batch)
+            yield batch, widths
+
+    monkeypatch.setattr(sheet, "insert_ragged", list_batches)
+    assert sum(len(faults) for _, faults in rows.judged()) > 0
+    return found

@@ -6,7 +6,7 @@ all numbers into text. Whether it makes its row a bad one depends on who reads t
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from contrada.arrays import Floats
 from contrada.deferred import compute as pc
-from contrada.files.numerals import FLOATS, explain_misfit
+from contrada.files.numerals import FLOATS, explain_misfits
 from contrada.files.rows import Rows, keep_columns, with_faults
 from contrada.files.sheet import RowTooLong, Sheet, open_sheet
 from contrada.files.sheet_scan import describe_ragged
@@ -72,13 +72,23 @@ class SheetPlan:
         change = to_numbers if source in self.mixed else convert
         return change(cells.column(source), self.types[source])
 
+    def sources(self, names: Iterable[str]) -> set[str]:
+        """Return the columns of the sheet from which these columns of the schema are made."""
+        geometry = (self.wkt,) if self.wkt else self.position
+        return {
+            source
+            for name in names
+            for source in (geometry if name == "geometry" and geometry else (name,))
+        }
+
     def find_misfits(self, cells: pa.RecordBatch, read: Collection[str]) -> dict[int, Fault]:
         """Find the cells that are not numbers in those columns of numbers that are read."""
         found: dict[int, Fault] = {}
         for column in sorted(self.mixed.intersection(read)):
             texts = cells.column(column)
-            for row in np.flatnonzero(_are_others(texts, self.column(column, cells))).tolist():
-                reason = explain_misfit(texts[row].as_py(), self.types[column])
+            rows = np.flatnonzero(_are_others(texts, self.column(column, cells)))
+            reasons = explain_misfits(texts.take(rows), self.types[column])
+            for row, reason in zip(rows.tolist(), reasons, strict=True):
                 found.setdefault(row, Fault(BAD_CELL, reason, f"column {column!r}"))
         return found
 
@@ -100,10 +110,12 @@ def _make_rows(
     schema = pa.schema([full.field(column) for column in keep_columns(full, columns, sheet.name)])
 
     def deliver(read: Collection[str]) -> Iterator[pa.RecordBatch]:
-        is_judged = sheet.ragged > 0 or not plan.mixed.isdisjoint(read)
+        judged = plan.mixed.intersection(read)
+        is_judged = sheet.ragged > 0 or len(judged) > 0
+        sources = plan.sources([*schema.names, *judged])
         count = 0
         try:
-            for cells, widths in sheet.read_rows():
+            for cells, widths in sheet.read_rows(sources):
                 arrays = [plan.column(column, cells) for column in schema.names]
                 batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
                 faults = plan.find_misfits(cells, read) | _find_ragged(widths, len(sheet.header))
@@ -231,7 +243,7 @@ class _CellCount:
 
 def _count_cells(sheet: Sheet, column: str) -> _CellCount:
     count, first_row = _CellCount(), 0
-    for batch, _ in sheet.read_rows():
+    for batch, _ in sheet.read_rows((column,)):
         cells = batch.column(column)
         others = np.flatnonzero(_are_others(cells, to_coordinates(cells)))
         if len(others) and not count.others:
@@ -281,9 +293,9 @@ class _Axis:
 
         The partner has the other coordinates.
         """
-        for row in np.flatnonzero(self._is_other).tolist():
-            reason = explain_misfit(self._cells[row].as_py(), FLOATS)
-            yield row, reason
+        others = np.flatnonzero(self._is_other)
+        reasons = explain_misfits(self._cells.take(others), FLOATS)
+        yield from zip(others.tolist(), reasons, strict=True)
         kind, most = _DEGREES.get(self.column.lower(), ("", math.inf))
         is_beyond = np.isfinite(self.values) & (np.abs(self.values) > most)
         for row in np.flatnonzero(is_beyond).tolist():

@@ -129,22 +129,30 @@ class NumeralCount:
         kind = self.best()
         if kind is None or not self._misfits[kind]:
             return None
-        reason = explain_misfit(self._firsts[kind], kind)
+        (reason,) = explain_misfits(pa.array([self._firsts[kind]], pa.string()), kind)
         if self._misfits[kind] == 1:
             return f"holds numbers, but {reason} and is read as empty"
         some = f"{self._misfits[kind]:,} of {self.filled:,} values"
         return f"holds numbers, but {some} are read as empty (the first: {reason})"
 
 
-def explain_misfit(text: str, kind: pa.DataType) -> str:
-    """Explain why a type of numbers does not hold a cell."""
-    numerals = Numerals(pa.array([text], pa.string()))
-    if not pc.any(numerals.is_number).as_py():
+def explain_misfits(texts: pa.Array, kind: pa.DataType) -> list[str]:
+    """Explain of each of some cells why a type of numbers does not hold it."""
+    numerals = Numerals(texts)
+    are_floats = numerals.floats.is_valid()
+    known = zip(
+        *(each.to_pylist() for each in (texts, numerals.is_number, are_floats)), strict=True
+    )
+    return [_explain_misfit(text, kind, is_number, is_float) for text, is_number, is_float in known]
+
+
+def _explain_misfit(text: str, kind: pa.DataType, is_number: bool, is_float: bool) -> str:
+    if not is_number:
         return f"{brief(text)} is not a number"
     shown = brief_text(text.strip())
     if kind == INTEGERS:
         return f"{shown} is not a 64-bit integer like the other cells"
-    if numerals.floats.null_count:
+    if not is_float:
         return f"{shown} is too large for a 64-bit number"
     return f"{shown} is an integer above 2^53 in a column with fractions, which would round it"
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from contrada.deferred import compute as pc
 
 RAGGED_AT_ONCE = 65_536  # rows of one batch
+_RAGGED_CELLS_AT_ONCE = 2**24  # of those rows, which have a null in each column
 _BUFFER_BYTES = 2**20
 
 
@@ -54,6 +55,7 @@ def insert_ragged(
     cells of its ragged rows, by position.
     """
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, pa.string())] * len(header), list(header))
+    at_once = max(1, min(RAGGED_AT_ONCE, _RAGGED_CELLS_AT_ONCE // len(header)))
     row, waiting = 0, next(ragged, None)
     for batch in chain(batches, [empty]):
         left = batch
@@ -62,11 +64,11 @@ def insert_ragged(
             while (
                 waiting is not None
                 and waiting[0] - row - len(widths) <= left.num_rows
-                and len(widths) < RAGGED_AT_ONCE
+                and len(widths) < at_once
             ):
                 widths[waiting[0] - row] = waiting[1]
                 waiting = next(ragged, None)
-            is_full = len(widths) == RAGGED_AT_ONCE
+            is_full = len(widths) == at_once
             whole = max(widths) + 1 - len(widths) if is_full else left.num_rows
             order = pa.array(np.insert(np.arange(whole), _before(widths), -1))
             yield left.take(pc.if_else(pc.less(order, 0), None, order)), widths

@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import chain, islice
 
@@ -22,7 +22,8 @@ from contrada.files.shared_values import write_out
 from contrada.model.geometry import Fault
 from contrada.showing import listed
 
-_FAULT = pa.struct([(part.name, pa.string()) for part in fields(Fault)])
+_FAULT_PARTS = tuple(part.name for part in fields(Fault))
+_FAULT = pa.struct([(part, pa.string()) for part in _FAULT_PARTS])
 
 
 @dataclass(frozen=True)
@@ -231,7 +232,7 @@ def with_faults(batch: pa.RecordBatch, faults: Mapping[int, Fault]) -> pa.Record
     """Add a column that says of some rows what is wrong with them, for `Rows` to take off."""
     column = np.full(batch.num_rows, None, object)
     for row, fault in faults.items():
-        column[row] = asdict(fault)
+        column[row] = {part: getattr(fault, part) for part in _FAULT_PARTS}
     schema = batch.schema.append(pa.field("", _FAULT))
     return pa.RecordBatch.from_arrays([*batch.columns, pa.array(column, _FAULT)], schema=schema)
 
@@ -240,8 +241,9 @@ def _split_faults(batch: pa.RecordBatch, columns: int) -> tuple[pa.RecordBatch, 
     if batch.num_columns == columns:
         return batch, {}
     column = batch.column(columns)
-    rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False)).tolist()
-    faults = {row: Fault(**column[row].as_py()) for row in rows}
+    rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+    told = column.take(rows).to_pylist()
+    faults = {row: Fault(**fault) for row, fault in zip(rows.tolist(), told, strict=True)}
     return batch.select(list(range(columns))), faults
 
 

@@ -2,7 +2,7 @@
 
 import csv
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -47,14 +47,18 @@ class Sheet:
     ragged: int
     block_bytes: int = BLOCK_BYTES
 
-    def read_rows(self) -> Iterator[tuple[pa.RecordBatch, dict[int, int]]]:
+    def read_rows(
+        self, columns: Collection[str]
+    ) -> Iterator[tuple[pa.RecordBatch, dict[int, int]]]:
         """Read all rows: batches of cells, and the numbers of cells of ragged rows by position.
 
-        Of a ragged row all cells are null.
+        Of a ragged row all cells are null. The batches have only those of the header's columns that
+        are asked for, since a ragged row of a few bytes has a cell in each.
         """
-        batches = self.read_cells()
+        wanted = [column for column in self.header if column in columns] or [self.header[0]]
+        batches = (batch.select(wanted) for batch in self.read_cells())
         if self.ragged:
-            yield from insert_ragged(batches, self.header, self._scan().ragged())
+            yield from insert_ragged(batches, wanted, self._scan().ragged())
         else:
             yield from ((batch, {}) for batch in batches)
 
