@@ -5,11 +5,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from numpy.typing import NDArray
 
 from contrada.errors import InvalidInput
 from contrada.files import read_rows
+from contrada.files.sheet_scan import SCAN_BYTES
 from contrada.files.swallowed import split_line
+from contrada.files.text_types import ColumnTypes
 from contrada.limits import ROW_BYTES_MAX
 
 MEASURED = """
@@ -167,3 +172,41 @@ def test_two_lines_that_may_be_rows_are_warned_of(tmp_path: Path) -> None:
         UserWarning, match="line 4: .* to line 5, and the lines inside it may be rows"
     ):
         assert read_rows(path).count == 11
+
+
+def test_a_row_of_quoted_cells_is_meant_whatever_its_lines_look_like(tmp_path: Path) -> None:
+    text = "id,n,note\n" + "1,2,a\n" * 3 + '"4","5","a\n6,7,b\n8,9,c"\n'
+    assert read_rows(save(tmp_path, text)).count == 4
+
+
+def test_lines_that_read_as_rows_are_warned_of_where_the_first_is_no_row_by_itself(
+    tmp_path: Path,
+) -> None:
+    text = 'n,c\n0,"d, e"\n1,"d, e""\n2,""\n3,q"\n4,"abc"\n'
+    with pytest.warns(UserWarning, match="line 3: a quoted cell runs on to line 5, .* may be rows"):
+        assert read_rows(save(tmp_path, text)).count == 3
+
+
+def test_many_cells_that_may_be_rows_are_one_warning(tmp_path: Path) -> None:
+    text = "id,n,name\n" + '1,2,"x\n,,y"\n' * 3_000
+    with pytest.warns(UserWarning, match="line 2: .* to line 3, .* may be rows") as told:
+        assert read_rows(save(tmp_path, text)).count == 3_000
+    (warning,) = told
+    assert str(warning.message).endswith("every cell of that row (2,999 more cells look like it)")
+
+
+@pytest.mark.parametrize("cell", ["x\n,,\n", "x\n2020-02-30,,y\n7,a\n"])
+def test_many_cells_over_several_lines_are_not_judged_one_by_one(
+    tmp_path: Path, cell: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    look_alike = ColumnTypes.look_alike
+
+    def count(self: ColumnTypes, cells: pa.Array) -> NDArray[np.bool_]:
+        asked.append(len(cells))
+        return look_alike(self, cells)
+
+    monkeypatch.setattr(ColumnTypes, "look_alike", count)
+    path = save(tmp_path, "a,t,c\n" + f'1,2020-01-01,"{cell}"\n' * 3_000)
+    assert read_rows(path).count == 3_000
+    assert len(asked) <= 3 * (path.stat().st_size // SCAN_BYTES + 2)

@@ -15,7 +15,7 @@ from contrada.errors import InvalidInput
 from contrada.files.blank_lines import skip_blank_lines
 from contrada.files.ragged import insert_ragged, open_pieces
 from contrada.files.sheet_scan import BYTE_ORDER_MARK, GZIP_FAULTS, SheetScan, open_bytes
-from contrada.files.swallowed import explain_swallowed
+from contrada.files.swallowed import find_swallowed
 from contrada.files.text_types import ColumnTypes
 from contrada.limits import COLUMNS_MAX, ROW_BYTES_MAX
 from contrada.showing import brief
@@ -83,14 +83,18 @@ class Sheet:
 
     def refuse_swallowed(self, columns: dict[str, ColumnTypes]) -> None:
         """Refuse a cell that has swallowed rows, or warn of it, by what is known of all columns."""
-        for suspect in self._scan().suspects():
-            is_header = suspect.first_line <= self.header_lines
-            known = {column: ColumnTypes() for column in columns} if is_header else columns
-            swallowed = explain_swallowed(suspect, self.delimiter, known)
-            if swallowed is not None and swallowed.is_certain:
-                raise self.fault(swallowed.reason)
-            if swallowed is not None:
-                warnings.warn(f"{self.name}: {swallowed.reason}", stacklevel=2)
+        blank = {column: ColumnTypes() for column in columns}
+        doubts: list[str] = []
+        for suspects in self._scan().suspects():
+            in_header = [one for one in suspects if one.first_line <= self.header_lines]
+            for some, known in ((in_header, blank), (suspects[len(in_header) :], columns)):
+                for swallowed in find_swallowed(some, self.delimiter, known):
+                    if swallowed.is_certain:
+                        raise self.fault(swallowed.reason)
+                    doubts.append(swallowed.reason)
+        if doubts:
+            more = f" ({len(doubts) - 1:,} more cells look like it)" if len(doubts) > 1 else ""
+            warnings.warn(f"{self.name}: {doubts[0]}{more}", stacklevel=2)
 
     def first_lines(self) -> Iterator[int]:
         """Iterate over the lines at which the rows begin."""

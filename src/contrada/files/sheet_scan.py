@@ -6,6 +6,7 @@ at bytes, so that a row is never decoded that will be refused.
 """
 
 import gzip
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from contrada.kernels.delimiting import (
     FAULT,
     LINE_NUMBER,
     LISTED,
+    LISTED_OF_A_ROW,
     MODE,
     NO_FAULT,
     NO_LIST,
@@ -30,11 +32,9 @@ from contrada.kernels.delimiting import (
     QUOTED,
     RAGGED,
     RAGGED_LINES,
-    ROW_BYTES,
     ROW_LINE,
     ROW_TOO_LONG,
     ROWS,
-    SUSPECT,
     SUSPECTS,
     TEXT_AFTER_QUOTE,
     kinds_of_bytes,
@@ -48,14 +48,21 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 GZIP_FAULTS = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
+_LINE_END = re.compile(rb"\r\n?|\n")
+
+
 @dataclass(frozen=True, slots=True)
 class Suspect:
     """A row with a quoted cell over several lines, most of which might be rows of their own."""
 
     first_line: int
     quote_line: int
-    last_line: int
     text: bytes
+
+    @property
+    def last_line(self) -> int:
+        """The line in which the row ends."""
+        return self.first_line + len(_LINE_END.findall(self.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +86,31 @@ class SheetScan:
 
     def count(self) -> RowCounts:
         """Count the rows; a fault that makes the others doubtful is refused with its line."""
-        for _ in self._scan(stops=False):
-            pass
+        self._state = start_rows()
+        with open_bytes(self.path) as file:
+            for block in self._blocks(file):
+                self._go_on(block, NO_LIST)
+        self._go_on(b"\n", NO_LIST)  # the last line may have no end; a blank one changes nothing
         state = self._state
         return RowCounts(int(state[ROWS]) - 1, int(state[SUSPECTS]), int(state[RAGGED]))
 
-    def suspects(self) -> Iterator[Suspect]:
-        """Iterate over the suspects."""
-        return self._scan(stops=True)
+    def suspects(self) -> Iterator[list[Suspect]]:
+        """Iterate over the suspects, of many rows at a time."""
+        for text, bounds, listed in self._list_texts():
+            found = np.flatnonzero(listed[:, 3]).tolist()
+            yield [
+                Suspect(
+                    int(listed[row, 0]),
+                    int(listed[row, 3]),
+                    text[bounds[row] : bounds[row + 1]].strip(b"\r\n"),
+                )
+                for row in found
+            ]
 
     def first_lines(self) -> Iterator[int]:
         """Yield the line at which each row begins, the header too."""
-        for _, lines, _, _ in self._list_rows():
-            yield from lines.tolist()
+        for _, listed in self._list_rows():
+            yield from listed[:, 0].tolist()
 
     def ragged(self) -> Iterator[tuple[int, int]]:
         """Yield the number and the width of each row that is not as wide as the header.
@@ -99,53 +118,41 @@ class SheetScan:
         Rows are counted from 0, after the header.
         """
         first_row = -1
-        for _, _, widths, _ in self._list_rows():
+        for _, listed in self._list_rows():
+            widths = listed[:, 1]
             ragged = np.flatnonzero(widths != self.columns)
             yield from zip((first_row + ragged).tolist(), widths[ragged].tolist(), strict=True)
             first_row += len(widths)
 
     def without_ragged(self) -> Iterator[bytes]:
         """Yield the text of the file, in pieces, as it would be without its ragged rows."""
-        held = b""  # the row at hand, as far as it lies in blocks before this one
-        for block, _, widths, ends in self._list_rows():
-            text, bounds = held + block, [0, *(len(held) + ends).tolist()]
+        for text, bounds, listed in self._list_texts():
             pieces, at = [], 0
-            for row in np.flatnonzero(widths != self.columns).tolist():
+            for row in np.flatnonzero(listed[:, 1] != self.columns).tolist():
                 pieces.append(text[at : bounds[row]])
                 at = bounds[row + 1]
             yield b"".join([*pieces, text[at : bounds[-1]]])
+
+    def _list_texts(self) -> Iterator[tuple[bytes, list[int], Ints]]:
+        """Yield block by block the rows that end there: their text, bounds in it, and numbers.
+
+        Blank lines belong to the row after them.
+        """
+        held = b""  # the row at hand, as far as it lies in blocks before this one
+        for block, listed in self._list_rows():
+            text, bounds = held + block, [0, *(len(held) + listed[:, 2]).tolist()]
+            yield text, bounds, listed
             held = text[bounds[-1] :]
 
-    def _list_rows(self) -> Iterator[tuple[bytes, Ints, Ints, Ints]]:
-        """Yield block by block what is known of the rows that end there.
-
-        That is their first lines, their numbers of cells, and the bytes of the block after them.
-        """
+    def _list_rows(self) -> Iterator[tuple[bytes, Ints]]:
+        """Yield block by block what `scan_rows` lists of the rows that end there."""
         self._state = start_rows()
         with open_bytes(self.path) as file:
             for block in chain(self._blocks(file), [b"\n"]):  # the last line may have no end
-                listed = np.empty((len(block), 3), np.int64)
+                listed = np.empty((len(block), LISTED_OF_A_ROW), np.int64)
                 self._state[LISTED] = 0
-                self._go_on(block, 0, False, listed)
-                lines, widths, ends = listed[: self._state[LISTED]].T
-                yield block, lines, widths, ends
-
-    def _scan(self, *, stops: bool) -> Iterator[Suspect]:
-        self._state = start_rows()
-        held = b""  # the row at hand, as far as it lies in blocks before this one
-        with open_bytes(self.path) as file:
-            for block in self._blocks(file):
-                at = 0
-                while at < len(block):
-                    at = self._go_on(block, at, stops)
-                    if self._state[FAULT] == SUSPECT:
-                        yield self._describe((held + block[:at]).rstrip(b"\r\n"))
-                if stops:
-                    length = int(self._state[ROW_BYTES]) if self._state[FAULT] == NO_FAULT else 0
-                    held = (held + block)[len(held) + len(block) - length :]
-        self._go_on(b"\n", 0, stops)  # the last line may have no end; a blank one changes nothing
-        if self._state[FAULT] == SUSPECT:
-            yield self._describe(held)
+                self._go_on(block, listed)
+                yield block, listed[: self._state[LISTED]]
 
     def _blocks(self, file: IO[bytes]) -> Iterator[bytes]:
         try:
@@ -160,23 +167,16 @@ class SheetScan:
                 f"{self.name}: line {self._state[QUOTE_LINE]}: a quote is not closed"
             )
 
-    def _go_on(self, block: bytes, at: int, stops: bool, listed: Ints = NO_LIST) -> int:
-        kinds, cells = kinds_of_bytes(self.delimiter), self.columns
-        array, state = np.frombuffer(block, np.uint8), self._state
-        at = scan_rows(array, at, kinds, cells, ROW_BYTES_MAX, stops, state, listed)
-        if self._state[FAULT] not in (NO_FAULT, SUSPECT):
+    def _go_on(self, block: bytes, listed: Ints) -> None:
+        kinds, array, state = (
+            kinds_of_bytes(self.delimiter),
+            np.frombuffer(block, np.uint8),
+            self._state,
+        )
+        at = scan_rows(array, 0, kinds, self.columns, ROW_BYTES_MAX, state, listed)
+        if state[FAULT] != NO_FAULT:
             near = block[at - 1 : at + 19].decode(errors="replace")
             raise InvalidInput(f"{self.name}: {self._explain(near)}")
-        return at
-
-    def _describe(self, text: bytes) -> Suspect:
-        state = self._state
-        return Suspect(
-            int(state[ROW_LINE]),
-            int(state[QUOTE_LINE]),
-            int(state[LINE_NUMBER]) - 1,
-            text[len(text) - int(state[ROW_BYTES]) :],
-        )
 
     def _explain(self, near: str) -> str:
         state = self._state

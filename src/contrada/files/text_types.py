@@ -9,7 +9,9 @@ empty is that of the column, and its other cells are bad; numbers that are writt
 import math
 from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from contrada.deferred import compute as pc
 from contrada.files.numerals import FLOATS, INTEGERS, NumeralCount, Numerals
@@ -71,9 +73,22 @@ class ColumnTypes:
         """Whether nothing but text holds the cells."""
         return bool(pa.types.is_string(self.best()))
 
-    def fits(self, cells: pa.Array) -> bool:
-        """Whether more cells would leave the type as it is."""
-        return self.is_text or _try_convert(cells, self.best()) is not None
+    def look_alike(self, cells: pa.Array) -> NDArray[np.bool_]:
+        """Which of some cells are spelled as those of the column, or missing where some of it are.
+
+        A cell without text is missing too, except in a column of text.
+        """
+        kind = self.best()
+        if pa.types.is_string(kind):
+            is_alike, is_filled = cells.is_valid(), cells.is_valid()
+        elif kind in (INTEGERS, FLOATS):
+            is_alike, is_filled = Numerals(cells).values(kind).is_valid(), pc.not_equal(cells, "")
+        else:
+            pattern, _ = _CONVERSIONS[kind]
+            is_alike = pc.match_substring_regex(pc.utf8_trim_whitespace(cells), pattern)
+            is_filled = pc.not_equal(cells, "")
+        is_filled = pc.fill_null(is_filled, False)
+        return np.asarray(pc.if_else(is_filled, is_alike, self.has_null), bool)
 
 
 def convert(cells: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -19,11 +19,12 @@ MODE, AFTER_CR, LINE_NUMBER, ROWS, CELLS, ROW_BYTES, ROW_LINE, QUOTE_LINE, SUSPE
 LINE_BYTES, LINE_DELIMITERS, FULL_LINES, ROW_LINES, LISTED, RAGGED, FAULT = range(9, 16)
 
 START, UNQUOTED, QUOTED, CLOSING = range(4)  # of a cell
-NO_FAULT, TEXT_AFTER_QUOTE, ROW_TOO_LONG, RAGGED_LINES, SUSPECT = range(5)
+NO_FAULT, TEXT_AFTER_QUOTE, ROW_TOO_LONG, RAGGED_LINES = range(4)
 
 _LF, _CR, _QUOTE = 10, 13, 34
 _TEXT, _DELIMITER, _QUOTES, _LINE_END = range(4)  # kinds of bytes
-NO_LIST = np.empty((0, 3), np.int64)
+LISTED_OF_A_ROW = 4  # numbers
+NO_LIST = np.empty((0, LISTED_OF_A_ROW), np.int64)
 
 
 def start_rows() -> Ints:
@@ -49,7 +50,6 @@ def scan_rows(
     kinds: Bytes,
     cells: int,
     bytes_max: int,
-    stops: bool,
     state: Ints,
     listed: Ints,
 ) -> int:
@@ -59,13 +59,11 @@ def scan_rows(
     there, or the end of a row of more than `bytes_max` bytes. A row of another number of cells is
     ragged: it is counted, unless it goes over several lines of which any has enough delimiters to
     be a row of its own, where the scan stops. Any other row over several lines, most of which have
-    enough, is a suspect: it is counted, and where `stops` is set the scan stops at its end, with
-    that row's numbers.
-    Of each row that ends here, its first line, its number of cells and the byte after its end go
-    into `listed`, from `state[LISTED]` on, as far as it has room.
+    enough, is a suspect, which is counted.
+    Of each row that ends here, its first line, its number of cells, the byte after its end and, of
+    a suspect, the line of its last quoted cell (0 of others) go into `listed`, from `state[LISTED]`
+    on, as far as it has room.
     """
-    if state[FAULT] == SUSPECT:
-        begin_row(state)
     mode = state[MODE]
     row_start, line_start = at - state[ROW_BYTES], at - state[LINE_BYTES]
     while at < len(block):
@@ -93,7 +91,7 @@ def scan_rows(
                 end_line(at - 1 - line_start, cells, state)
                 if mode != QUOTED:
                     state[ROW_BYTES] = at - 1 - row_start
-                    if end_row(at, cells, bytes_max, stops, state, listed):
+                    if end_row(at, cells, bytes_max, state, listed):
                         state[AFTER_CR] = block[at - 1] == _CR
                         return at
                     mode = START
@@ -134,29 +132,29 @@ def end_line(length: int, cells: int, state: Ints) -> None:
 
 
 @kernel
-def end_row(at: int, cells: int, bytes_max: int, stops: bool, state: Ints, listed: Ints) -> bool:
+def end_row(at: int, cells: int, bytes_max: int, state: Ints, listed: Ints) -> bool:
     """End a row before the byte `at`; return whether to stop. A blank line is not a row."""
     if state[ROW_BYTES] == 0:
         state[ROW_LINE] = state[LINE_NUMBER]
         return False
     state[ROWS] += 1
+    has_lines = state[LINE_NUMBER] - state[ROW_LINE] > 1
+    is_suspect = state[CELLS] == cells and has_lines and 2 * state[FULL_LINES] > state[ROW_LINES]
+    state[SUSPECTS] += is_suspect
     if state[LISTED] < len(listed):
         listed[state[LISTED], 0] = state[ROW_LINE]
         listed[state[LISTED], 1] = state[CELLS]
         listed[state[LISTED], 2] = at
+        listed[state[LISTED], 3] = state[QUOTE_LINE] if is_suspect else 0
         state[LISTED] += 1
     state[MODE] = START
     state[LINE_BYTES] = 0
-    has_lines = state[LINE_NUMBER] - state[ROW_LINE] > 1
     if state[ROW_BYTES] > bytes_max:
         state[FAULT] = ROW_TOO_LONG
     elif state[CELLS] != cells and has_lines and state[FULL_LINES] > 0:
         state[FAULT] = RAGGED_LINES
     elif state[CELLS] != cells:
         state[RAGGED] += 1
-    elif has_lines and 2 * state[FULL_LINES] > state[ROW_LINES]:
-        state[SUSPECTS] += 1
-        state[FAULT] = SUSPECT if stops else NO_FAULT
     if state[FAULT] != NO_FAULT:
         return True
     begin_row(state)
