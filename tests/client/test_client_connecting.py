@@ -39,7 +39,8 @@ def test_address_and_key_come_from_arguments_then_from_the_environment(
 
 
 @pytest.mark.parametrize(
-    "url", ["localhost:8080", "ftp://host", "http://", "http://[", "http://host:99999", "/v1", " "]
+    "url",
+    ["localhost:8080", "ftp://host", "http://", "http://[", "http://host:99999", "/v1", " ", ""],
 )
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(InvalidInput, match="is not the address of a broker"):

@@ -193,3 +193,26 @@ def test_a_link_in_a_folder_to_a_file_that_is_read_anyway_is_refused(
     (folder / "day=2/c.parquet").symlink_to(folder / inside)
     with pytest.raises(InvalidInput, match=rf"c\.parquet: is the same file as .*{inside}, reached"):
         read_rows(folder)
+
+
+def test_an_empty_name_is_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table({"id": [1], "filter": ["a > 1"]}), "found.parquet")
+    matcher = Matcher()
+    for use in (read_rows, matcher.add_many, matcher.match_many, matcher.save, Matcher.open):
+        with pytest.raises(InvalidInput, match="'' is not a path: it is empty"):
+            use("")
+    assert read_rows(".").count == 1
+
+
+@pytest.mark.parametrize("place", ["/", ".", ".."])
+def test_no_snapshot_takes_the_place_of_a_folder(place: str) -> None:
+    with pytest.raises(InvalidInput, match=r"^/.*: cannot be written: it is a folder$"):
+        Matcher().save(place)
+
+
+def test_what_cannot_be_written_is_named_without_a_draft(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput) as told:
+        Matcher().save(tmp_path / "nowhere" / "x.contrada")
+    where = f"{tmp_path}/nowhere/x.contrada"
+    assert str(told.value) == f"{where}: cannot be written: No such file or directory"

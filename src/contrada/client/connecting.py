@@ -45,7 +45,7 @@ class Connecting:
         verify: Verify,
     ) -> "Connecting":
         """Take the arguments of a client, or what the environment has in their place."""
-        url = url or os.environ.get(URL_VARIABLE) or DEFAULT_URL
+        url = (os.environ.get(URL_VARIABLE) or DEFAULT_URL) if url is None else url
         key = key or os.environ.get(KEY_VARIABLE) or None
         parts = _split(url)
         if not timeout_s > 0:

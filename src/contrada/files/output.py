@@ -95,7 +95,8 @@ class Output:
         except BaseException as fault:
             self._discard()
             if isinstance(fault, (OSError, pa.ArrowException)):
-                raise blame(fault, f"{self._path}: cannot be written: {fault}") from fault
+                reason = getattr(fault, "strerror", None) or fault
+                raise blame(fault, f"{self._path}: cannot be written: {reason}") from fault
             raise
 
     def _discard(self) -> None:

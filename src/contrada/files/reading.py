@@ -9,7 +9,7 @@ from contrada.errors import InvalidInput, MissingPackage, Remedy, blame
 from contrada.files import delimited, geojson, json_lines, parquet, snapshot, vector
 from contrada.files.arrow import read_table
 from contrada.files.parquet import is_part_name
-from contrada.files.regular_files import check_regular
+from contrada.files.regular_files import check_named, check_regular
 from contrada.files.rows import Rows
 from contrada.files.vector_formats import (
     COMMON_SUFFIXES,
@@ -52,7 +52,9 @@ def read_rows(
     if isinstance(source, Rows):
         return source
     if isinstance(source, (str, os.PathLike)):
-        return _read_file(os.fsdecode(source), batch_rows, columns)
+        name = os.fsdecode(source)
+        check_named(name)
+        return _read_file(name, batch_rows, columns)
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
         return read_table(source, batch_rows=batch_rows, columns=columns, is_decoded=is_decoded)
     raise InvalidInput(

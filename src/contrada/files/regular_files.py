@@ -29,9 +29,17 @@ def check_regular(path: Path, name: str) -> None:
         )
 
 
+def check_named(name: str) -> None:
+    """Refuse an empty name, which would mean the folder at hand: a variable was not set."""
+    if not name:
+        raise InvalidInput("'' is not a path: it is empty")
+
+
 def check_replaceable(path: Path) -> None:
-    """Refuse to put a file in the place of a pipe, a socket or a device."""
+    """Refuse to put a file in the place of a folder, a pipe, a socket or a device."""
     with suppress(OSError):
+        if path.is_dir():
+            raise InvalidInput(f"{path}: cannot be written: it is a folder")
         kind = _name_other_kind(path)
         if kind is not None:
             raise InvalidInput(

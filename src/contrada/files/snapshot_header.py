@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from contrada.errors import InvalidInput, blame
-from contrada.files.regular_files import check_regular
+from contrada.files.regular_files import check_named, check_regular
 from contrada.showing import brief
 
 _CONTENTS = {1: "rows", 2: "columns"}  # of each format that is read
@@ -143,6 +143,7 @@ def spell_path(path: AnyPath) -> str:
         os.fsencode(name)
     except (TypeError, UnicodeError) as fault:
         raise InvalidInput(f"{brief(path)} is not a path: {fault}") from fault
+    check_named(name)
     if "\0" in name:
         raise InvalidInput(f"{brief(path)} is not a path: it holds a null character")
     return name
