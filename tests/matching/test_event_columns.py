@@ -15,11 +15,13 @@ from shapely.geometry import GeometryCollection, LineString, MultiPoint, Point, 
 
 import contrada
 from contrada.errors import InvalidInput
+from contrada.matching import columns as columns_module
 from contrada.matching.arrow_values import as_values
 from contrada.matching.columns import EventBatch, GeometryColumn, read_geometries
 from contrada.matching.grouping import expand, group_by
 from contrada.matching.ids import id_type, read_id_column
 from contrada.matching.subscription_columns import pack_subscriptions
+from contrada.model import geometry as geometry_module
 from contrada.model.expression import Attribute, Comparison, Literal
 from contrada.model.geometry import Fault, find_faults, read_geometry
 from contrada.model.geometry import as_array as geometry_array
@@ -197,6 +199,32 @@ def test_a_column_of_another_type_has_no_geometry(kind: pa.DataType) -> None:
 def test_a_column_may_have_no_rows(kind: pa.DataType) -> None:
     assert read_geometries(pa.array([], kind)).is_known.tolist() == []
     assert read_geometries(pa.array([None], kind).slice(1)).is_known.tolist() == []
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array(["POINT Z (1 1 1)", "P0INT", "LINEARRING (0 0, 1 0, 1 1, 0 0)"] * 300),
+        pa.array([Point(1, 1).wkb, b"\1", MultiPoint([(1, 1)]).wkb] * 300),
+    ],
+    ids=["texts", "bytes of which some are bad"],
+)
+def test_geometries_that_are_read_one_by_one_are_tidied_together(
+    array: pa.Array, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tidied: list[int] = []
+    tidy = geometry_module.tidy
+
+    def count(shapes: Any) -> Any:
+        tidied.append(len(shapes))
+        return tidy(shapes)
+
+    monkeypatch.setattr(geometry_module, "tidy", count)
+    monkeypatch.setattr(columns_module, "tidy", count)
+    column = read_geometries(array, is_meant=True)
+    assert len(column.faults) == 300
+    assert column.is_known.sum() == 600
+    assert len(tidied) < 5
 
 
 def test_a_column_of_shapes_knows_points_from_others() -> None:

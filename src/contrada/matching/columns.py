@@ -21,9 +21,9 @@ from contrada.model.geometry import (
     Fault,
     are_areas,
     as_array,
+    decode,
+    decode_meant,
     find_faults,
-    read_geometry,
-    read_meant,
     tidy,
 )
 from contrada.model.mending import mend
@@ -201,7 +201,7 @@ def keep_readable(array: pa.Array) -> pa.Array:
     values = array.to_numpy(zero_copy_only=False)
     if _decode_at_once(values) is not None:
         return array
-    is_readable = [isinstance(read_geometry(value), BaseGeometry) for value in values]
+    is_readable = [isinstance(decode(value), BaseGeometry) for value in values]
     return pc.if_else(pa.array(is_readable, pa.bool_()), array, None)
 
 
@@ -235,7 +235,7 @@ def _decode(column: GeometryColumn, rows: Positions, values: Geometries, repair:
     if shapes is None:
         shapes = np.full(len(values), None, object)
         for i, value in enumerate(values):
-            _put(column, int(rows[i]), read_geometry(value), shapes, i)
+            _put(column, int(rows[i]), decode(value), shapes, i)
     _judge(column, rows, tidy(shapes), repair)
 
 
@@ -252,12 +252,12 @@ def read_geometry_values(
     values: list[Any], *, repair: bool = False, is_meant: bool = False
 ) -> GeometryColumn:
     """Read geometries from values of any kind."""
-    read = read_meant if is_meant else read_geometry
+    read = decode_meant if is_meant else decode
     column = GeometryColumn.of(np.full(len(values), None, object))
     shapes = np.full(len(values), None, object)
     for row, value in enumerate(values):
         _put(column, row, read(value), shapes, row)
-    _judge(column, np.arange(len(values)), shapes, repair)
+    _judge(column, np.arange(len(values)), tidy(shapes), repair)
     return column
 
 

@@ -97,25 +97,34 @@ def read_geometry(value: Any) -> BaseGeometry | Fault | None:
 
     WKB may be in hexadecimal digits, GeoJSON a mapping or its text.
     """
+    return _tidy_read(decode(value))
+
+
+def read_meant(value: Any) -> BaseGeometry | Fault | None:
+    """Read what stands where a geometry is meant: text that is none is a fault, unless blank."""
+    return _tidy_read(decode_meant(value))
+
+
+def decode(value: Any) -> BaseGeometry | Fault | None:
+    """Decode what `read_geometry` reads, and leave it as it is; many are faster tidied together."""
     if isinstance(value, BaseGeometry):
-        return _tidy_value(value)
+        return value
     told = _read_told(value)
     if told is not None:
         return told
     try:
         with np.errstate(all="ignore"):
-            read = _read(value)
+            return _read(value)
     except NotImplementedError:
         return Fault("curve", "curves are not supported")
     except (*_READING_ERRORS, shapely.errors.ShapelyError) as error:
         what = "GeoJSON geometry" if _may_be_geojson(value) else "geometry"
         return Fault(UNDECODABLE, f"cannot read the {what}: {_first_line(error)}")
-    return None if read is None else _tidy_value(read)
 
 
-def read_meant(value: Any) -> BaseGeometry | Fault | None:
-    """Read what stands where a geometry is meant: text that is none is a fault, unless blank."""
-    read = read_geometry(value)
+def decode_meant(value: Any) -> BaseGeometry | Fault | None:
+    """Decode what `read_meant` reads."""
+    read = decode(value)
     if read is None and isinstance(value, str) and not is_blank(value):
         return Fault(UNDECODABLE, "cannot read the geometry: it is not WKT, hex WKB or GeoJSON")
     return read
@@ -137,8 +146,10 @@ def is_plain_point(value: Any) -> TypeGuard[Point]:
     )
 
 
-def _tidy_value(geometry: BaseGeometry) -> BaseGeometry:
-    tidied: BaseGeometry = tidy(as_array([geometry]))[0]
+def _tidy_read(read: BaseGeometry | Fault | None) -> BaseGeometry | Fault | None:
+    if not isinstance(read, BaseGeometry):
+        return read
+    tidied: BaseGeometry = tidy(as_array([read]))[0]
     return tidied
 
 
