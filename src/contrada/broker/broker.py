@@ -140,16 +140,7 @@ class Broker:
     def _fill_window(self) -> None:
         """Learn from the log which events may be repeated."""
         since_us = self._clock.now_us() - int(self._options.repeats_age_s * _US)
-        execute = self._writer.connection.execute
-        before = execute(
-            "SELECT position FROM entries ORDER BY position DESC LIMIT 1 OFFSET ?",
-            (self._options.repeats_events_max,),
-        ).fetchone()
-        rows = execute(
-            "SELECT key, position, matches, time_us FROM entries "
-            "WHERE key IS NOT NULL AND position > ? AND time_us >= ? ORDER BY position",
-            (0 if before is None else before[0], since_us),
-        )
+        rows = self._writer.list_named(self._options.repeats_events_max, since_us)
         for key, position, matches, time_us in rows:
             self._window.add([(key, StoredEvent(position, matches))], time_us)
 

@@ -234,6 +234,17 @@ class LogWriter:
             start = end
         return first
 
+    def list_named(self, events_max: int, since_us: int) -> Iterable[tuple[bytes, int, int, int]]:
+        """List what names the newest events: key, position, number of matches and time."""
+        before = self._one(
+            "SELECT position FROM entries ORDER BY position DESC LIMIT 1 OFFSET ?", (events_max,)
+        )
+        return self.connection.execute(
+            "SELECT key, position, matches, time_us FROM entries "
+            "WHERE key IS NOT NULL AND position > ? AND time_us >= ? ORDER BY position",
+            (0 if before is None else before[0], since_us),
+        )
+
     def add_deliveries(self, rows: Sequence[DeliveryRow]) -> None:
         """Add deliveries, sorted by their keys."""
         self.connection.executemany("INSERT INTO deliveries VALUES (?, ?, ?, ?)", rows)
