@@ -125,7 +125,11 @@ def _assemble(staged: StagedSet, rows: Sequence[SegmentRows]) -> SubscriptionSet
         segment = Segment.of(opened)
         gone = fetch_gone(staged.uri, part)
         segments.append(segment.leave_out(gone) if gone.size else segment)
-    return SubscriptionSet(staged.evaluator.engine().make_index, segments)
+    subscriptions = SubscriptionSet(staged.evaluator.engine().make_index, segments)
+    gc.unfreeze()
+    gc.collect()  # what a version before it has left behind
+    _leave_alone()
+    return subscriptions
 
 
 class _RecentVersions:
@@ -166,8 +170,13 @@ def _open(staged: StagedSet) -> SubscriptionSet:
 def _index(staged: StagedSet) -> SubscriptionSet:
     subscriptions = _open(staged)
     subscriptions.prepare()
-    gc.freeze()  # else every collection walks over the objects of the index
+    _leave_alone()
     return subscriptions
+
+
+def _leave_alone() -> None:
+    """Let collections pass over what there is: the objects of an index, and those of libraries."""
+    gc.freeze()
 
 
 def _count_row_bytes(subscriptions: SubscriptionSet) -> int:
