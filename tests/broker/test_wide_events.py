@@ -1,5 +1,6 @@
 """Events that very many subscribers want: each has a block of deliveries of its own."""
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from broker_stories import cloud_event, feature, incoming, matched, read_all
 from contrada.broker import Broker, BrokerOptions
+from contrada.broker.log_schema import LOG_FILE
 from contrada.broker.retention import block_of
 from contrada.broker.verifying import find_log_faults
 from contrada.errors import Unavailable
@@ -58,6 +60,20 @@ def test_nothing_is_lost_between_blocks_or_by_a_start(tmp_path: Path) -> None:
         assert [id_ for id_, _ in matched(read_all(again, "s7"))] == ["a", "b", "c", "d"]
         assert len(again.read_deliveries("s7", after=read).deliveries) == 1
     assert find_log_faults(tmp_path) == []
+
+
+def test_a_block_that_is_missing_is_a_fault_and_one_that_ended_early_is_none(
+    tmp_path: Path,
+) -> None:
+    with closing(Broker.open(tmp_path)) as broker:
+        subscribe(broker)
+        positions = [publish(broker, name) for name in "abc"]
+    assert find_log_faults(tmp_path) == []
+    with closing(sqlite3.connect(tmp_path / LOG_FILE, isolation_level=None)) as connection:
+        for table in ("deliveries", "entries"):
+            connection.execute(f"DELETE FROM {table} WHERE position = ?", (positions[1],))
+    missing = f"entries {positions[0] + 1} to {positions[2] - 1} are missing"
+    assert find_log_faults(tmp_path) == [missing]
 
 
 def test_repeats_are_counted_by_events_and_not_by_positions(tmp_path: Path) -> None:

@@ -61,7 +61,8 @@ def _check_entries(connection: sqlite3.Connection) -> Iterator[str]:
     for position, body in connection.execute(
         "SELECT position, body FROM entries ORDER BY position"
     ):
-        if position != expected and position % BLOCK_POSITIONS:  # else a block ended early
+        # A block that ended early is followed by the next one.
+        if position not in {expected, (expected - 1 | BLOCK_POSITIONS - 1) + 1}:
             yield f"entries {expected} to {position - 1} are missing"
         expected = position + 1
         if body is not None and not _is_json(body):
