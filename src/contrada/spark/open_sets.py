@@ -128,7 +128,7 @@ def _assemble(staged: StagedSet, rows: Sequence[SegmentRows]) -> SubscriptionSet
     subscriptions = SubscriptionSet(staged.evaluator.engine().make_index, segments)
     gc.unfreeze()
     gc.collect()  # what a version before it has left behind
-    _leave_alone()
+    gc.freeze()
     return subscriptions
 
 
@@ -170,13 +170,8 @@ def _open(staged: StagedSet) -> SubscriptionSet:
 def _index(staged: StagedSet) -> SubscriptionSet:
     subscriptions = _open(staged)
     subscriptions.prepare()
-    _leave_alone()
+    gc.freeze()  # else every collection walks over the objects of the index
     return subscriptions
-
-
-def _leave_alone() -> None:
-    """Let collections pass over what there is: the objects of an index, and those of libraries."""
-    gc.freeze()
 
 
 def _count_row_bytes(subscriptions: SubscriptionSet) -> int:
