@@ -167,7 +167,7 @@ def _read_question(body: Any) -> _Question:
     if not isinstance(event, Mapping):
         raise InvalidInput(f"a Feature is wanted, not {brief(event)}", place="event")
     if not isinstance(wanted, list) or len(wanted) > WHY_MAX:
-        raise InvalidInput(f"is a list of at most {WHY_MAX} ids (WHY_MAX)", place="why")
+        raise InvalidInput(f"a list of at most {WHY_MAX} ids is wanted (WHY_MAX)", place="why")
     return _Question(event, wanted, 0 if after is None else _read_after(after))
 
 
@@ -175,5 +175,5 @@ def _read_after(after: Any) -> int:
     """Read after which match the next ones are wanted, as an answer has said it."""
     is_number = isinstance(after, str) and after.isascii() and after.isdigit()
     if not is_number or len(after) > _NUMBER_DIGITS_MAX:
-        raise InvalidInput(f"is the `next` of an answer, not {brief(after)}", place="after")
+        raise InvalidInput(f"the `next` of an answer is wanted, not {brief(after)}", place="after")
     return int(after)
