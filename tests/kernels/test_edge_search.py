@@ -1,18 +1,23 @@
 """Edges in runs against Shapely and plain loops: nothing that touches or is near is left out."""
 
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
+import pytest
 import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada.kernels.edge_search import (
+    APART,
+    CROSSED,
     RUN_EDGES,
+    UNSURE,
     cut_runs,
     find_boxes,
-    may_touch,
     measure_gaps,
+    meet_runs,
 )
 from contrada.kernels.packed_tree import NODE, pack_boxes
 from contrada.language.distance import point_distances_m
@@ -60,24 +65,59 @@ def test_boxes_that_meet_are_found(given_boxes: list[object], given_asked: list[
     assert sorted(zip(rows.tolist(), items.tolist(), strict=True)) == expected
 
 
+def meet_run(way: tuple[Place, Place], run: list[Place]) -> int:
+    ends = np.array(way, float).reshape(1, 4)
+    zero, last = np.zeros(1, np.int64), np.array([len(run) - 1])
+    return int(meet_runs(ends, zero, zero, last, np.array(run, float))[0])
+
+
+def turn(a: Place, b: Place, c: Place) -> int:
+    """On which side of the line from a to b the point c lies, in exact numbers."""
+    (ax, ay), (bx, by), (cx, cy) = (map(Fraction, place) for place in (a, b, c))
+    area = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
+    return (area > 0) - (area < 0)
+
+
+def crosses(way: tuple[Place, Place], edge: tuple[Place, Place]) -> bool:
+    """Whether two lines have a point in common that is an end of neither, and no more."""
+    return all(
+        turn(*one, other[0]) * turn(*one, other[1]) < 0 for one, other in ((way, edge), (edge, way))
+    )
+
+
 @given(st.tuples(places, places), st.lists(places, min_size=1, max_size=RUN_EDGES + 1))
 def test_a_way_that_touches_a_run_is_never_left_out(
     way: tuple[Place, Place], run: list[Place]
 ) -> None:
-    ends = np.array(way, float).reshape(1, 4)
-    zero, last = np.zeros(1, np.int64), np.array([len(run) - 1])
-    may = may_touch(ends, zero, zero, last, np.array(run, float))[0]
+    met = meet_run(way, run)
     line = shapely.LineString(way)
     shape = shapely.LineString(run) if len(run) > 1 else shapely.Point(run[0])
     if way[0] != way[1] and shapely.intersects(line, shape):
-        assert may
+        assert met != APART
 
 
-def test_a_way_that_passes_by_is_left_out() -> None:
+@given(st.tuples(places, places), st.lists(places, min_size=1, max_size=RUN_EDGES + 1))
+def test_a_run_that_is_crossed_is_crossed_in_exact_numbers(
+    way: tuple[Place, Place], run: list[Place]
+) -> None:
+    if meet_run(way, run) == CROSSED:
+        assert any(crosses(way, edge) for edge in pairwise(run))
+
+
+def test_a_way_meets_a_run_in_one_of_three_ways() -> None:
     corner = np.array([[0.0, 0.0], [2.0, 0.0], [2.0, 2.0]])
-    ways = np.array([[0.0, 1.0, 1.0, 2.0], [1.0, 1.0, 3.0, 1.0], [0.9, 0.9, 1.8, 0.1]])
-    rows, zeros = np.arange(3), np.zeros(3, np.int64)
-    assert may_touch(ways, rows, zeros, zeros + 2, corner).tolist() == [False, True, False]
+    ways = np.array(
+        [[0.0, 1.0, 1.0, 2.0], [1.0, 1.0, 3.0, 1.0], [0.9, 0.9, 1.8, 0.1], [1.0, 1.0, 2.0, 1.0]]
+    )
+    rows, zeros = np.arange(4), np.zeros(4, np.int64)
+    met = meet_runs(ways, rows, zeros, zeros + 2, corner).tolist()
+    assert met == [APART, CROSSED, APART, UNSURE]
+
+
+@pytest.mark.parametrize("size", [1e200, 1e-200])
+def test_no_turn_is_certain_beyond_what_its_products_can_hold(size: float) -> None:
+    way = ((-2 * size, -2.1 * size), (3 * size, 3 * size))
+    assert meet_run(way, [(0.0, 1 * size), (1 * size, 0.0)]) == UNSURE
 
 
 @given(st.floats(-60, 60), st.floats(-0.01, 0.01), st.floats(-0.01, 0.01))

@@ -1,18 +1,21 @@
 """Edges of many geometries, cut into short runs, and which of them ways and points come near to.
 
 A run is a few edges in a row, given by its first and its last vertex; a point is an edge from one
-vertex to itself. All here is cautious: what it leaves out is certainly apart.
+vertex to itself. All here is cautious: what it leaves out is certainly apart, and what it calls
+crossed certainly is.
 """
 
 import numpy as np
 
-from contrada.arrays import Floats, Mask, Positions
+from contrada.arrays import Floats, Positions, SmallIntegers
 from contrada.kernels.compiling import kernel
 from contrada.kernels.packed_tree import NODE, PackedTree, order_points
 
 RUN_EDGES = 8
 _PILE = 512
 _TURN_ERROR = 4e-16  # more than any rounding of a turn, over its two products (Shewchuk 1997)
+_TURN_MIN = 1e-300  # far more than what a product may lose by underflow
+APART, UNSURE, CROSSED = range(3)
 _EQUATOR_M, _ECCENTRICITY_2 = 6_378_137.0, 0.00669437999014
 
 
@@ -122,15 +125,18 @@ def _walk_boxes(
 
 
 @kernel
-def may_touch(
+def meet_runs(
     ways: Floats,
     rows: Positions,
     firsts: Positions,
     lasts: Positions,
     coordinates: Floats,
-) -> Mask:
-    """Which ways may have a point in common with an edge of a run, for pairs of the two."""
-    result = np.zeros(len(rows), np.bool_)
+) -> SmallIntegers:
+    """How ways meet the edges of runs, for pairs of the two: APART, UNSURE or CROSSED.
+
+    A way crosses a run where it and an edge have a point in common that is an end of neither.
+    """
+    result = np.zeros(len(rows), np.int32)
     for i in range(len(rows)):
         ax, ay, bx, by = ways[rows[i]]
         west, east = min(ax, bx), max(ax, bx)
@@ -143,12 +149,16 @@ def may_touch(
                 continue
             if max(cy, dy) < south or min(cy, dy) > north:
                 continue
-            if _turn(ax, ay, bx, by, cx, cy) * _turn(ax, ay, bx, by, dx, dy) > 0:
+            of_edge = _turn(ax, ay, bx, by, cx, cy) * _turn(ax, ay, bx, by, dx, dy)
+            if of_edge > 0:
                 continue
-            if _turn(cx, cy, dx, dy, ax, ay) * _turn(cx, cy, dx, dy, bx, by) > 0:
+            of_way = _turn(cx, cy, dx, dy, ax, ay) * _turn(cx, cy, dx, dy, bx, by)
+            if of_way > 0:
                 continue
-            result[i] = True
-            break
+            result[i] = UNSURE
+            if of_edge < 0 and of_way < 0:
+                result[i] = CROSSED
+                break
     return result
 
 
@@ -156,8 +166,8 @@ def may_touch(
 def _turn(ax: float, ay: float, bx: float, by: float, cx: float, cy: float) -> int:
     """On which side of the line from a to b the point c lies; 0 where that is not certain."""
     left, right = (bx - ax) * (cy - ay), (by - ay) * (cx - ax)
-    if abs(left - right) <= _TURN_ERROR * (abs(left) + abs(right)):
-        return 0
+    if not abs(left - right) > _TURN_ERROR * (abs(left) + abs(right)) + _TURN_MIN:
+        return 0  # also where a product overflows
     return 1 if left > right else -1
 
 

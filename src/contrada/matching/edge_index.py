@@ -11,7 +11,14 @@ import numpy as np
 import shapely
 
 from contrada.arrays import Floats, Mask, Positions
-from contrada.kernels.edge_search import cut_runs, find_boxes, may_touch, measure_gaps
+from contrada.kernels.edge_search import (
+    APART,
+    CROSSED,
+    cut_runs,
+    find_boxes,
+    measure_gaps,
+    meet_runs,
+)
 from contrada.kernels.packed_tree import PackedTree, pack_boxes
 from contrada.model.packed_geometries import PackedGeometries
 from contrada.threads import once
@@ -25,7 +32,7 @@ _NOWHERE = (np.nan,) * 4
 
 @dataclass(frozen=True, slots=True)
 class NearPairs:
-    """Pairs of a row and a geometry: certainly near, or still to be decided."""
+    """Pairs of a row and a geometry, each once: certainly near, or still to be decided."""
 
     rows: Positions
     geometries: Positions
@@ -57,25 +64,28 @@ class EdgeIndex:
             boxes, runs = np.array([_NOWHERE]), np.zeros(1, np.int64)
         return pack_boxes(boxes), runs
 
-    def find_passed(self, ways: Floats) -> tuple[Positions, Positions]:
-        """Find the pairs of a way and a geometry that may be touched or near, each once.
+    def find_passed(self, ways: Floats) -> NearPairs:
+        """Find the pairs of a way and a geometry that may be touched or near.
 
-        A way is x and y of both ends, or NaN. Those that lie inside a geometry altogether need not
-        be among them.
+        A way is x and y of both ends, or NaN. Sure are those of which a way and an edge have a
+        point in common that is an end of neither; ways that lie inside a geometry altogether need
+        not be among the pairs.
         """
         low, high = np.minimum(ways[:, :2], ways[:, 2:]), np.maximum(ways[:, :2], ways[:, 2:])
         rows, runs = self._find(np.hstack([low, high]))
         asked = np.flatnonzero((self._radii_m[self._owner[runs]] == 0) & (self._first[runs] >= 0))
         of = runs[asked]
-        may = np.ones(len(rows), bool)
+        may, is_sure = np.ones(len(rows), bool), np.zeros(len(rows), bool)
         coordinates = self._geometries.coordinates
-        may[asked] = may_touch(ways, rows[asked], self._first[of], self._last[of], coordinates)
-        return self._once(rows[may], self._owner[runs[may]])
+        met = meet_runs(ways, rows[asked], self._first[of], self._last[of], coordinates)
+        may[asked], is_sure[asked] = met > APART, met == CROSSED
+        return self._pair(rows[may], self._owner[runs[may]], is_sure[may])
 
     def find_near(self, boxes: Floats) -> tuple[Positions, Positions]:
         """Find the pairs of a box and a geometry that may be near, each once."""
         rows, runs = self._find(boxes)
-        return self._once(rows, self._owner[runs])
+        found = self._pair(rows, self._owner[runs], np.zeros(len(rows), bool))
+        return found.rows, found.geometries
 
     def find_near_points(self, x: Floats, y: Floats) -> NearPairs:
         """Find the pairs of a point and a geometry that are near or may be; NaN is never near."""
@@ -97,12 +107,7 @@ class EdgeIndex:
         slack = _slack_m(radii_m, latitude)
         is_sure = is_flat & (gaps <= radii_m - slack)
         may = is_sure | ~is_flat | (gaps <= radii_m + slack)
-        sure_rows, sure_geometries = self._once(rows[is_sure], self._owner[runs[is_sure]])
-        all_rows, all_geometries = self._once(rows[may], self._owner[runs[may]])
-        known = self._key(sure_rows, sure_geometries)
-        return NearPairs(
-            all_rows, all_geometries, np.isin(self._key(all_rows, all_geometries), known)
-        )
+        return self._pair(rows[may], self._owner[runs[may]], is_sure[may])
 
     def _find(self, boxes: Floats) -> tuple[Positions, Positions]:
         """Find the pairs of a box and a run around which its own box meets it; some come again."""
@@ -110,13 +115,13 @@ class EdgeIndex:
         rows, found = find_boxes(tree, np.ascontiguousarray(boxes))
         return rows, runs[found]
 
-    def _key(self, rows: Positions, geometries: Positions) -> Positions:
-        return rows * max(len(self._geometries), 1) + geometries
-
-    def _once(self, rows: Positions, geometries: Positions) -> tuple[Positions, Positions]:
-        keys = np.unique(self._key(rows, geometries))
-        rows, geometries = np.divmod(keys, max(len(self._geometries), 1))
-        return rows, geometries
+    def _pair(self, rows: Positions, geometries: Positions, is_sure: Mask) -> NearPairs:
+        """Bring together what was found of each pair: one that is sure makes it so."""
+        count = max(len(self._geometries), 1)
+        keys, numbers = np.unique(rows * count + geometries, return_inverse=True)
+        are_sure = np.zeros(len(keys), bool)
+        are_sure[numbers[is_sure]] = True
+        return NearPairs(*np.divmod(keys, count), are_sure)
 
 
 def _slack_m(radii_m: Floats, latitude: Floats) -> Floats:

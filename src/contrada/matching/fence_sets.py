@@ -24,6 +24,7 @@ from contrada.matching.grouping import expand, group_by
 from contrada.matching.meeting_trees import meet
 from contrada.matching.subscription_columns import SubscriptionColumns
 from contrada.model.event import GEOMETRY
+from contrada.model.packed_checks import IS_AREA
 from contrada.model.packed_geometries import PackedGeometries
 from contrada.model.relation import pattern_relation
 from contrada.threads import once
@@ -75,19 +76,33 @@ class FenceSets:
         row lies inside the fence some may be missing.
         """
         ways = np.where((ways[:, :2] == ways[:, 2:]).all(axis=1)[:, None], np.nan, ways)
-        rows, fences, _ = self._met.spread(*self._met.edges.find_passed(ways))
+        passed = self._met.edges.find_passed(ways)
+        rows, fences, of = self._met.spread(passed.rows, passed.geometries)
         at = np.flatnonzero(choose(rows, self._ranks[fences]))
         at = at[self._rest.holds(batch, rows[at], fences[at])]
         rows, fences = rows[at], fences[at]
-        lines, kinds = _make_lines(ways, rows), self._fences.kinds[fences]
-        holds = np.zeros(len(rows), bool)
+        holds = passed.is_sure[of[at]] & self._is_met_by_crossing[fences]
+        asked = np.flatnonzero(~holds)
+        holds[asked] = self._are_met(ways[rows[asked]], fences[asked])
+        return self.ranked(rows[holds], fences[holds])
+
+    @once
+    def _is_met_by_crossing(self) -> Mask:
+        """Which fences are met by what crosses an edge: who enters must come to an interior."""
+        is_area = IS_AREA[self._pool.kinds[self._fences.geometries]]
+        return np.asarray(is_area | (self._fences.kinds == FenceKind.TOUCHED))
+
+    def _are_met(self, ways: Floats, fences: Positions) -> Mask:
+        """Decide for pairs of way and fence whether they meet."""
+        lines, kinds = _make_lines(ways), self._fences.kinds[fences]
+        holds = np.zeros(len(fences), bool)
         at = np.flatnonzero(kinds == FenceKind.TOUCHED)
         holds[at], _ = meet(lines.shapes[at], self.shapes(fences[at]), fences[at])
         at = np.flatnonzero(kinds == FenceKind.ENTERED)
         holds[at] = related(_ENTERS, lines.shapes[at], self.shapes(fences[at]))[0]
         at = np.flatnonzero(kinds == FenceKind.NEARED)
         holds[at] = self.are_within(lines, at, fences[at], self._fences.radii_m[fences[at]])
-        return self.ranked(rows[holds], fences[holds])
+        return holds
 
     def ranked(self, rows: Positions, fences: Positions) -> PairArrays:
         """Return pairs of row and fence as pairs of row and rank, in order."""
@@ -234,9 +249,9 @@ class _Rest:
         return satisfied
 
 
-def _make_lines(ways: Floats, rows: Positions) -> GeometryColumn:
-    """Make a line of some ways, one for each place."""
-    shapes = np.empty(len(rows), object)
-    shapes[:] = shapely.linestrings(ways[rows].reshape(-1, 2, 2))
-    x, y = np.full((2, len(rows)), np.nan)
-    return GeometryColumn(x, y, np.zeros(len(rows), bool), shapes)
+def _make_lines(ways: Floats) -> GeometryColumn:
+    """Make a line of each way."""
+    shapes = np.empty(len(ways), object)
+    shapes[:] = shapely.linestrings(ways.reshape(-1, 2, 2))
+    x, y = np.full((2, len(ways)), np.nan)
+    return GeometryColumn(x, y, np.zeros(len(ways), bool), shapes)
