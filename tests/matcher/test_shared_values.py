@@ -11,8 +11,10 @@ import pytest
 import shapely
 
 from contrada import InvalidInput, Matcher
+from contrada.errors import BadRows
+from contrada.files import expanding
 from contrada.files.reading import read_rows
-from contrada.matching import columns
+from contrada.matching import columns, subscribing
 from contrada.matching.arrow_values import as_values
 from contrada.matching.receiving import receive
 from contrada.model.geometry import find_faults
@@ -75,7 +77,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize("make", MAKERS)
 def test_a_text_that_many_rows_share_is_one_value(make: Make) -> None:
     table = pa.table({"a": make([LONG, LONG + "y"], pa.string())})
-    [(batch, _)] = read_rows(table).judged(is_compact=True)
+    [(batch, _)] = read_rows(table).judged(compact=["a"])
     received = receive(
         batch,
         0,
@@ -104,6 +106,32 @@ def test_a_geometry_that_many_rows_share_is_judged_once(
     answer = matcher.match_many(pa.table({"a": make(values, pa.binary())}), threads=1)
     assert len(answer) == ROWS
     assert sum(judged) == 2
+
+
+@pytest.mark.parametrize("make", [coded, in_runs, views])
+def test_a_geometry_that_many_subscriptions_share_is_judged_once(
+    make: Make, judged: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expanding, "PIECE_BYTES", 100_000)  # less than what they take written out
+    matcher = Matcher()
+    matcher.add_many(pa.table({"geometry": make([ROUND.wkb], pa.binary())}))
+    assert sum(judged) == 1
+    assert len(matcher.match({"geometry": "POINT(0 0)"})) == ROWS
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 100_000, 2**30])
+def test_a_bad_geometry_that_many_subscriptions_share_is_bad_in_each(
+    piece_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscribing, "_PIECE_BYTES", piece_bytes)
+    table = pa.table({"geometry": coded([ROUND.wkb, CROSSED.wkb, None], pa.binary())})
+    left_out: list[int] = []
+    matcher = Matcher()
+    with pytest.raises(BadRows, match="row 1"):
+        matcher.add_many(table)
+    matcher.add_many(table, quarantine=True, on_bad=lambda row, *_: left_out.append(row))
+    assert left_out == [row for row in range(ROWS) if row % 3]
+    assert sorted(matcher) == list(range(0, ROWS, 3))
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -171,7 +199,7 @@ def test_a_parquet_file_of_one_text_for_all_rows_is_read_as_codes(tmp_path: Path
     pq.write_table(pa.table({"a": coded([text], pa.string())}), path, store_schema=False)
     rows = read_rows(path)
     assert rows.schema.field("a").type == pa.string()
-    [(batch, _)] = rows.judged(is_compact=True)
+    [(batch, _)] = rows.judged(compact=["a"])
     assert batch.column("a").type == pa.dictionary(pa.int32(), pa.string())
     assert len(batch.column("a").dictionary) == 1
     lengths = {len(value) for batch in rows.batches() for value in batch["a"].to_pylist()}

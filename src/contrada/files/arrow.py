@@ -72,7 +72,7 @@ class Layout:
                 refuse_overlaps(own.column(name))
                 compact.append(as_compact(own.column(name)))
         own = pa.RecordBatch.from_arrays(compact, names=wanted)
-        for piece, _ in cut_rows(own, is_compact=True):
+        for piece, _ in cut_rows(own, wanted):
             columns = []
             for name in wanted:
                 with _naming(own, name):

@@ -5,8 +5,8 @@ nulls in lists take no room at all. A few hundred bytes could so become terabyte
 into pieces of bounded size before anybody writes them out.
 """
 
-from collections.abc import Callable, Iterator
-from itertools import chain, pairwise
+from collections.abc import Callable, Container, Iterator
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -27,20 +27,24 @@ _Sizes: TypeAlias = NDArray[np.float64]  # integers would overflow
 
 
 def cut_rows(
-    batch: pa.RecordBatch, *, is_compact: bool = False
+    batch: pa.RecordBatch, compact: Container[str] = ()
 ) -> Iterator[tuple[pa.RecordBatch, int | None]]:
     """Yield the rows of a batch in pieces, each with its bytes once it is written out.
 
     A piece has at most `PIECE_BYTES`, unless it is one row. A row that is larger than
     `ROW_BYTES_MAX` only because its values are held once for many places is refused. The batch
     must be valid. Where its types hold every value where it stands, it is returned as it is, and
-    nothing is counted. If it is to stay compact, neither are dictionaries of values that many rows
-    share, which nobody writes out.
+    nothing is counted. Neither is, in columns that are to stay compact, a dictionary of values that
+    many rows share, which nobody writes out.
     """
-    sharing = [column for column in batch.columns if _may_share(column.type)]
-    if is_compact:
-        leaves = chain.from_iterable(map(_leaves, sharing))
-        sharing = [leaf for leaf in leaves if _may_share(leaf.type) and not is_shared(leaf)]
+    sharing = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        parts = _leaves(column) if name in compact else [column]
+        sharing += [
+            part
+            for part in parts
+            if _may_share(part.type) and not (name in compact and is_shared(part))
+        ]
     if not sharing:
         yield batch, None
         return

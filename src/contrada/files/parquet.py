@@ -295,7 +295,7 @@ def _has_inner_dictionary(kind: pa.DataType) -> bool:
 
 def _unpack(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a batch with the types of the file, where some are in dictionaries."""
-    for piece, _ in cut_rows(batch, is_compact=True):
+    for piece, _ in cut_rows(batch, batch.schema.names):
         rows = pa.array(np.arange(piece.num_rows))
         columns = []
         for name, column in zip(piece.schema.names, piece.columns, strict=True):

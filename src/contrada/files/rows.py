@@ -5,10 +5,9 @@ Rows are counted from 0, as default ids are; lines of a text file from 1, as edi
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from itertools import chain, islice
 
 import numpy as np
@@ -67,29 +66,29 @@ class Rows:
         return self._refuse_faults(self.judged(self.schema.names))
 
     def judged(
-        self, read: Collection[str] = (), *, is_compact: bool = False
+        self, read: Collection[str] = (), *, compact: Collection[str] = ()
     ) -> Iterator[tuple[pa.RecordBatch, dict[int, Fault]]]:
         """Iterate over the rows as `batches` does, with the faults of some by place in the batch.
 
         A row that is not whole is all null. A bad cell is null, and a fault of its row where its
-        column is among those `read`. In a compact batch, texts and bytes that many rows share are
+        column is among those `read`. In `compact` columns, texts and bytes that many rows share are
         dictionaries, whatever the schema says.
         """
         batches = _rechunk(self._opened(read), self.batch_rows)
-        if not is_compact:
-            batches = (piece for batch in batches for piece, _ in cut_rows(batch))
+        if not set(compact).issuperset(self.schema.names):
+            batches = (piece for batch in batches for piece, _ in cut_rows(batch, compact))
         sound = self._refuse_damage(batches)
         pairs = (_split_faults(batch, len(self.schema)) for batch in sound)
-        if is_compact:
-            return pairs
-        return ((self._written_out(batch), faults) for batch, faults in pairs)
+        return ((self._written_out(batch, compact), faults) for batch, faults in pairs)
 
-    def _written_out(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _written_out(self, batch: pa.RecordBatch, compact: Container[str]) -> pa.RecordBatch:
         if batch.schema.equals(self.schema):
             return batch
-        pairs = zip(batch.columns, self.schema, strict=True)
-        columns = [write_out(column, field.type) for column, field in pairs]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        columns = [
+            column if field.name in compact else write_out(column, field.type)
+            for column, field in zip(batch.columns, self.schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=self.schema.names)
 
     def _opened(self, read: Collection[str]) -> Iterator[pa.RecordBatch]:
         return self._open() if self._judge is None else self._judge(read)
@@ -266,8 +265,8 @@ def _rechunk(batches: Iterator[pa.RecordBatch], rows_max: int) -> Iterator[pa.Re
     """Yield the same rows in batches of `rows_max`; the last is shorter, and so are large ones."""
     held: list[pa.RecordBatch] = []
     rows_held = bytes_held = 0
-    cut = partial(cut_rows, is_compact=True)
-    for batch, size in chain.from_iterable(map(cut, batches)):
+    cut = (cut_rows(batch, batch.schema.names) for batch in batches)
+    for batch, size in chain.from_iterable(cut):
         start = 0
         while start < batch.num_rows:
             piece = batch.slice(start, rows_max - rows_held)

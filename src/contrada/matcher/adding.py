@@ -91,10 +91,11 @@ class IncomingRows:
 
     def read(self, reader: PredicateReader, repair: bool) -> None:
         """Read all rows; bad ones are kept for `settle`, or left out."""
-        wanted = {self._id_column, *SUBSCRIPTION_COLUMNS, *self._rows.geometry_columns[:1]}
+        places = self._rows.geometry_columns[:1]
+        wanted = {self._id_column, *SUBSCRIPTION_COLUMNS, *places}
         names = [name for name in self._rows.schema.names if name in wanted]
         found = SubscriptionRows()
-        for batch, told in self._rows.narrowed(names).judged(names):
+        for batch, told in self._rows.narrowed(names).judged(names, compact=places):
             read_subscriptions(
                 batch,
                 self._rows_count,

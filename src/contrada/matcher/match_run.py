@@ -136,7 +136,7 @@ class MatchRun:
         """
         rows_max = count_rows_at_once(self.subscriptions)
         first_row = 0
-        for batch, told in self.rows.judged(self._read, is_compact=True):
+        for batch, told in self.rows.judged(self._read, compact=self.rows.schema.names):
             is_last = batch.num_rows < self.rows.batch_rows
             pieces = min(workers, batch.nbytes // _PIECE_BYTES_MIN) if is_last else 1
             rows = min(rows_max, math.ceil(batch.num_rows / max(pieces, 1)))

@@ -1,6 +1,7 @@
 """Subscriptions from what users give: one by one, or as rows of a table."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Mask, Positions
+from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput, Remedy
 from contrada.language import make_predicate, read
 from contrada.limits import FILTERS_MAX
@@ -39,6 +41,8 @@ from contrada.showing import brief
 from contrada.threads import once
 
 _PARSED_MAX = 10_000
+_PIECE_BYTES = 64 * 2**20
+_BYTES = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 OnBad = Callable[[int, Id | None, str], object]  # with the row, its id and the reason
 HearBad = Callable[[int, Id | None, str, bool], object]  # and whether the row was mended
@@ -198,18 +202,39 @@ def read_subscriptions(
     geometry_column = geometry_columns[0] if geometry_columns else GEOMETRY
     is_plain, parts = _pack_plain(columns, numbers, name, reader, geometry_column, id_column, told)
     rows.add([(packed, numbers[own]) for packed, own in parts])
-    others = np.flatnonzero(~is_plain)
-    if not others.size:
+    for others in _cut(columns.get(geometry_column), np.flatnonzero(~is_plain)):
+        left = {key: column.take(pa.array(others)) for key, column in columns.items()}
+        if geometry_column in left:
+            left[geometry_column] = _decode(left[geometry_column])
+        table = _RowReader(left, numbers[others], name, reader, geometry_column, id_column, repair)
+        _read_one_by_one(table, others.tolist(), told, on_bad, on_refused, rows)
+
+
+def _cut(column: pa.Array | None, rows: Positions) -> Iterator[Positions]:
+    """Cut rows into pieces whose geometries take `_PIECE_BYTES` once they are written out."""
+    is_coded = column is not None and pa.types.is_dictionary(column.type)
+    if column is None or not is_coded or column.type.value_type not in _BYTES:
+        yield from [rows] if rows.size else []
         return
-    left = {key: column.take(pa.array(others)) for key, column in columns.items()}
-    if geometry_column in left:
-        left[geometry_column] = _decode(left[geometry_column])
-    table = _RowReader(left, numbers[others], name, reader, geometry_column, id_column, repair)
+    sizes = np.append(np.asarray(pc.binary_length(column.dictionary).fill_null(0), np.int64), 0)
+    codes = np.asarray(column.indices.cast(pa.int64()).fill_null(-1), np.int64)[rows]
+    pieces = np.cumsum(sizes[codes]) // _PIECE_BYTES
+    ends = np.flatnonzero(np.diff(pieces, append=-1)) + 1
+    yield from (rows[start:end] for start, end in pairwise([0, *ends.tolist()]))
+
+
+def _read_one_by_one(
+    table: "_RowReader",
+    others: list[int],
+    told: Mapping[int, Fault],
+    on_bad: HearBad | None,
+    on_refused: OnRefused,
+    rows: SubscriptionRows,
+) -> None:
+    """Read the rows of a table, which are `others` of their batch."""
     found: list[Subscription] = []
     found_rows: list[int] = []
-    for place, (row, number) in enumerate(
-        zip(others.tolist(), numbers[others].tolist(), strict=True)
-    ):
+    for place, (row, number) in enumerate(zip(others, table.numbers.tolist(), strict=True)):
         try:
             if row in told:
                 raise told[row].as_error()
@@ -264,6 +289,7 @@ class _RowReader:
         id_column: str | None,
         repair: bool,
     ) -> None:
+        self.numbers = numbers
         self._repair = repair
         self._reader = reader
         self._id_column = id_column
