@@ -95,6 +95,7 @@ def try_lock(path: Path) -> IO[str]:
 def write_whole(path: Path, content: bytes) -> None:
     """Write beside the target, then rename: a reader sees the old file or the new one.
 
+    So it is after a loss of power, too: what has the name is on disk before it gets it.
     A link stays, and what is not a file (a pipe, a device) is written to as it is.
     """
     try:
@@ -113,6 +114,8 @@ def _write_or_replace(path: Path, content: bytes) -> None:
     try:
         with draft.open("xb") as file:
             file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)

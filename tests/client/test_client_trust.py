@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from answering_port import answering
 from certificate_files import make_certificate, needs_openssl
 from contrada.cli import main
-from contrada.client import Client
+from contrada.client import Client, retrying
 from contrada.client.connecting import Connecting
 from contrada.errors import InvalidInput, Unavailable
 from served_broker import ServedBroker, serving
@@ -61,6 +62,19 @@ def test_a_certificate_that_nobody_knows_is_refused_at_once(private: ServedBroke
     assert "certificate" in str(refused.value)
     assert "verify=" in str(refused.value)
     assert "--cacert" in str(refused.value)
+
+
+def test_what_does_not_speak_tls_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting mends nothing: the request is sent once."""
+    monkeypatch.setattr(retrying, "_plan_next", None)  # which says when it is sent again
+    with (
+        answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port,
+        Client(f"https://127.0.0.1:{port}") as client,
+        pytest.raises(Unavailable) as refused,
+    ):
+        client.publish({"n": 1})
+    assert "does not speak TLS" in str(refused.value)
+    assert "http://" in str(refused.value)
 
 
 @needs_openssl

@@ -98,7 +98,8 @@ class Connecting:
     def describe(self, fault: Exception, was_there: bool) -> NoAnswer:
         """Describe why there was no answer, and whether the request may have arrived.
 
-        Raises `Unavailable` for a certificate that is not trusted, since waiting mends nothing.
+        Raises `Unavailable` for a certificate that is not trusted, and for what does not speak TLS,
+        since waiting mends neither.
         """
         import httpx
 

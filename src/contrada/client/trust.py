@@ -12,6 +12,7 @@ Verify: TypeAlias = ssl.SSLContext | str | os.PathLike[str] | bool
 
 _VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")  # in the order of httpx
 _CAUSES_MAX = 20
+_NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")  # of OpenSSL before 3.2 and since
 
 
 def read_trust(verify: Verify, *, is_secure: bool) -> ssl.SSLContext | bool:
@@ -49,15 +50,17 @@ def _load(path: str, place: str) -> ssl.SSLContext:
 
 
 def find_refusal(fault: BaseException) -> str | None:
-    """Return what is wrong where it is a certificate that is not trusted."""
+    """Return what is wrong where it is a certificate that is not trusted, or no TLS at all."""
     cause: BaseException | None = fault
     for _ in range(_CAUSES_MAX):
-        if cause is None or isinstance(cause, ssl.SSLCertVerificationError):
+        if cause is None or isinstance(cause, ssl.SSLError):
             break
         cause = cause.__cause__ or cause.__context__
-    if not isinstance(cause, ssl.SSLCertVerificationError):
-        return None
-    return (
-        f"its certificate is not trusted here: {cause.verify_message or cause}; verify=… of a "
-        "client, --cacert of contrada publish, or SSL_CERT_FILE names the certificates to trust"
-    )
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return (
+            f"its certificate is not trusted here: {cause.verify_message or cause}; verify=… of a "
+            "client, --cacert of contrada publish, or SSL_CERT_FILE names the certificates to trust"
+        )
+    if isinstance(cause, ssl.SSLError) and cause.reason in _NO_TLS:
+        return "what answers there does not speak TLS; its address may begin with http://"
+    return None
