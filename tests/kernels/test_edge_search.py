@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +17,9 @@ from contrada.kernels.edge_search import (
     UNSURE,
     cut_runs,
     find_boxes,
+    find_passed,
     measure_gaps,
-    meet_runs,
+    meet_run,
 )
 from contrada.kernels.packed_tree import NODE, pack_boxes
 from contrada.language.distance import point_distances_m
@@ -65,10 +67,8 @@ def test_boxes_that_meet_are_found(given_boxes: list[object], given_asked: list[
     assert sorted(zip(rows.tolist(), items.tolist(), strict=True)) == expected
 
 
-def meet_run(way: tuple[Place, Place], run: list[Place]) -> int:
-    ends = np.array(way, float).reshape(1, 4)
-    zero, last = np.zeros(1, np.int64), np.array([len(run) - 1])
-    return int(meet_runs(ends, zero, zero, last, np.array(run, float))[0])
+def meet(way: tuple[Place, Place], run: list[Place]) -> int:
+    return int(meet_run(*way[0], *way[1], 0, len(run) - 1, np.array(run, float)))
 
 
 def turn(a: Place, b: Place, c: Place) -> int:
@@ -89,7 +89,7 @@ def crosses(way: tuple[Place, Place], edge: tuple[Place, Place]) -> bool:
 def test_a_way_that_touches_a_run_is_never_left_out(
     way: tuple[Place, Place], run: list[Place]
 ) -> None:
-    met = meet_run(way, run)
+    met = meet(way, run)
     line = shapely.LineString(way)
     shape = shapely.LineString(run) if len(run) > 1 else shapely.Point(run[0])
     if way[0] != way[1] and shapely.intersects(line, shape):
@@ -100,24 +100,61 @@ def test_a_way_that_touches_a_run_is_never_left_out(
 def test_a_run_that_is_crossed_is_crossed_in_exact_numbers(
     way: tuple[Place, Place], run: list[Place]
 ) -> None:
-    if meet_run(way, run) == CROSSED:
+    if meet(way, run) == CROSSED:
         assert any(crosses(way, edge) for edge in pairwise(run))
 
 
 def test_a_way_meets_a_run_in_one_of_three_ways() -> None:
-    corner = np.array([[0.0, 0.0], [2.0, 0.0], [2.0, 2.0]])
-    ways = np.array(
-        [[0.0, 1.0, 1.0, 2.0], [1.0, 1.0, 3.0, 1.0], [0.9, 0.9, 1.8, 0.1], [1.0, 1.0, 2.0, 1.0]]
+    corner = [(0.0, 0.0), (2.0, 0.0), (2.0, 2.0)]
+    assert meet(((0.0, 1.0), (1.0, 2.0)), corner) == APART
+    assert meet(((1.0, 1.0), (3.0, 1.0)), corner) == CROSSED
+    assert meet(((0.9, 0.9), (1.8, 0.1)), corner) == APART
+    assert meet(((1.0, 1.0), (2.0, 1.0)), corner) == UNSURE
+
+
+ways = st.tuples(places, places).map(lambda ends: (*ends[0], *ends[1]))
+runs = st.lists(places, min_size=1, max_size=RUN_EDGES + 1)
+
+
+@given(
+    st.lists(st.tuples(runs, st.booleans()), min_size=1, max_size=3 * NODE),
+    st.lists(ways | st.just((np.nan,) * 4), max_size=20),
+    st.sampled_from([1, 5, 40]),
+)
+def test_ways_find_all_runs_that_they_are_not_apart_from(
+    given_runs: list[tuple[list[Place], bool]], given_ways: list[Any], times: int
+) -> None:
+    """Many times the same is near to as many ways at once."""
+    given_runs *= times
+    coordinates = np.array([place for run, _ in given_runs for place in run], float)
+    ends = np.cumsum([len(run) for run, _ in given_runs])
+    firsts, lasts = ends - [len(run) for run, _ in given_runs], ends - 1
+    boxes = [(*np.min(run, axis=0), *np.max(run, axis=0)) for run, _ in given_runs]
+    asked = np.array(given_ways, float).reshape(-1, 4)
+    shown = np.where([is_shown for _, is_shown in given_runs], firsts, -1)
+    rows, found, met = find_passed(pack_boxes(np.array(boxes)), asked, shown, lasts, coordinates)
+    expected = {}
+    for row, way in enumerate(asked.tolist()):
+        for item, (west, south, east, north) in enumerate(boxes):
+            is_apart = max(way[0], way[2]) < west or min(way[0], way[2]) > east
+            is_apart |= max(way[1], way[3]) < south or min(way[1], way[3]) > north
+            if np.isnan(way[0]) or is_apart:
+                continue
+            run, is_shown = given_runs[item]
+            how = meet((tuple(way[:2]), tuple(way[2:])), run) if is_shown else UNSURE
+            if how != APART:
+                expected[row, item] = how
+    assert len(rows) == len(expected)
+    assert (
+        dict(zip(zip(rows.tolist(), found.tolist(), strict=True), met.tolist(), strict=True))
+        == expected
     )
-    rows, zeros = np.arange(4), np.zeros(4, np.int64)
-    met = meet_runs(ways, rows, zeros, zeros + 2, corner).tolist()
-    assert met == [APART, CROSSED, APART, UNSURE]
 
 
 @pytest.mark.parametrize("size", [1e200, 1e-200])
 def test_no_turn_is_certain_beyond_what_its_products_can_hold(size: float) -> None:
     way = ((-2 * size, -2.1 * size), (3 * size, 3 * size))
-    assert meet_run(way, [(0.0, 1 * size), (1 * size, 0.0)]) == UNSURE
+    assert meet(way, [(0.0, 1 * size), (1 * size, 0.0)]) == UNSURE
 
 
 @given(st.floats(-60, 60), st.floats(-0.01, 0.01), st.floats(-0.01, 0.01))

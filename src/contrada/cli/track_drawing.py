@@ -26,6 +26,7 @@ from contrada.files.crs import is_longitude_latitude
 from contrada.files.time_texts import python_values
 from contrada.matcher import Matcher
 from contrada.matcher.inside import freeze
+from contrada.matcher.match_run import count_threads
 from contrada.matcher.position_intake import Intake, PositionNames, take_in_rows
 from contrada.matching.segments import SubscriptionSet
 from contrada.model.event import GEOMETRY
@@ -80,7 +81,13 @@ def read_tracks(
         given.get("object", "object_id"), given.get("time", "time"), given.get("event_id", "id")
     )
     intake = take_in_rows(
-        rows, subscriptions, names, repair=options.repair, numbered=0, are_kept=False
+        rows,
+        subscriptions,
+        names,
+        repair=options.repair,
+        numbered=0,
+        are_kept=False,
+        threads=count_threads(None),
     )
     silence = given.get("silence")
     silence_us = None if silence is None else read_duration(silence, "--silence")

@@ -7,7 +7,7 @@ crossed certainly is.
 
 import numpy as np
 
-from contrada.arrays import Floats, Positions, SmallIntegers
+from contrada.arrays import Floats, Positions
 from contrada.kernels.compiling import kernel
 from contrada.kernels.packed_tree import NODE, PackedTree, order_points
 
@@ -16,6 +16,8 @@ _PILE = 512
 _TURN_ERROR = 4e-16  # more than any rounding of a turn, over its two products (Shewchuk 1997)
 _TURN_MIN = 1e-300  # far more than what a product may lose by underflow
 APART, UNSURE, CROSSED = range(3)
+_TOGETHER, _NEAR_MAX = 16, 64  # ways that ask the tree at once, and how much may be near to them
+_NOTHING, _ROOM_NEAR, _ROOM_FOUND = range(3)
 _EQUATOR_M, _ECCENTRICITY_2 = 6_378_137.0, 0.00669437999014
 
 
@@ -69,7 +71,7 @@ def find_boxes(tree: PackedTree, boxes: Floats) -> tuple[Positions, Positions]:
 
 @kernel
 def _in_order(boxes: Floats) -> Positions:
-    """Order boxes by columns, up and down in turn, so that neighbours walk the same nodes."""
+    """Order boxes, or ways, by their first corner, so that neighbours walk the same nodes."""
     count = 0
     for i in range(len(boxes)):
         count += not np.isnan(boxes[i, 0])
@@ -125,40 +127,143 @@ def _walk_boxes(
 
 
 @kernel
-def meet_runs(
+def find_passed(
+    tree: PackedTree, ways: Floats, firsts: Positions, lasts: Positions, coordinates: Floats
+) -> tuple[Positions, Positions, Positions]:
+    """Find the pairs of a way and a box of the tree that may meet: both, and UNSURE or CROSSED.
+
+    A box whose first vertex is -1 stands for itself. In any other is a run, and pairs are left out
+    where the way and its edges are APART. CROSSED are those where the way and an edge have a point
+    in common that is an end of neither. Ways of NaN meet nothing.
+    """
+    order = _in_order(ways)
+    found = np.empty((2 * len(ways) + _TOGETHER * _NEAR_MAX, 3), np.int64)
+    near = np.empty(_NEAR_MAX, np.int64)
+    asked, alone, written, wanted = 0, 0, 0, _NOTHING
+    while True:
+        asked, alone, written, wanted = _pass_ways(
+            tree, ways, firsts, lasts, coordinates, order, near, found, asked, alone, written
+        )
+        if wanted == _NOTHING:
+            return found[:written, 0].copy(), found[:written, 1].copy(), found[:written, 2].copy()
+        if wanted == _ROOM_NEAR:
+            near = np.empty(2 * len(near), np.int64)
+        else:
+            found = np.concatenate((found, np.empty_like(found)))
+
+
+@kernel
+def _pass_ways(
+    tree: PackedTree,
     ways: Floats,
-    rows: Positions,
     firsts: Positions,
     lasts: Positions,
     coordinates: Floats,
-) -> SmallIntegers:
-    """How ways meet the edges of runs, for pairs of the two: APART, UNSURE or CROSSED.
+    order: Positions,
+    near: Positions,
+    found: Positions,
+    asked: int,
+    alone: int,
+    written: int,
+) -> tuple[int, int, int, int]:
+    """Write the pairs of ways from one on; return what there was no room for, if anything.
 
-    A way crosses a run where it and an edge have a point in common that is an end of neither.
+    Ways that follow each other in the order are near to each other, so the tree is asked once for
+    some together. Where too much is near to these, each of them, up to `alone`, asks for itself.
     """
-    result = np.zeros(len(rows), np.int32)
-    for i in range(len(rows)):
-        ax, ay, bx, by = ways[rows[i]]
-        west, east = min(ax, bx), max(ax, bx)
-        south, north = min(ay, by), max(ay, by)
-        first, last = firsts[i], lasts[i]
-        for at in range(first, max(last, first + 1)):
-            cx, cy = coordinates[at]
-            dx, dy = coordinates[min(at + 1, last)]
-            if max(cx, dx) < west or min(cx, dx) > east:
-                continue
-            if max(cy, dy) < south or min(cy, dy) > north:
-                continue
-            of_edge = _turn(ax, ay, bx, by, cx, cy) * _turn(ax, ay, bx, by, dx, dy)
-            if of_edge > 0:
-                continue
-            of_way = _turn(cx, cy, dx, dy, ax, ay) * _turn(cx, cy, dx, dy, bx, by)
-            if of_way > 0:
-                continue
-            result[i] = UNSURE
-            if of_edge < 0 and of_way < 0:
-                result[i] = CROSSED
-                break
+    west, south, east, north, _, items = tree
+    nodes = np.empty(_PILE, np.int64)
+    levels = np.empty(_PILE, np.int64)
+    while asked < len(order):
+        end = asked + 1 if asked < alone else min(asked + _TOGETHER, len(order))
+        w, s, e, n = np.inf, np.inf, -np.inf, -np.inf
+        for place in range(asked, end):
+            ax, ay, bx, by = ways[order[place]]
+            w, s, e, n = min(w, ax, bx), min(s, ay, by), max(e, ax, bx), max(n, ay, by)
+        room = len(near) if asked < alone else _NEAR_MAX
+        count = _gather(tree, w, s, e, n, nodes, levels, near[:room])
+        if count < 0:
+            if asked < alone:
+                return asked, alone, written, _ROOM_NEAR
+            alone = end
+            continue
+        if written + (end - asked) * count > len(found):
+            return asked, alone, written, _ROOM_FOUND
+        for place in range(asked, end):
+            way = order[place]
+            ax, ay, bx, by = ways[way]
+            w, s, e, n = min(ax, bx), min(ay, by), max(ax, bx), max(ay, by)
+            for at in near[:count]:
+                if (west[at] <= e) & (w <= east[at]) & (south[at] <= n) & (s <= north[at]):
+                    item, met = items[at], UNSURE
+                    if firsts[item] >= 0:
+                        met = meet_run(ax, ay, bx, by, firsts[item], lasts[item], coordinates)
+                    if met != APART:
+                        found[written, 0], found[written, 1], found[written, 2] = way, item, met
+                        written += 1
+        asked = end
+    return asked, alone, written, _NOTHING
+
+
+@kernel
+def _gather(
+    tree: PackedTree,
+    w: float,
+    s: float,
+    e: float,
+    n: float,
+    nodes: Positions,
+    levels: Positions,
+    near: Positions,
+) -> int:
+    """Write the places of the boxes that a box meets; return how many, -1 if there is no room."""
+    west, south, east, north, starts, _ = tree
+    count = 0
+    nodes[0], levels[0] = 0, len(starts) - 2
+    top = 1
+    while top > 0:
+        top -= 1
+        level = levels[top]
+        below = starts[level - 1]
+        first = below + NODE * nodes[top]
+        for at in range(first, min(first + NODE, starts[level])):
+            if (west[at] <= e) & (w <= east[at]) & (south[at] <= n) & (s <= north[at]):
+                if level > 1:
+                    nodes[top], levels[top] = at - below, level - 1
+                    top += 1
+                elif count == len(near):
+                    return -1
+                else:
+                    near[count] = at
+                    count += 1
+    return count
+
+
+@kernel
+def meet_run(
+    ax: float, ay: float, bx: float, by: float, first: int, last: int, coordinates: Floats
+) -> int:
+    """How the way from a to b meets the edges of a run: APART, UNSURE or CROSSED."""
+    result = APART
+    west, east = min(ax, bx), max(ax, bx)
+    south, north = min(ay, by), max(ay, by)
+    for at in range(first, max(last, first + 1)):
+        cx, cy = coordinates[at, 0], coordinates[at, 1]
+        after = min(at + 1, last)
+        dx, dy = coordinates[after, 0], coordinates[after, 1]
+        if max(cx, dx) < west or min(cx, dx) > east:
+            continue
+        if max(cy, dy) < south or min(cy, dy) > north:
+            continue
+        of_edge = _turn(ax, ay, bx, by, cx, cy) * _turn(ax, ay, bx, by, dx, dy)
+        if of_edge > 0:
+            continue
+        of_way = _turn(cx, cy, dx, dy, ax, ay) * _turn(cx, cy, dx, dy, bx, by)
+        if of_way > 0:
+            continue
+        if of_edge < 0 and of_way < 0:
+            return CROSSED
+        result = UNSURE
     return result
 
 

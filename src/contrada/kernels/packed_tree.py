@@ -14,7 +14,7 @@ from contrada.kernels.compiling import kernel
 
 NODE = 8
 _PILE = 512  # more than a walk can have open: NODE for each of at most 64 levels
-_SIDE = 256  # points are asked about in the order of so many rows and columns
+_SIDE = 256  # points are asked about in the order of so many rows and columns of cells
 _SMALL = 1e-300
 
 
@@ -114,7 +114,7 @@ def _walk(
 
 @kernel
 def order_points(x: Floats, y: Floats) -> Positions:
-    """Order points by columns, up and down in turn, so that neighbours walk the same nodes."""
+    """Order points along Hilbert's curve, so that neighbours walk the same nodes."""
     order = np.empty(len(x), np.int64)
     if len(x) == 0:
         return order
@@ -127,7 +127,7 @@ def order_points(x: Floats, y: Floats) -> Positions:
     for i in range(len(x)):
         column = min(int((x[i] / 2 - left) * per_x), _SIDE - 1)
         row = min(int((y[i] / 2 - low) * per_y), _SIDE - 1)
-        cells[i] = column * _SIDE + (row if column % 2 == 0 else _SIDE - 1 - row)
+        cells[i] = _hilbert(column, row)
         counts[cells[i] + 1] += 1
     for cell in range(1, len(counts)):
         counts[cell] += counts[cell - 1]
@@ -135,6 +135,21 @@ def order_points(x: Floats, y: Floats) -> Positions:
         order[counts[cells[i]]] = i
         counts[cells[i]] += 1
     return order
+
+
+@kernel
+def _hilbert(x: int, y: int) -> int:
+    """Number the cell of a column and a row along the curve."""
+    number, side = 0, _SIDE // 2
+    while side > 0:
+        right, up = x & side > 0, y & side > 0
+        number += side * side * ((3 * right) ^ up)
+        if not up:
+            if right:
+                x, y = _SIDE - 1 - x, _SIDE - 1 - y
+            x, y = y, x
+        side //= 2
+    return number
 
 
 @kernel

@@ -5,7 +5,6 @@ one version of the subscriptions and the positions of the batch, decoded in piec
 """
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from contrada.arrays import Floats, Mask, Positions
 from contrada.deferred import compute as pc
+from contrada.matcher.piece_threads import mapping
 from contrada.matching.columns import EventBatch
 from contrada.matching.fence_sets import NearFences
 from contrada.matching.receiving import receive
@@ -108,17 +108,24 @@ class FollowedSet:
         """Find what the room asks of the positions that are applied, in pieces, on threads."""
         if not pieces:
             return Found.nothing()
-        with ThreadPoolExecutor(max(1, threads), "contrada-follow") as pool:
-            run = map if threads <= 1 or len(pieces) < 2 else pool.map
-            matched = list(run(self._match, pieces))
-            near = met = RowRanks.none()
+        ways = None
+        if self._options.has_ways:
+            ways = _make_ways(begun.segments, begun.applied_count)
+        near = RowRanks.none()
+        with mapping(threads, len(pieces)) as run:
+            found = run(partial(self._match_and_meet, ways), pieces)
+            matched, met = zip(*found, strict=True)
             if self._options.hysteresis_m > 0:
                 choice = _Visits(pieces, matched, self._list_visits(state), self._count)
                 near = _join(run(partial(self._find_near, choice), range(len(pieces)), pieces))
-            if self._options.has_ways:
-                ways = _make_ways(begun.segments, begun.applied_count)
-                met = _join(run(partial(self._find_met, ways), pieces, matched))
-        return Found(_join(matched), near, met)
+        return Found(_join(matched), near, _join(met))
+
+    def _match_and_meet(
+        self, ways: Floats | None, piece: PositionPiece
+    ) -> tuple[RowRanks, RowRanks]:
+        """Find what applied rows match, and what the ways to them meet."""
+        matched = self._match(piece)
+        return matched, RowRanks.none() if ways is None else self._find_met(ways, piece, matched)
 
     def _match(self, piece: PositionPiece) -> RowRanks:
         """Find what applied rows match, by number; ranks are those of living ids."""
@@ -131,7 +138,7 @@ class FollowedSet:
 
     def _find_met(self, ways: Floats, piece: PositionPiece, matched: RowRanks) -> RowRanks:
         """Find what ways meet; where the position itself matches, nobody would ask."""
-        keys = np.sort(matched.rows * self._count + matched.ranks)
+        keys = matched.rows * self._count + matched.ranks  # sorted, as these are
 
         def choose(rows: Positions, ranks: Positions) -> Mask:
             return ~_are_in(piece.numbers[rows] * self._count + ranks, keys)

@@ -1,6 +1,6 @@
 """Positions from tables, files and lists: read, judged, and bad rows set aside."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows
 from contrada.matcher.listed_events import ListedEvents, write_geometries
 from contrada.matcher.match_run import choose_id_column, list_read, narrow_to_read
+from contrada.matcher.piece_threads import mapping
 from contrada.matching.arrow_values import as_values
 from contrada.matching.columns import read_geometries
 from contrada.matching.ids import read_event_ids, read_id
@@ -29,6 +30,7 @@ NULL_OBJECT, _DEFAULT_ID = "null_object", "id"
 _PIECE_ROWS = 16_384
 
 OnRead = Callable[[int], object]
+Judged = tuple[ReceivedEvents, pa.Array, Positions]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +139,13 @@ def take_in_rows(
     repair: bool,
     numbered: int,
     are_kept: bool,
+    threads: int,
     on_read: OnRead | None = None,
 ) -> Intake:
     """Take in the rows of a table or file; where there are no ids, they are numbered from one on.
 
-    Where rows may be kept, for a version that may read other columns, they come whole. `on_read`
-    hears how many have been read, a batch at a time.
+    They are judged on threads. Where rows may be kept, for a version that may read other columns,
+    they come whole. `on_read` hears how many have been read, a batch at a time.
     """
     wanted = None if names.id == _DEFAULT_ID else names.id
     id_column = choose_id_column(rows, wanted, Remedy.EVENT_ID)
@@ -161,21 +164,36 @@ def take_in_rows(
     if not are_kept:
         rows = narrow_to_read(rows, subscriptions, id_column, own)
     intake = Intake(rows.place, id_column is None, _id_type(rows, id_column))
-    for batch, told in rows.judged({*list_read(subscriptions, id_column), *own}):
+
+    def judge(piece: pa.RecordBatch, first_row: int, told: dict[int, Fault]) -> Judged:
+        received = _receive(
+            piece, first_row, subscriptions, rows, id_column, repair, told, numbered
+        )
+        objects, faults = read_objects(piece.column(names.object), names.object, rows.name)
+        time_us, more = read_moments(piece.column(names.time), names.time)
+        _note(received.bad, faults, more)
+        return received, objects, time_us
+
+    pieces = list(_cut(rows.judged({*list_read(subscriptions, id_column), *own}), on_read))
+    with mapping(threads, len(pieces)) as run:
+        for judged in run(judge, *zip(*pieces, strict=True)) if pieces else ():
+            intake.add(*judged)
+    return intake
+
+
+def _cut(
+    batches: Iterator[tuple[pa.RecordBatch, dict[int, Fault]]], on_read: OnRead | None
+) -> Iterator[tuple[pa.RecordBatch, int, dict[int, Fault]]]:
+    """Cut batches into pieces, each with its first row, and what is known to be bad in it."""
+    first_row = 0
+    for batch, told in batches:
         for start in range(0, batch.num_rows, _PIECE_ROWS):
             piece = batch.slice(start, _PIECE_ROWS)
             here = {row - start: told[row] for row in told if 0 <= row - start < piece.num_rows}
-            first_row = intake.count
-            received = _receive(
-                piece, first_row, subscriptions, rows, id_column, repair, here, numbered
-            )
-            objects, faults = read_objects(piece.column(names.object), names.object, rows.name)
-            time_us, more = read_moments(piece.column(names.time), names.time)
-            _note(received.bad, faults, more)
-            intake.add(received, objects, time_us)
+            yield piece, first_row + start, here
+        first_row += batch.num_rows
         if on_read is not None:
             on_read(batch.num_rows)
-    return intake
 
 
 def _id_type(rows: Rows, column: str | None) -> pa.DataType:

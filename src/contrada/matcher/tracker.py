@@ -214,7 +214,7 @@ class Tracker:
                 listed = [events] if isinstance(events, Mapping) else events
                 intake, stated = self._take_in_list(listed, followed, repair), None
             else:
-                intake, stated = self._take_in_rows(events, followed, repair, on_read)
+                intake, stated = self._take_in_rows(events, followed, repair, threads, on_read)
             system = self._check_system(stated or held.crs)
             _report(intake, hear, is_lenient)
             is_geographic = system is None or is_longitude_latitude(system)
@@ -260,7 +260,12 @@ class Tracker:
         )
 
     def _take_in_rows(
-        self, events: Any, followed: FollowedSet, repair: bool, on_read: OnRead | None
+        self,
+        events: Any,
+        followed: FollowedSet,
+        repair: bool,
+        threads: int,
+        on_read: OnRead | None,
     ) -> tuple[Intake, str | None]:
         rows = read_rows(events)
         self._matcher._held.check_crs(rows.crs, rows.name)
@@ -276,6 +281,7 @@ class Tracker:
             repair=repair,
             numbered=self._tracks.moving.numbered,
             are_kept=self._lateness_us > 0,
+            threads=threads,
             on_read=on_read,
         )
         self._matcher._held.adopt_crs(rows.crs, rows.name)

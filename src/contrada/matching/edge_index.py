@@ -12,12 +12,11 @@ import shapely
 
 from contrada.arrays import Floats, Mask, Positions
 from contrada.kernels.edge_search import (
-    APART,
     CROSSED,
     cut_runs,
     find_boxes,
+    find_passed,
     measure_gaps,
-    meet_runs,
 )
 from contrada.kernels.packed_tree import PackedTree, pack_boxes
 from contrada.model.packed_geometries import PackedGeometries
@@ -28,6 +27,7 @@ _FLAT_M_MAX, _FLAT_LATITUDE_MAX = 20_000.0, 80.0  # where a flat map is true eno
 _RADIUS_M_MIN = 6_335_000.0
 _UNSURE_M = 0.01
 _NOWHERE = (np.nan,) * 4
+_NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,13 @@ class EdgeIndex:
             boxes, runs = np.array([_NOWHERE]), np.zeros(1, np.int64)
         return pack_boxes(boxes), runs
 
+    @once
+    def _touched(self) -> tuple[Positions, Positions]:
+        """The first and last vertex of each run in the tree, -1 where more than a touch counts."""
+        _, runs = self._tree
+        is_touched = self._radii_m[self._owner[runs]] == 0
+        return np.where(is_touched, self._first[runs], -1), self._last[runs]
+
     def find_passed(self, ways: Floats) -> NearPairs:
         """Find the pairs of a way and a geometry that may be touched or near.
 
@@ -71,15 +78,12 @@ class EdgeIndex:
         point in common that is an end of neither; ways that lie inside a geometry altogether need
         not be among the pairs.
         """
-        low, high = np.minimum(ways[:, :2], ways[:, 2:]), np.maximum(ways[:, :2], ways[:, 2:])
-        rows, runs = self._find(np.hstack([low, high]))
-        asked = np.flatnonzero((self._radii_m[self._owner[runs]] == 0) & (self._first[runs] >= 0))
-        of = runs[asked]
-        may, is_sure = np.ones(len(rows), bool), np.zeros(len(rows), bool)
+        if not len(self._owner):
+            return NearPairs(_NONE, _NONE, np.zeros(0, bool))
+        (tree, runs), ends = self._tree, self._touched
         coordinates = self._geometries.coordinates
-        met = meet_runs(ways, rows[asked], self._first[of], self._last[of], coordinates)
-        may[asked], is_sure[asked] = met > APART, met == CROSSED
-        return self._pair(rows[may], self._owner[runs[may]], is_sure[may])
+        rows, found, met = find_passed(tree, np.ascontiguousarray(ways), *ends, coordinates)
+        return self._pair(rows, self._owner[runs[found]], met == CROSSED)
 
     def find_near(self, boxes: Floats) -> tuple[Positions, Positions]:
         """Find the pairs of a box and a geometry that may be near, each once."""
