@@ -34,7 +34,7 @@ import shapely
 import contrada.spark
 from contrada.reproduce.reporting import Column
 from contrada.spark import shard_processing
-from contrada.spark.position_tasks import read_packed, write_batches
+from contrada.spark.position_tasks import read_packed
 from contrada.spark.shard_processing import ShardProcessor, ShardRows
 from contrada.spark.transition_answers import FollowTally
 from micro_batches import (
@@ -61,15 +61,18 @@ FOLLOW, COUNTING = "follow", "counting"
 class CountingProcessor(ShardProcessor):
     """The same processor, of which only the rows of a shard are counted."""
 
-    def _follow(self, shard: int, brought: ShardRows) -> list[bytes]:  # noqa: ARG002
+    def _follow(
+        self,
+        shard: int,  # noqa: ARG002
+        brought: ShardRows,
+    ) -> tuple[list[bytes], FollowTally]:
         assert self._state is not None
         rows = read_packed(brought.packed)
         found = 0 if rows is None else rows.num_rows
         kept = self._state.get()
         before = 0 if kept is None else int.from_bytes(kept[0], "little")
         self._state.update(((before + found).to_bytes(8, "little"),))
-        tally = FollowTally(evaluated=found, applied=found, state_bytes=8)
-        return [*brought.answers, write_batches([self._stepper.shape.tally(tally)])]
+        return [], FollowTally(evaluated=found, applied=found, state_bytes=8)
 
 
 def main() -> int:

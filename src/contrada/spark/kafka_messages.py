@@ -226,7 +226,7 @@ class EncodeTask:
 
 @dataclass(frozen=True, slots=True)
 class EncodeAnswerTask:
-    """The same for what a task of `match` yields: rows that only count are handed on."""
+    """The same for what a task yields: rows that only count, if there are any, are handed on."""
 
     encoding: EncodeTask
 
@@ -234,6 +234,9 @@ class EncodeAnswerTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Encode batches, each of which has rows of an answer or one row that counts."""
         for batch in batches:
+            if TALLY not in batch.schema.names:
+                yield from self.encoding.encode_all(batch)
+                continue
             tallies = batch.column(TALLY)
             if tallies.null_count < batch.num_rows:
                 assert not tallies.null_count, "what a task has done is a batch of its own"

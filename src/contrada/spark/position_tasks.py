@@ -7,6 +7,7 @@ would go one by one through pandas.
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +31,11 @@ from contrada.spark.worker import EventColumns, begin
 
 POSITION_TIME, X, Y, IS_KNOWN = "__time", "__x", "__y", "__known"
 SHARD, PACKED, GREATEST, BEGAN, ANSWER = "shard", "positions", "greatest", "began", "answer"
-PACKED_DDL = f"{SHARD} int, {PACKED} binary, {GREATEST} bigint, {BEGAN} string, {ANSWER} binary"
+DONE_LINE = "done"  # what a task has done, as JSON
+PACKED_DDL = (
+    f"{SHARD} int, {PACKED} binary, {GREATEST} bigint, {BEGAN} string, {ANSWER} binary, "
+    f"{DONE_LINE} string"
+)
 _PACKED = pa.schema(
     [
         (SHARD, pa.int32()),
@@ -38,8 +43,10 @@ _PACKED = pa.schema(
         (GREATEST, pa.int64()),
         (BEGAN, pa.string()),
         (ANSWER, pa.binary()),
+        (DONE_LINE, pa.string()),
     ]
 )
+_NOTHING_DONE: Mapping[int, str] = MappingProxyType({})
 _PACKED_BYTES_MAX = 32 * 2**20  # of the positions that a task holds back
 _OWN = (FILE, MOMENT, SOURCE_FAULT, SOURCE_MESSAGE, NULL_LISTS)  # which are not columns of events
 AHEAD = "time_ahead"
@@ -202,8 +209,7 @@ class ReadPositionsTask:
             if shards.nbytes > _PACKED_BYTES_MAX:
                 yield _as_rows(shards.pack(), None, moment, {})
         packed = dict.fromkeys(range(options.shards), b"") | shards.pack()
-        answers = {own: write_batches([self.shape.tally(done)])}
-        yield _as_rows(packed, greatest, moment, answers)
+        yield _as_rows(packed, greatest, moment, {}, {own: done.as_line()})
 
 
 def read_with(reader: PositionReader, geometries: tuple[str, ...]) -> PositionReader:
@@ -236,7 +242,11 @@ def set_aside(
 
 
 def _as_rows(
-    packed: Mapping[int, bytes], greatest: int | None, moment: str, answers: Mapping[int, bytes]
+    packed: Mapping[int, bytes],
+    greatest: int | None,
+    moment: str,
+    answers: Mapping[int, bytes],
+    done: Mapping[int, str] = _NOTHING_DONE,
 ) -> pa.RecordBatch:
     """Make a row for each shard."""
     count = len(packed)
@@ -246,6 +256,7 @@ def _as_rows(
         pa.array([greatest] * count, pa.int64()),
         pa.array([moment] * count, pa.string()),
         pa.array([answers.get(shard) for shard in packed], pa.binary()),
+        pa.array([done.get(shard) for shard in packed], pa.string()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=_PACKED)
 
@@ -284,12 +295,14 @@ def read_packed(packed: list[bytes]) -> pa.Table | None:
 class UnpackTask:
     """The function for `mapInArrow` that makes rows of the bytes of answers."""
 
+    shape: TransitionShape
+
     @noting_errors
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the batches that were written."""
         for batch in batches:
             for data in batch.column(0):
-                yield from pa.ipc.open_stream(data.as_buffer())
+                yield from map(self.shape.spread, pa.ipc.open_stream(data.as_buffer()))
 
 
 def list_event_columns(columns: EventColumns) -> tuple[str, ...]:

@@ -23,16 +23,18 @@ from contrada.spark.handshake import Handshake
 from contrada.spark.position_tasks import (
     ANSWER,
     BEGAN,
+    DONE_LINE,
     GREATEST,
     PACKED,
     read_packed,
     write_batches,
 )
 from contrada.spark.track_steps import TrackStepper, tally_step
+from contrada.spark.transition_answers import FollowTally
 from contrada.transitions.state_bytes import decode, encode
 from contrada.transitions.track_state import TrackState
 
-ANSWER_DDL = f"{ANSWER} binary"
+ANSWER_DDL = f"{ANSWER} binary, {DONE_LINE} string"
 _STATE, _STATE_DDL = "state", "state binary"
 _SHARDS = "shards"  # a note in the state: among how many shards objects were dealt out
 
@@ -41,11 +43,13 @@ _SHARDS = "shards"  # a note in the state: among how many shards objects were de
 class ShardRows:
     """What tasks have sent to a shard in a batch.
 
-    `answers` are bytes that go out as they are. `greatest_us` is the greatest time of the batch.
+    `answers` are bytes that go out as they are, and so are lines of what they have `done`.
+    `greatest_us` is the greatest time of the batch.
     """
 
     packed: list[bytes]
     answers: list[bytes]
+    done: list[str]
     greatest_us: int | None
     moment: str
 
@@ -54,14 +58,16 @@ class ShardRows:
         """Read the rows of a shard."""
         packed: list[bytes] = []
         answers: list[bytes] = []
+        done: list[str] = []
         times: list[int] = []
         moment = ""
         for frame in frames:
             packed += [data for data in frame[PACKED] if data is not None]
             answers += [data for data in frame[ANSWER] if data is not None]
+            done += [line for line in frame[DONE_LINE] if line is not None]
             times += [int(time) for time in frame[GREATEST].dropna()]
             moment = frame[BEGAN].iloc[0]
-        return cls(packed, answers, max(times, default=None), moment)
+        return cls(packed, answers, done, max(times, default=None), moment)
 
 
 class ShardProcessor(StatefulProcessor):
@@ -84,10 +90,18 @@ class ShardProcessor(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: TimerValues,  # noqa: ARG002, N803
     ) -> Iterator[pd.DataFrame]:
-        """Follow the positions of a batch; what goes out are bytes of answers."""
+        """Follow the positions of a batch; out go bytes of answers, and lines of what was done."""
         try:
             self._handshake.check()
-            yield pd.DataFrame({ANSWER: self._follow(int(key[0]), ShardRows.read(rows))})
+            brought = ShardRows.read(rows)
+            found, done = self._follow(int(key[0]), brought)
+            answers, lines = [*brought.answers, *found], [*brought.done, done.as_line()]
+            yield pd.DataFrame(
+                {
+                    ANSWER: answers + [None] * len(lines),
+                    DONE_LINE: [None] * len(answers) + lines,
+                }
+            )
         except ContradaError as error:
             error.add_note(write_line(error))
             raise
@@ -95,7 +109,8 @@ class ShardProcessor(StatefulProcessor):
     def close(self) -> None:
         """Nothing is open."""
 
-    def _follow(self, shard: int, brought: ShardRows) -> list[bytes]:
+    def _follow(self, shard: int, brought: ShardRows) -> tuple[list[bytes], FollowTally]:
+        """Return the answers of a shard, and what was done with its positions."""
         assert self._state is not None, "Spark calls init first"
         moment = pa.RecordBatch.from_pydict({MOMENT: [brought.moment]})
         chosen = self._sets.choose(moment)
@@ -105,10 +120,9 @@ class ShardProcessor(StatefulProcessor):
         step = self._stepper.step(state, rows, chosen, brought.greatest_us)
         data = encode(step.state)
         self._state.update((data,))
-        shape = self._stepper.shape
-        done = shape.tally(tally_step(step, chosen.version, len(data)))
-        found = [write_batches([batch]) for batch in shape.answer(step.rows.table())]
-        return [*brought.answers, *found, write_batches([done])]
+        answers = self._stepper.shape.answer(step.rows.table(is_encoded=True))
+        done = tally_step(step, chosen.version, len(data))
+        return [write_batches([batch]) for batch in answers], done
 
     def _open(self, shard: int, data: bytes | None) -> TrackState:
         """Read the state of a shard; refuse that of objects which were dealt out otherwise."""

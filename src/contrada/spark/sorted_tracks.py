@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from contrada.matcher.match_run import count_rows_at_once
+from contrada.spark.answering import TALLY
 from contrada.spark.chosen_sets import ChosenSet
 from contrada.spark.handshake import Handshake
 from contrada.spark.null_lists import restore_lists
@@ -113,13 +114,15 @@ class FollowSortedTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Follow positions; the answers are of bounded size."""
         self.handshake.check()
+        shape = self.stepper.shape
         waiting: pa.Table | None = None
         state: TrackState | None = None
         rows_max = min(self.piece_rows, count_rows_at_once(open_set(self.chosen.staged)))
         for batch in batches:
             rows, answers = self._split(batch)
             for answer in answers:
-                yield from pa.ipc.open_stream(answer)
+                for made in pa.ipc.open_stream(answer):
+                    yield made if TALLY in made.schema.names else shape.counted(made)
             waiting = rows if waiting is None else pa.concat_tables([waiting, rows])
             while waiting.num_rows >= rows_max and (end := self._find_end(waiting)):
                 step = self._step(state, waiting.slice(0, end))
@@ -156,7 +159,7 @@ class FollowSortedTask:
 
     def _answer(self, step: Step) -> Iterator[pa.RecordBatch]:
         shape = self.stepper.shape
-        yield from shape.answer(step.rows.table())
+        yield from map(shape.counted, shape.answer(step.rows.table()))
         done = tally_step(step, self.chosen.version, 0)
         done.objects = done.visits = 0  # which are forgotten
         yield shape.tally(done)

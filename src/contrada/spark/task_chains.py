@@ -51,17 +51,28 @@ class EventOrigin:
 
 @dataclass(frozen=True, slots=True)
 class AnswerOrigin:
-    """How an answer on a stream is made: events, brought to where a task matches them."""
+    """How an answer on a stream is made: events, brought to where a task makes the answer of them.
+
+    What was done is counted in rows of the task, whose type is `tally`; or, where that is None, in
+    rows of what is brought.
+    """
 
     events: "DataFrame"
     bring: "Callable[[DataFrame], DataFrame]"
     task: ArrowTask
-    tally: "DataType"
+    tally: "DataType | None"
     done: tuple[str, ...] = DONE
 
     def follow(self, task: ArrowTask, schema: str) -> "DataFrame":
-        """Hand the answer, with the rows that only count, to a task that passes these on."""
+        """Hand the answer to a task; it passes rows that only count on, if it gets such."""
         chain = TaskChain(self.task, task)
+        if self.tally is None:
+            return observed(
+                self.events,
+                self.bring,
+                lambda brought: brought.mapInArrow(chain, schema),
+                done=self.done,
+            )
         counted = f"{schema}, {TALLY} {self.tally.simpleString()}"
 
         def run(events: "DataFrame") -> "DataFrame":

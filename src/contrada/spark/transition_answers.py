@@ -1,5 +1,6 @@
 """Transitions as record batches of bounded size: rows, bad positions, and what a task has done."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from contrada.spark.kafka_decoding import MESSAGE_TYPE
 from contrada.transitions.transition_rows import TRANSITION_COLUMNS
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import StructType
 
 TRANSITION = "transition"
 _ERROR = "error"
@@ -43,10 +44,15 @@ class FollowTally:
     state_bytes: int = 0
     version: str | None = None
 
+    def as_line(self) -> str:
+        """Write it as a line of JSON, as `TALLY_DDL` reads it."""
+        return json.dumps(asdict(self))
+
 
 FOLLOWED = tuple(field.name for field in fields(FollowTally))[:-1]
 assert FOLLOWED[: len(DONE)] == DONE
 _TALLY = pa.struct([*((name, pa.int64()) for name in FOLLOWED), ("version", pa.string())])
+TALLY_DDL = ", ".join([*(f"{name} bigint" for name in FOLLOWED), "version string"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +71,7 @@ class TransitionShape:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns, with the tally of a task."""
+        """The columns of an answer."""
         text = pa.string()
         kinds = {
             "object": _id_type(self.has_whole_objects),
@@ -79,7 +85,7 @@ class TransitionShape:
             columns.append((SOURCE_MESSAGE, MESSAGE_TYPE))
         if self.quarantine:
             columns.append((_ERROR, FAULT_TYPE))
-        return pa.schema([*columns, (TALLY, _TALLY)])
+        return pa.schema(columns)
 
     @property
     def spark_schema(self) -> "StructType":
@@ -93,8 +99,15 @@ class TransitionShape:
                 field.dataType = TimestampType()
         return StructType(found.fields)
 
+    @property
+    def counted_spark_schema(self) -> "StructType":
+        """The same with what a task has done beside it."""
+        from pyspark.sql.pandas.types import from_arrow_type
+
+        return self.spark_schema.add(TALLY, from_arrow_type(_TALLY))
+
     def answer(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Yield rows of transitions, which have the columns of an answer."""
+        """Yield rows of transitions; their columns may be dictionary-encoded."""
         for start in range(0, rows.num_rows, ROWS_MAX):
             piece = rows.slice(start, ROWS_MAX).combine_chunks()
             yield self._batch(
@@ -111,27 +124,31 @@ class TransitionShape:
             columns[SOURCE_MESSAGE] = messages
         return self._batch(columns, len(ids))
 
+    def spread(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch in which nothing is dictionary-encoded."""
+        pairs = zip(batch.columns, self.schema, strict=True)
+        columns = [c if c.type == field.type else c.cast(field.type) for c, field in pairs]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def counted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch with the column of what a task has done, in which is nothing."""
+        return self.spread(batch).append_column(TALLY, pa.nulls(batch.num_rows, _TALLY))
+
     def tally(self, done: FollowTally) -> pa.RecordBatch:
         """Return the last row of a task: what it has done."""
-        return self._batch({TALLY: pa.array([asdict(done)], _TALLY)}, 1)
+        return self._batch({}, 1).append_column(TALLY, pa.array([asdict(done)], _TALLY))
 
     def _batch(self, columns: dict[str, pa.Array], length: int) -> pa.RecordBatch:
-        """Put columns in their order and types, and nothing where there is none."""
+        """Put columns in their order, and nothing where there is none."""
         arrays = []
         for field in self.schema:
             column = columns.get(field.name)
             column = pa.nulls(length, field.type) if column is None else column
             if isinstance(column, pa.ChunkedArray):
                 column = column.combine_chunks()
-            arrays.append(column if column.type == field.type else column.cast(field.type))
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
-
-def tally_type() -> "DataType":
-    """Return the type of the column of what tasks have done, for Spark."""
-    from pyspark.sql.pandas.types import from_arrow_type
-
-    return from_arrow_type(_TALLY)
+            is_as_meant = column.type == field.type or pa.types.is_dictionary(column.type)
+            arrays.append(column if is_as_meant else column.cast(field.type))
+        return pa.RecordBatch.from_arrays(arrays, names=self.schema.names)
 
 
 def _id_type(is_whole: bool) -> pa.DataType:

@@ -27,6 +27,7 @@ from contrada.spark.match_counts import observed
 from contrada.spark.meeting import MetSubscriptions
 from contrada.spark.position_tasks import (
     ANSWER,
+    DONE_LINE,
     IS_KNOWN,
     PACKED_DDL,
     POSITION_TIME,
@@ -49,7 +50,7 @@ from contrada.spark.stream_listening import listen_to
 from contrada.spark.task_chains import AnswerOrigin, ArrowTask, TaskChain, note_answer
 from contrada.spark.task_errors import noting_errors, raising_noted_errors
 from contrada.spark.track_steps import TrackStepper
-from contrada.spark.transition_answers import FOLLOWED, TransitionShape
+from contrada.spark.transition_answers import FOLLOWED, TALLY_DDL, TransitionShape
 from contrada.spark.transition_options import TransitionOptions
 from contrada.spark_options import SparkOptions
 from contrada.transitions.durations import Duration
@@ -253,25 +254,30 @@ class TransitionJob:
         return self._run_stream() if self._events.isStreaming else self._run_batch()
 
     def _run_stream(self) -> "DataFrame":
+        from pyspark.sql import functions
+
         from contrada.spark.shard_processing import ANSWER_DDL, ShardProcessor
 
         sets: SetChoice = self.met.published or FixedSet(self.chosen)
         here = Handshake.here()
         reading = self._beginning(ReadPositionsTask(here, sets, self._reader, self.shape))
         processor = ShardProcessor(here, sets, self.stepper)
-        schema = self.shape.spark_schema
+        unpacking, schema = UnpackTask(self.shape), self.shape.spark_schema
 
         def bring(events: "DataFrame") -> "DataFrame":
             dealt = events.mapInArrow(reading, PACKED_DDL).groupBy(SHARD)
-            return dealt.transformWithStateInPandas(processor, ANSWER_DDL, "Append", "None")
+            packed = dealt.transformWithStateInPandas(processor, ANSWER_DDL, "Append", "None")
+            done = functions.from_json(DONE_LINE, TALLY_DDL)
+            return packed.select(ANSWER, done.alias(TALLY))
 
+        # Counted before they are unpacked: there are a few rows for each shard then.
         answer = observed(
             self._events,
-            lambda events: bring(events).mapInArrow(UnpackTask(), schema),
+            bring,
+            lambda packed: packed.mapInArrow(unpacking, schema),
             done=FOLLOWED,
         )
-        origin = AnswerOrigin(self._events, bring, UnpackTask(), schema[TALLY].dataType, FOLLOWED)
-        note_answer(answer, origin)
+        note_answer(answer, AnswerOrigin(self._events, bring, unpacking, None, FOLLOWED))
         return answer
 
     def _run_batch(self) -> "DataFrame":
@@ -299,7 +305,7 @@ class TransitionJob:
         def run(events: "DataFrame") -> "DataFrame":
             judged = events.mapInArrow(self._beginning(judging), types.StructType(numbered))
             dealt = judged.repartition(column_of(order[0])).sortWithinPartitions(*order)
-            return dealt.mapInArrow(following, self.shape.spark_schema)
+            return dealt.mapInArrow(following, self.shape.counted_spark_schema)
 
         return observed(events, run, done=FOLLOWED)
 

@@ -52,10 +52,13 @@ class TransitionRows:
         """Return them as a table, with the columns of TRANSITION_COLUMNS.
 
         Objects and ids are int64 or strings, `time` is a timestamp of microseconds in UTC. With
-        `is_encoded` object, subscription, transition and cause are dictionary-encoded, which takes
-        far less time and memory.
+        `is_encoded` object, subscription, transition, version and cause are dictionary-encoded,
+        which takes far less time and memory.
         """
-        names = [pa.array(TRANSITIONS), pa.array(CAUSES)]
+        names, version = (
+            [pa.array(TRANSITIONS), pa.array(CAUSES)],
+            pa.array([self.version], pa.string()),
+        )
         columns = {
             "object": _coded(self.object_ids, self.objects, is_encoded),
             "subscription": _coded(self.subscription_ids, self.subscriptions, is_encoded),
@@ -63,7 +66,7 @@ class TransitionRows:
             "transition": _coded(names[0], self.transitions, is_encoded),
             "time": pa.array(self.time_us).view(TIME_TYPE),
             "event": _plain(self.events),
-            "version": pa.repeat(pa.scalar(self.version, pa.string()), len(self)),
+            "version": _coded(version, np.zeros(len(self), np.int8), is_encoded),
             "cause": _coded(names[1], self.causes, is_encoded),
         }
         return pa.table(columns).select(list(TRANSITION_COLUMNS))
