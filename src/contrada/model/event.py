@@ -181,6 +181,8 @@ def read_event(event: Any, *, repair: bool = False, place: str = "the event") ->
         check_flags(repair=repair)
     if isinstance(event, Event):
         return event
+    if type(event) is dict and "type" not in event and "specversion" not in event:
+        return Event(event, repair=repair, place=place)  # as most are: attributes and no more
     if not isinstance(event, Mapping):
         raise InvalidInput(f"{place} must be a mapping, not {type(event).__name__}: {brief(event)}")
     if is_envelope(event):
