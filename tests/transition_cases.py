@@ -127,6 +127,7 @@ def columns_of(fixes: Sequence[Fix]) -> PositionColumns:
         for at, name in enumerate(("x", "y", "speed"))
     }
     rows["wkb"] = pa.array([fix.wkb for fix in fixes], pa.binary())
+    table = pa.table(rows)
     return PositionColumns(
         id_array([fix.object for fix in fixes]),
         np.array([fix.time for fix in fixes], np.int64),
@@ -134,7 +135,7 @@ def columns_of(fixes: Sequence[Fix]) -> PositionColumns:
         np.array([point[0] for point in points], np.float64),
         np.array([point[1] for point in points], np.float64),
         np.array([fix.has_geometry for fix in fixes], bool),
-        pa.table(rows),
+        lambda: table,
         lambda table: table["wkb"].combine_chunks(),
     )
 
@@ -163,7 +164,7 @@ def find(begun: Begun, columns: PositionColumns | None, fences: Fences) -> Found
     """Match the applied rows of a batch, from the tables that the room hands out."""
     tables = list(begun.released)
     if columns is not None:
-        tables.append(columns.rows.take(pa.array(begun.incoming)))
+        tables.append(columns.rows().take(pa.array(begun.incoming)))
     places = [tuple(row.values()) for table in tables for row in table.to_pylist()]
     assert len(places) == begun.applied_count
     fixes = [make_fix(0, 0, 0, place[:2], place[2]) for place in places]

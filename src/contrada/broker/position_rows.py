@@ -84,7 +84,7 @@ class PositionBatch:
             place.x[rows],
             place.y[rows],
             place.is_known[rows],
-            number_rows(range(self.first_number, self.first_number + len(rows))),
+            lambda: number_rows(range(self.first_number, self.first_number + len(rows))),
             order_keys,
         )
 

@@ -13,8 +13,10 @@ import pyarrow as pa
 
 from contrada.arrays import Floats, Mask, Positions
 from contrada.deferred import compute as pc
+from contrada.matcher.event_texts import EVENT_TEXT, read_events
 from contrada.matcher.piece_threads import mapping
 from contrada.matching.columns import EventBatch
+from contrada.matching.event_objects import receive_objects
 from contrada.matching.fence_sets import NearFences
 from contrada.matching.receiving import receive
 from contrada.matching.segments import SubscriptionSet
@@ -161,11 +163,21 @@ class FollowedSet:
 
     def decode(self, rows: pa.Table) -> EventBatch:
         """Decode rows that were judged when they came; what cannot be read now is unknown."""
+        geometries = {GEOMETRY, *self.subscriptions.geometry_attributes}
+        if EVENT_TEXT in rows.schema.names:
+            return receive_objects(
+                read_events(rows.column(EVENT_TEXT)),
+                pa.nulls(rows.num_rows, pa.int64()),
+                geometries,
+                repair=False,
+                find_more_faults=self.subscriptions.find_event_faults,
+                told={},
+            ).batch
         (whole,) = rows.combine_chunks().to_batches()
         received = receive(
             whole,
             0,
-            geometry_attributes={GEOMETRY, *self.subscriptions.geometry_attributes},
+            geometry_attributes=geometries,
             geometry_columns=[GEOMETRY],
             id_column=None,
             name="positions",

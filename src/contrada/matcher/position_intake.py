@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,22 +12,26 @@ from contrada.arrays import Positions
 from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows
-from contrada.matcher.listed_events import ListedEvents, write_geometries
+from contrada.matcher.event_texts import EVENT_TEXT, check_keepable, write_events
 from contrada.matcher.match_run import choose_id_column, list_read, narrow_to_read
 from contrada.matcher.piece_threads import mapping
 from contrada.matching.arrow_values import as_values
 from contrada.matching.columns import read_geometries
+from contrada.matching.event_objects import EventObjects, receive_objects
 from contrada.matching.ids import read_event_ids, read_id
 from contrada.matching.moments import BAD_TIME, NO_TIME, read_moment_us, read_moments
 from contrada.matching.receiving import ReceivedEvents, receive
 from contrada.matching.segments import SubscriptionSet
-from contrada.model.event import GEOMETRY
+from contrada.matching.writing import with_mended, write_geometries
+from contrada.model.event import GEOMETRY, Event, read_event
 from contrada.model.geometry import BAD_CELL, Fault
+from contrada.model.subscription import Id
 from contrada.showing import listed
 from contrada.transitions.id_order import as_ids
 from contrada.transitions.position_columns import PositionColumns
 
 NULL_OBJECT, _DEFAULT_ID = "null_object", "id"
+OBJECT = "contrada.object"  # of an event that waits as a text
 _PIECE_ROWS = 16_384
 
 OnRead = Callable[[int], object]
@@ -54,6 +59,23 @@ class IntakePiece:
     def take(self, column: pa.Array) -> pa.Array:
         """Return the good rows of a column."""
         return column if len(self.good) == len(column) else column.take(pa.array(self.good))
+
+    def rows(self) -> pa.Table:
+        """Return the good events as they may have to wait: geometries that were mended are."""
+        events = self.received.batch
+        if isinstance(events, EventObjects):
+            rows = pa.table(
+                {
+                    EVENT_TEXT: write_events(events),
+                    GEOMETRY: write_geometries(events.geometry(GEOMETRY)),
+                    OBJECT: self.objects,
+                }
+            )
+        else:
+            names = tuple(events.names())
+            batch = pa.RecordBatch.from_arrays([events.raw(name) for name in names], names)
+            rows = pa.Table.from_batches([with_mended(batch, events, names)])
+        return rows if len(self.good) == rows.num_rows else rows.take(pa.array(self.good))
 
 
 @dataclass(slots=True)
@@ -101,22 +123,13 @@ class Intake:
             np.concatenate([c.x[good] for c, good in zip(columns, goods, strict=True)]),
             np.concatenate([c.y[good] for c, good in zip(columns, goods, strict=True)]),
             np.concatenate([c.is_known[good] for c, good in zip(columns, goods, strict=True)]),
-            pa.concat_tables(map(_make_rows, pieces), promote_options="permissive"),
+            cache(lambda: _join_rows(pieces)),
             make_order_keys,
         )
 
 
-def _make_rows(piece: IntakePiece) -> pa.Table:
-    """Return the events of a piece as they may have to wait: good ones, with judged geometries."""
-    events = piece.received.batch
-    columns = {name: events.raw(name) for name in events.names()}
-    for name in (GEOMETRY, *columns):
-        judged = events.judged(name) if name in columns else None
-        is_wkb = name in columns and pa.types.is_binary(columns[name].type)
-        if judged is not None and (judged.mended or not is_wkb):
-            columns[name] = write_geometries(judged)
-    rows = pa.table(columns)
-    return rows if len(piece.good) == rows.num_rows else rows.take(pa.array(piece.good))
+def _join_rows(pieces: Sequence[IntakePiece]) -> pa.Table:
+    return pa.concat_tables((piece.rows() for piece in pieces), promote_options="permissive")
 
 
 def make_order_keys(rows: pa.Table) -> pa.Array:
@@ -253,36 +266,61 @@ def take_in_list(
     *,
     repair: bool,
     numbered: int,
+    are_kept: bool,
 ) -> Intake:
     """Take in a list of events, as one piece."""
-    listing = ListedEvents(events, subscriptions.geometry_attributes, repair)
-    is_numbered = names.id == _DEFAULT_ID and not listing.has_ids
-    batch, told = listing.batch, dict(listing.faults)
-    if is_numbered:
-        ids = pa.array(np.arange(len(events), dtype=np.int64) + numbered)
-    else:
-        given = listing.ids() if names.id == _DEFAULT_ID else listing.values(names.id)
-        ids = _read_values(given, "the event's id", "null_id", "the id is missing", told)
+    read, told = _read_events(events, are_kept)
+    ids, is_numbered = _read_list_ids(read, names, numbered, told)
     objects = _read_values(
-        listing.values(names.object), names.object, NULL_OBJECT, "the object is missing", told
+        [event.value(names.object) for event in read],
+        names.object,
+        NULL_OBJECT,
+        "the object is missing",
+        told,
     )
-    received = receive(
-        batch,
-        0,
-        geometry_attributes={GEOMETRY, *subscriptions.geometry_attributes},
-        geometry_columns=[GEOMETRY],
-        id_column=None,
-        name="the list",
+    received = receive_objects(
+        read,
+        ids,
+        {GEOMETRY, *subscriptions.geometry_attributes},
         repair=repair,
         find_more_faults=subscriptions.find_event_faults,
         told=told,
     )
-    time_us, faults = _read_times(listing.values(names.time), names.time)
+    time_us, faults = _read_times([event.value(names.time) for event in read], names.time)
     _note(received.bad, faults)
-    mended = {row: fault for row, fault in listing.mended.items() if row not in received.bad}
     intake = Intake(lambda row: f"row {row}", is_numbered, ids.type)
-    intake.add(ReceivedEvents(received.batch, ids, 0, received.bad, mended), objects, time_us)
+    intake.add(received, objects, time_us)
     return intake
+
+
+def _read_events(events: Sequence[Any], are_kept: bool) -> tuple[list[Event], dict[int, Fault]]:
+    """Read events; one that cannot be read, or kept where it may have to wait, is bad."""
+    read: list[Event] = []
+    told: dict[int, Fault] = {}
+    for row, item in enumerate(events):
+        place = f"row {row}"
+        try:
+            event = read_event(item, place=place)
+            if are_kept:
+                check_keepable(event)
+        except InvalidInput as error:
+            told[row] = Fault(BAD_CELL, error.message.removeprefix(f"{place}: "), error.place or "")
+            event = Event({})
+        read.append(event)
+    return read, told
+
+
+def _read_list_ids(
+    events: Sequence[Event], names: PositionNames, numbered: int, told: dict[int, Fault]
+) -> tuple[pa.Array, bool]:
+    """Return the ids of events, and whether they are numbers that none of them states."""
+    if names.id != _DEFAULT_ID:
+        given = [event.value(names.id) for event in events]
+    elif any(event.id is not None or _DEFAULT_ID in event.attributes for event in events):
+        given = [event.value(_DEFAULT_ID) if event.id is None else event.id for event in events]
+    else:
+        return pa.array(np.arange(len(events), dtype=np.int64) + numbered), True
+    return _read_values(given, "the event's id", "null_id", "the id is missing", told), False
 
 
 def _read_values(
@@ -292,7 +330,7 @@ def _read_values(
     read: list[Any] = []
     for row, value in enumerate(values):
         try:
-            read.append(None if value is None else read_id(value, what))
+            read.append(None if value is None else _plain_id(read_id(value, what)))
         except InvalidInput as error:
             bad.setdefault(row, Fault(BAD_CELL, error.message.removeprefix(f"{what}: "), what))
             read.append(None)
@@ -302,6 +340,11 @@ def _read_values(
     if len(kinds) > 1:
         raise InvalidInput(f"{what}: must be all strings or all integers, not some of each")
     return pa.array(read, pa.int64() if int in kinds else pa.string())
+
+
+def _plain_id(id_: Id) -> Id:
+    """Return an id that may be of a class of somebody's own, as what Arrow takes."""
+    return int(id_) if isinstance(id_, int) else str(id_)
 
 
 def _read_times(values: Sequence[Any], name: str) -> tuple[Positions, dict[int, Fault]]:

@@ -257,6 +257,7 @@ class Tracker:
             self._names,
             repair=repair,
             numbered=self._tracks.moving.numbered,
+            are_kept=self._lateness_us > 0,
         )
 
     def _take_in_rows(

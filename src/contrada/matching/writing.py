@@ -16,6 +16,12 @@ from contrada.model.encodings import WKT_DECIMALS, read_wkts
 from contrada.model.geometry import as_array, read_geometry
 
 
+def write_geometries(column: GeometryColumn) -> pa.Array:
+    """Write the usable geometries of a column as WKB: flat, least byte first."""
+    shapes = column.take(np.arange(len(column.x)))
+    return pa.array(shapely.to_wkb(shapes, output_dimension=2, byte_order=1), pa.binary())
+
+
 def can_be_geometry(kind: pa.DataType) -> bool:
     """Whether a column of a type may hold geometries: bytes, text, mappings, or some of each."""
     if pa.types.is_dictionary(kind):

@@ -80,7 +80,7 @@ class TrackStepper:
             _whole(rows, X).to_numpy(),
             _whole(rows, Y).to_numpy(),
             _whole(rows, IS_KNOWN).to_numpy(zero_copy_only=False),
-            rows.drop_columns(list(_HIDDEN)),
+            lambda: rows.drop_columns(list(_HIDDEN)),
             make_order_keys,
         )
 
@@ -99,7 +99,7 @@ class TrackStepper:
         if positions is None or not len(begun.incoming):
             return
         released = sum(table.num_rows for table in begun.released)
-        rows = positions.rows
+        rows = positions.rows()
         if len(begun.incoming) < rows.num_rows:
             rows = rows.take(pa.array(begun.incoming))
         yield self._decode(rows, released + np.arange(rows.num_rows), followed)

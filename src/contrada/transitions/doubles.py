@@ -67,7 +67,7 @@ def _order_keys(
     split = int(np.searchsorted(places[order], candidates.held_count))
     rows = candidates.batch_rows[places[order[split:]] - candidates.held_count]
     tables = [*held.take(places[order[:split]])[0].tables]
-    tables += [positions.rows.take(pa.array(rows))] if len(rows) else []
+    tables += [positions.rows().take(pa.array(rows))] if len(rows) else []
     pieces = [positions.order_keys(table).cast(pa.large_binary()) for table in tables]
     of_place = np.empty(len(places), np.int64)
     of_place[order] = np.arange(len(places))

@@ -200,7 +200,7 @@ def _hold(
     rows = held.rows.take(waiting[:split])[0]
     if positions is not None and split < len(waiting):
         chosen = candidates.batch_rows[waiting[split:] - candidates.held_count]
-        rows, places = rows.join(positions.rows.take(pa.array(chosen)))
+        rows, places = rows.join(positions.rows().take(pa.array(chosen)))
         waiting = waiting[places]
     return HeldColumns(
         candidates.objects[waiting],
