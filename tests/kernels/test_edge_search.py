@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from contrada.kernels.edge_search import (
     APART,
-    CROSSED,
+    CUT,
     RUN_EDGES,
     UNSURE,
     cut_runs,
@@ -100,14 +100,14 @@ def test_a_way_that_touches_a_run_is_never_left_out(
 def test_a_run_that_is_crossed_is_crossed_in_exact_numbers(
     way: tuple[Place, Place], run: list[Place]
 ) -> None:
-    if meet(way, run) == CROSSED:
+    if meet(way, run) == CUT:
         assert any(crosses(way, edge) for edge in pairwise(run))
 
 
 def test_a_way_meets_a_run_in_one_of_three_ways() -> None:
     corner = [(0.0, 0.0), (2.0, 0.0), (2.0, 2.0)]
     assert meet(((0.0, 1.0), (1.0, 2.0)), corner) == APART
-    assert meet(((1.0, 1.0), (3.0, 1.0)), corner) == CROSSED
+    assert meet(((1.0, 1.0), (3.0, 1.0)), corner) == CUT
     assert meet(((0.9, 0.9), (1.8, 0.1)), corner) == APART
     assert meet(((1.0, 1.0), (2.0, 1.0)), corner) == UNSURE
 

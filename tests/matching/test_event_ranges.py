@@ -4,6 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,9 +55,8 @@ def test_many_comparisons_of_one_event_answer_as_one_by_one(
     by_kernel: bool, texts: list[str], asked: list[dict[str, Any]]
 ) -> None:
     strtree, scan = Matcher("strtree"), Matcher("scan")
-    for number, text in enumerate(texts):
-        strtree.add(number, text)
-        scan.add(number, text)
+    for matcher in (strtree, scan):
+        matcher.add_many(pa.table({"filter": texts}))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(event_ranges, "is_numba_loaded", lambda: by_kernel)
         for event in asked:

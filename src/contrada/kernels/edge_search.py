@@ -15,7 +15,7 @@ RUN_EDGES = 8
 _PILE = 512
 _TURN_ERROR = 4e-16  # more than any rounding of a turn, over its two products (Shewchuk 1997)
 _TURN_MIN = 1e-300  # far more than what a product may lose by underflow
-APART, UNSURE, CROSSED = range(3)
+APART, UNSURE, CUT = range(3)
 _TOGETHER, _NEAR_MAX = 16, 64  # ways that ask the tree at once, and how much may be near to them
 _NOTHING, _ROOM_NEAR, _ROOM_FOUND = range(3)
 _EQUATOR_M, _ECCENTRICITY_2 = 6_378_137.0, 0.00669437999014
@@ -130,10 +130,10 @@ def _walk_boxes(
 def find_passed(
     tree: PackedTree, ways: Floats, firsts: Positions, lasts: Positions, coordinates: Floats
 ) -> tuple[Positions, Positions, Positions]:
-    """Find the pairs of a way and a box of the tree that may meet: both, and UNSURE or CROSSED.
+    """Find the pairs of a way and a box of the tree that may meet: both, and UNSURE or CUT.
 
     A box whose first vertex is -1 stands for itself. In any other is a run, and pairs are left out
-    where the way and its edges are APART. CROSSED are those where the way and an edge have a point
+    where the way and its edges are APART. CUT are those where the way and an edge have a point
     in common that is an end of neither. Ways of NaN meet nothing.
     """
     order = _in_order(ways)
@@ -243,7 +243,7 @@ def _gather(
 def meet_run(
     ax: float, ay: float, bx: float, by: float, first: int, last: int, coordinates: Floats
 ) -> int:
-    """How the way from a to b meets the edges of a run: APART, UNSURE or CROSSED."""
+    """How the way from a to b meets the edges of a run: APART, UNSURE or CUT."""
     result = APART
     west, east = min(ax, bx), max(ax, bx)
     south, north = min(ay, by), max(ay, by)
@@ -262,7 +262,7 @@ def meet_run(
         if of_way > 0:
             continue
         if of_edge < 0 and of_way < 0:
-            return CROSSED
+            return CUT
         result = UNSURE
     return result
 

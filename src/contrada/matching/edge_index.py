@@ -12,7 +12,7 @@ import shapely
 
 from contrada.arrays import Floats, Mask, Positions
 from contrada.kernels.edge_search import (
-    CROSSED,
+    CUT,
     cut_runs,
     find_boxes,
     find_passed,
@@ -83,7 +83,7 @@ class EdgeIndex:
         (tree, runs), ends = self._tree, self._touched
         coordinates = self._geometries.coordinates
         rows, found, met = find_passed(tree, np.ascontiguousarray(ways), *ends, coordinates)
-        return self._pair(rows, self._owner[runs[found]], met == CROSSED)
+        return self._pair(rows, self._owner[runs[found]], met == CUT)
 
     def find_near(self, boxes: Floats) -> tuple[Positions, Positions]:
         """Find the pairs of a box and a geometry that may be near, each once."""
