@@ -165,6 +165,7 @@ def test_a_column_that_is_not_there_is_refused(options: dict[str, str], message:
         ({"lateness": "soon"}, "lateness must be a duration such as"),
         ({"silence": 5}, "silence must be a duration such as"),
         ({"silence": "0 s"}, "silence must be longer than zero"),
+        ({"kinds": [["enter"]]}, r"unknown kind of transition \['enter'\]"),
         ({"dwell": "-1 s"}, "dwell must be a duration"),
         ({"cooldown": None}, "cooldown must be a duration"),
         ({"hysteresis": -1}, "hysteresis must be a number of metres, 0 or more, not -1"),

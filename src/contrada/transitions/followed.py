@@ -107,7 +107,7 @@ def read_kinds(kinds: Iterable[str] | None) -> int:
     if not isinstance(kinds, Iterable):
         raise InvalidInput(f"kinds must be names of transitions, not {brief(kinds)}")
     names = [kinds] if isinstance(kinds, str) else list(kinds)
-    unknown = [name for name in names if name not in {*KINDS, "late"}]
+    unknown = [name for name in names if not isinstance(name, str) or name not in {*KINDS, "late"}]
     if unknown:
         known = ", ".join([*KINDS, "late"])
         raise InvalidInput(f"unknown kind of transition {brief(unknown[0])}; there are {known}")
