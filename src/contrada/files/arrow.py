@@ -19,6 +19,7 @@ from contrada.files.arrow_types import check_names, plain_type
 from contrada.files.expanding import cut_rows
 from contrada.files.geoarrow import NATIVE_TYPES, encode_wkb
 from contrada.files.geometry_columns import GeometryField, find_geometry_columns, warn_of_edges
+from contrada.files.null_views import clear_null_views
 from contrada.files.rows import Rows, keep_columns
 from contrada.files.shared_values import (
     as_compact,
@@ -68,9 +69,11 @@ class Layout:
         compact = []
         for name in wanted:
             with _naming(own, name):
-                validate_once(own.column(name))
-                refuse_overlaps(own.column(name))
-                compact.append(as_compact(own.column(name)))
+                column = own.column(name)
+                validate_once(column)
+                column = clear_null_views(column)
+                refuse_overlaps(column)
+                compact.append(as_compact(column))
         own = pa.RecordBatch.from_arrays(compact, names=wanted)
         for piece, _ in cut_rows(own, wanted):
             columns = []

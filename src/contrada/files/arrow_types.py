@@ -74,7 +74,7 @@ def storage_type(kind: pa.DataType) -> pa.DataType:
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """Return the type without views, fixed sizes of bytes, runs and extensions.
 
-    So it is inside lists, structs, maps and dictionaries, too.
+    So it is inside lists, structs, maps, unions and dictionaries, too.
     """
     if is_uuid(kind):
         return pa.string()
@@ -97,6 +97,10 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.list_(plain_type(kind.value_type), kind.list_size)
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(member.name, plain_type(member.type)) for member in kind])
+    if pa.types.is_union(kind):
+        members = [kind.field(i) for i in range(kind.num_fields)]
+        plain = [pa.field(member.name, plain_type(member.type)) for member in members]
+        return pa.union(plain, kind.mode, kind.type_codes)
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, plain_type(kind.value_type), kind.ordered)
     if pa.types.is_run_end_encoded(kind):

@@ -86,6 +86,21 @@ def _plain_map(array: pa.MapArray, target: pa.DataType) -> pa.Array:
     )
 
 
+def _plain_union(array: pa.UnionArray, target: pa.DataType) -> pa.Array:
+    members = [as_plain(array.field(i)) for i in range(target.num_fields)]
+    return pa.Array.from_buffers(target, len(array), union_places(array), children=members)
+
+
+def union_places(array: pa.UnionArray) -> list[pa.Buffer | None]:
+    """Return the own buffers of a union, from its first row on: which member each row has.
+
+    Where the union is dense, they also say where in it.
+    """
+    _, codes, *rest = array.buffers()
+    places = rest[:1] if array.type.mode == "dense" else []
+    return [None, codes.slice(array.offset), *(part.slice(4 * array.offset) for part in places)]
+
+
 _CONVERSIONS: dict[type[pa.Array], Callable[[pa.Array, pa.DataType], pa.Array]] = {
     pa.RunEndEncodedArray: _without_runs,
     pa.DictionaryArray: _plain_dictionary,
@@ -96,4 +111,5 @@ _CONVERSIONS: dict[type[pa.Array], Callable[[pa.Array, pa.DataType], pa.Array]] 
     pa.LargeListViewArray: _plain_list,
     pa.FixedSizeListArray: _plain_fixed_list,
     pa.MapArray: _plain_map,
+    pa.UnionArray: _plain_union,
 }
