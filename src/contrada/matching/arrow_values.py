@@ -194,6 +194,8 @@ def _as_values(array: pa.Array) -> list[Any]:
         return _as_mappings_by_key(array)
     if any(is_list(array.type) for is_list in _LIST_TYPES):
         return _as_lists(array)
+    if pa.types.is_union(array.type):
+        return _as_members(array)
     if pa.types.is_duration(array.type):
         return _as_durations(array)
     values: list[Any] = array.to_pylist()
@@ -219,6 +221,23 @@ def _as_mappings_by_key(array: pa.MapArray) -> list[Any]:
         at = slice(start - offsets[0], end - offsets[0])
         pairs = zip(keys[at], values[at], strict=True)
         rows.append({k: v for k, v in pairs if isinstance(k, str)} if is_valid else None)
+    return rows
+
+
+def _as_members(array: pa.UnionArray) -> list[Any]:
+    """Return what a union holds, each value as its member of the union has it."""
+    if not len(array):
+        return []
+    kind, buffers, own = array.type, array.buffers(), slice(array.offset, array.offset + len(array))
+    codes, places = np.frombuffer(buffers[1], np.int8)[own], np.arange(len(array))
+    if kind.mode == "dense":
+        places = np.frombuffer(buffers[2], np.int32)[own].astype(np.int64)
+    rows: list[Any] = [None] * len(array)
+    for number, code in enumerate(kind.type_codes):
+        at = np.flatnonzero(codes == code)
+        values = _as_values(array.field(number).take(pa.array(places[at])))
+        for row, value in zip(at.tolist(), values, strict=True):
+            rows[row] = value
     return rows
 
 
