@@ -3,6 +3,7 @@
 import pyarrow as pa
 
 from contrada.errors import InvalidInput
+from contrada.matching.arrow_values import struct_members
 from contrada.showing import brief
 
 
@@ -62,7 +63,7 @@ def validate(array: pa.Array) -> None:
         if not pa.types.is_struct(array.type):
             raise
         array.validate()  # whether its parts fit together at all
-        for member in array.flatten():
+        for member in struct_members(array):
             validate(member)
 
 

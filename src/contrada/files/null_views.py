@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from contrada.files.arrow_types import storage_type
 from contrada.files.plain_arrays import union_places
+from contrada.matching.arrow_values import struct_members
 
 _VIEW_BYTES = 16
 _VIEWS = (pa.string_view(), pa.binary_view())
@@ -47,7 +48,7 @@ def _cleared(array: pa.Array) -> pa.Array:
         facts = {"null_count": array.null_count, "offset": array.offset}
         return pa.DictionaryArray.from_buffers(kind, len(array), own, dictionary, **facts)
     if isinstance(array, pa.StructArray):
-        members = array.flatten() if array.null_count else _fields(array)
+        members = struct_members(array)
         return _rebuilt(array, [_validity(array)], members, offset=0)
     if isinstance(array, pa.UnionArray):
         return _rebuilt(array, union_places(array), _fields(array), offset=0)

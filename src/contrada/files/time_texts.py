@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput
 from contrada.files.plain_arrays import union_places
+from contrada.matching.arrow_values import struct_members
 
 _YEAR_MAX = 9_999  # beyond it Arrow may write no year, or another one
 _MS_PER_DAY = 86_400_000
@@ -90,7 +91,7 @@ def _spell(array: pa.Array) -> pa.Array:
         return iso_times(array)
     is_null = array.is_null() if array.null_count else None
     if pa.types.is_struct(kind):
-        fields = [_spell(child) for child in array.flatten()]
+        fields = [_spell(child) for child in struct_members(array)]
         names = [field.name for field in kind]
         return pa.StructArray.from_arrays(fields, names, mask=is_null)
     if pa.types.is_map(kind):
