@@ -20,6 +20,7 @@ from contrada.files.expanding import cut_rows
 from contrada.files.geoarrow import NATIVE_TYPES, encode_wkb
 from contrada.files.geometry_columns import GeometryField, find_geometry_columns, warn_of_edges
 from contrada.files.null_views import clear_null_views
+from contrada.files.old_intervals import with_readable_intervals
 from contrada.files.rows import Rows, keep_columns
 from contrada.files.shared_values import (
     as_compact,
@@ -65,7 +66,7 @@ class Layout:
                 what = f'{count} columns "{name}"' if count else f'no column "{name}"'
                 raise pa.ArrowInvalid(f"a batch has {what}; its columns: {listed(known)}")
         encodings = {geometry.name: geometry.encoding for geometry in self.geometries}
-        own = batch.select(wanted)
+        own = with_readable_intervals(batch.select(wanted))
         compact = []
         for name in wanted:
             with _naming(own, name):

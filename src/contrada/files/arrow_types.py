@@ -3,6 +3,7 @@
 import pyarrow as pa
 
 from contrada.errors import InvalidInput
+from contrada.files.old_intervals import is_old_interval
 from contrada.matching.arrow_values import struct_members
 from contrada.showing import brief
 
@@ -81,6 +82,8 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.string()
     if is_bool8(kind):
         return pa.bool_()
+    if is_old_interval(kind):
+        return pa.month_day_nano_interval()
     kind = storage_type(kind)
     if pa.types.is_string_view(kind):
         return pa.large_string()

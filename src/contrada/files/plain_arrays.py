@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from contrada.deferred import compute as pc
 from contrada.files.arrow_types import is_bool8, is_uuid, plain_type
+from contrada.files.old_intervals import as_plain_intervals, is_old_interval
 
 
 def as_plain(array: pa.Array) -> pa.Array:
@@ -29,6 +30,8 @@ def as_plain(array: pa.Array) -> pa.Array:
 def _plain_storage(array: pa.ExtensionArray) -> pa.Array:
     if is_bool8(array.type):
         return pc.not_equal(array.storage, 0)
+    if is_old_interval(array.type):
+        return as_plain_intervals(array)
     if not is_uuid(array.type):
         return as_plain(array.storage)
     raws = array.storage.to_pylist()
