@@ -1,5 +1,8 @@
 """The many types that Arrow has for one thing, and the few that rows have."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pyarrow as pa
 
 from contrada.errors import InvalidInput
@@ -45,15 +48,31 @@ def check_names(schema: pa.Schema, name: str) -> None:
             raise InvalidInput(
                 f"{name}: column {index} has a name that is not UTF-8: {brief(fault.object)}"
             ) from fault
-        try:
+        with _naming_parts(column, name):
             str(plain_type(field.type))
-        except UnicodeDecodeError as fault:
-            raise InvalidInput(
-                f'{name}: column "{column}" has a part whose name is not UTF-8: '
-                f"{brief(fault.object)}"
-            ) from fault
-        except RecursionError as fault:
-            raise InvalidInput(f'{name}: column "{column}" is nested too deeply') from fault
+
+
+def check_member_names(field: pa.Field, name: str) -> None:
+    """Refuse a column of lists of a fixed size whose members have a name that is not UTF-8."""
+    kind = storage_type(field.type)
+    while pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        kind = kind.value_type
+    if pa.types.is_fixed_size_list(kind):
+        with _naming_parts(field.name, name):
+            str(kind.value_field.name)
+
+
+@contextmanager
+def _naming_parts(column: str, name: str) -> Iterator[None]:
+    """Blame a column for a part whose name Python cannot read, or for too many levels."""
+    try:
+        yield
+    except UnicodeDecodeError as fault:
+        raise InvalidInput(
+            f'{name}: column "{column}" has a part whose name is not UTF-8: {brief(fault.object)}'
+        ) from fault
+    except RecursionError as fault:
+        raise InvalidInput(f'{name}: column "{column}" is nested too deeply') from fault
 
 
 def validate(array: pa.Array) -> None:
