@@ -95,15 +95,44 @@ def test_extension_metadata_is_geoarrows_or_refused(label: bytes, metadata: byte
         list(read_rows(pa.Table.from_arrays([POINTS], schema=schema)).batches())
 
 
-def not_utf_8(name: str, inside: bool = False) -> pa.Table:
-    """A table in which a name has a byte that UTF-8 does not know, as a foreign writer made it."""
-    column = {"struct": pa.array([{name: 1}])} if inside else {name: pa.array([1])}
+def misnamed(table: pa.Table, name: str) -> pa.Table:
+    """The same table with bytes that UTF-8 does not know for a name, as a stranger made it."""
     sink = pa.BufferOutputStream()
-    table = pa.table({**column, "geometry": POINTS})
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     raw = sink.getvalue().to_pybytes().replace(name.encode(), b"\xff" * len(name))
     return pa.ipc.open_stream(raw).read_all()
+
+
+def not_utf_8(name: str, inside: bool = False) -> pa.Table:
+    column = {"struct": pa.array([{name: 1}])} if inside else {name: pa.array([1])}
+    return misnamed(pa.table({**column, "geometry": POINTS}), name)
+
+
+MEMBER = "a member's name"
+PAIR = pa.list_(pa.field(MEMBER, pa.float64()), 2)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "kind", "value"),
+    [
+        ("geoarrow.point", PAIR, [0.0, 0.0]),
+        ("geoarrow.linestring", pa.list_(PAIR), [[0.0, 0.0], [1.0, 1.0]]),
+    ],
+)
+def test_coordinates_whose_name_is_not_utf_8_are_refused_with_their_column(
+    encoding: str, kind: pa.DataType, value: Any
+) -> None:
+    field = pa.field("shape", kind, metadata={"ARROW:extension:name": encoding})
+    table = pa.Table.from_arrays([pa.array([value], kind)], schema=pa.schema([field]))
+    with pytest.raises(InvalidInput, match='column "shape" has a part whose name is not UTF-8'):
+        read_rows(misnamed(table, MEMBER))
+
+
+def test_another_list_may_name_its_members_as_it_likes() -> None:
+    kind = pa.list_(pa.field(MEMBER, pa.string()))
+    table = misnamed(pa.table({"n": pa.array([["a"], ["b"]], kind)}), MEMBER)
+    assert [batch.num_rows for batch in read_rows(table).batches()] == [2]
 
 
 @pytest.mark.parametrize("inside", [False, True])

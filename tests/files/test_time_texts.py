@@ -76,6 +76,51 @@ def test_a_moment_is_written_however_far_away_it_is(name: str) -> None:
     assert python_values(column[2:]) == [None]
 
 
+def in_unions(values: pa.Array) -> dict[str, pa.Array]:
+    """Put three values into unions: dense, sparse, of lists, in lists, and not from their start."""
+    codes, places = pa.array([0, 0, 0], pa.int8()), pa.array([0, 1, 2], pa.int32())
+    starts = pa.array([0, 1, 2, 3], pa.int32())
+    dense = pa.UnionArray.from_dense(codes, places, [values])
+    lists = pa.ListArray.from_arrays(starts, values)
+    longer = pa.concat_arrays([values[2:], values])
+    return {
+        "dense": dense,
+        "sparse": pa.UnionArray.from_sparse(codes, [values]),
+        "lists": pa.UnionArray.from_sparse(codes, [lists]),
+        "in lists": pa.ListArray.from_arrays(starts, dense),
+        "sliced": pa.UnionArray.from_dense(
+            pa.array([0, 0, 0, 0], pa.int8()), pa.array([0, 1, 2, 3], pa.int32()), [longer]
+        )[1:],
+    }
+
+
+FAR_ALONE = {name: in_unions(column) for name, (column, _) in COLUMNS.items()}
+DURATIONS = in_unions(pa.array([2**62, 0, None], pa.duration("s")))
+UNIONS = [(name, where) for name, unions in FAR_ALONE.items() for where in unions]
+
+
+@pytest.mark.parametrize(("name", "where"), UNIONS)
+def test_moments_in_a_union_are_written_however_far_away_they_are(name: str, where: str) -> None:
+    texts = [[text] if "lists" in where else text for text in COLUMNS[name][1]]
+    assert written_values(FAR_ALONE[name][where]) == texts
+
+
+@pytest.mark.parametrize(("name", "where"), [*UNIONS, *(("durations", w) for w in DURATIONS)])
+def test_moments_and_durations_in_a_union_are_read_however_far_away_they_are(
+    name: str, where: str
+) -> None:
+    column = DURATIONS[where] if name == "durations" else FAR_ALONE[name][where]
+    table = pa.table({"c": column, "n": [1, 2, 3], "geometry": ["POINT(0 0)"] * 3})
+    matcher = contrada.Matcher()
+    matcher.add("one", "c <> TIMESTAMP('1969-01-01T00:00:00Z')")
+    is_moment = name != "durations" and "lists" not in where
+    found = matcher.match_many(table, keep=["c"])
+    assert found["event"].to_pylist() == ([0, 1] if is_moment else [])
+    assert found["c"].type == column.type
+    with pytest.raises(contrada.InvalidInput, match="column 'subscriber'"):
+        contrada.Matcher().add_many(pa.table({"subscriber": column, "filter": ["n > 0"] * 3}))
+
+
 @pytest.mark.parametrize("name", NESTED)
 def test_moments_are_written_however_deep_they_lie(name: str) -> None:
     column, values = NESTED[name]

@@ -119,3 +119,47 @@ def test_a_column_that_cannot_hold_ids_is_refused_with_its_name_and_type(
         matcher.match_many(pa.table({"id": ids}), quarantine=quarantine)
     with pytest.raises(InvalidInput, match=r"column 'id': an id must be a string or"):
         matcher.add_many(pa.table({"id": ids, "filter": ["TRUE"] * len(ids)}))
+
+
+HOLED = pa.array([False, True, False])
+STARTS = pa.array([0, 1, 2, 3], pa.int32())
+NUMBERS_OR_TEXTS = pa.UnionArray.from_dense(
+    pa.array([0, 1, 0], pa.int8()),
+    pa.array([0, 0, 1], pa.int32()),
+    [pa.array([5, None]), pa.array(["a"])],
+)
+AROUND_A_UNION = {
+    "a struct": pa.StructArray.from_arrays([NUMBERS_OR_TEXTS, pa.array([1, 2, 3])], ["m", "n"]),
+    "a struct that may be null": pa.StructArray.from_arrays(
+        [NUMBERS_OR_TEXTS, pa.array([1, 2, 3])], ["m", "n"], mask=HOLED
+    ),
+    "a map": pa.MapArray.from_arrays(STARTS, ["m", "m", "m"], NUMBERS_OR_TEXTS, mask=HOLED),
+    "a list of structs": pa.ListArray.from_arrays(
+        STARTS, pa.StructArray.from_arrays([NUMBERS_OR_TEXTS], ["m"], mask=HOLED)
+    ),
+    "runs in a struct": pa.StructArray.from_arrays(
+        [pa.RunEndEncodedArray.from_arrays(pa.array([3], pa.int32()), pa.array(["a"]))],
+        ["m"],
+        mask=HOLED,
+    ),
+    "a dictionary of runs": pa.DictionaryArray.from_arrays(
+        pa.array([0, None, 1]),
+        pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), pa.array(["a", "b"])),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AROUND_A_UNION)
+def test_a_union_or_runs_in_another_column_are_read_and_kept(name: str) -> None:
+    array = AROUND_A_UNION[name]
+    matcher = Matcher()
+    matcher.add("all", "S_INTERSECTS(geometry, POINT(1 1))")
+    matcher.add("five", "c.m = 5")
+    for first in (0, 1):
+        table = pa.table({"geometry": [POINT] * (3 - first), "c": array[first:]})
+        pairs = matcher.match_many(table, keep=["c"]).to_pylist()
+        of_all = [pair["c"] for pair in pairs if pair["subscription"] == "all"]
+        assert of_all == array[first:].to_pylist()
+        fives = [pair["event"] for pair in pairs if pair["subscription"] == "five"]
+        has_five = first == 0 and name.startswith(("a struct", "a map"))
+        assert fives == ([0] if has_five else [])

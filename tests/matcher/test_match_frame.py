@@ -2,11 +2,13 @@
 
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import geopandas
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import shapely
@@ -221,3 +223,62 @@ def test_threads_that_cannot_be_are_refused_for_lists_and_tables(
         for call in (matcher.match_many, matcher.match_frame):
             with pytest.raises(InvalidInput, match="threads must be a number >= 1"):
                 call(events, threads=threads)
+
+
+CODES = pa.array([1, 0, None])
+UNION = pa.UnionArray.from_dense(
+    pa.array([0, 1, 0], pa.int8()),
+    pa.array([0, 0, 1], pa.int32()),
+    [pa.array([5, None]), pa.array(["a"])],
+)
+TWICE = pa.DictionaryArray.from_arrays(
+    CODES, pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["a", "b"]))
+)
+NARROW = pa.array([Decimal("1.5"), None, Decimal("2.5")], pa.decimal32(5, 2))
+BEYOND_PANDAS: dict[str, pa.Array] = {
+    "a union": UNION,
+    "unions in lists": pa.ListArray.from_arrays([0, 1, 2, 3], UNION),
+    "unions in structs": pa.StructArray.from_arrays([UNION], ["m"]),
+    "a dictionary of lists": pa.DictionaryArray.from_arrays(CODES, pa.array([[1, 2], [3]])),
+    "a dictionary of tensors": pa.DictionaryArray.from_arrays(
+        CODES,
+        pa.ExtensionArray.from_storage(
+            pa.fixed_shape_tensor(pa.int32(), [2]),
+            pa.array([[1, 2], [3, 4]], pa.list_(pa.int32(), 2)),
+        ),
+    ),
+    "a dictionary of a dictionary": TWICE,
+    "dictionaries of dictionaries in structs": pa.StructArray.from_arrays([TWICE], ["m"]),
+    "narrow decimals in lists": pa.ListArray.from_arrays([0, 1, 2, 3], NARROW),
+}
+
+
+@pytest.mark.parametrize("name", BEYOND_PANDAS)
+def test_what_arrow_cannot_give_to_pandas_is_there_as_objects(
+    matcher: contrada.Matcher, name: str
+) -> None:
+    column = BEYOND_PANDAS[name]
+    frame = matcher.match_frame(pa.table({"geometry": ["POINT(1 1)"] * 3, "c": column}))
+    plain = [list(v) if isinstance(v, np.ndarray) else v for v in frame.c]
+    assert [None if value is None or value is pd.NaT else value for value in plain] == [
+        list(value) if name.endswith("tensors") and value is not None else value
+        for value in column.to_pylist()
+    ]
+
+
+def test_intervals_in_a_dictionary_are_what_they_are_without_it(matcher: contrada.Matcher) -> None:
+    values = pa.array([None, (1, 2, 3)], pa.month_day_nano_interval())
+    table = pa.table({"geometry": ["POINT(1 1)"] * 2, "plain": values, "c": values})
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, 1]), values)
+    frame = matcher.match_frame(table.set_column(2, "c", coded))
+    assert frame.c.to_list() == frame.plain.to_list()
+    assert frame.c[1] == pd.DateOffset(months=1, days=2, nanoseconds=3)
+
+
+def test_durations_that_a_frame_cannot_hold_are_refused_with_their_column(
+    matcher: contrada.Matcher,
+) -> None:
+    far = pa.array([2**62], pa.duration("s"))
+    column = pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [far])
+    with pytest.raises(InvalidInput, match="column 'c': values of type sparse_union"):
+        matcher.match_frame(pa.table({"geometry": ["POINT(1 1)"], "c": column}))

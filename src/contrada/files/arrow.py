@@ -19,6 +19,8 @@ from contrada.files.arrow_types import check_names, plain_type
 from contrada.files.expanding import cut_rows
 from contrada.files.geoarrow import NATIVE_TYPES, encode_wkb
 from contrada.files.geometry_columns import GeometryField, find_geometry_columns, warn_of_edges
+from contrada.files.null_views import clear_null_views
+from contrada.files.old_intervals import with_readable_intervals
 from contrada.files.rows import Rows, keep_columns
 from contrada.files.shared_values import (
     as_compact,
@@ -64,13 +66,15 @@ class Layout:
                 what = f'{count} columns "{name}"' if count else f'no column "{name}"'
                 raise pa.ArrowInvalid(f"a batch has {what}; its columns: {listed(known)}")
         encodings = {geometry.name: geometry.encoding for geometry in self.geometries}
-        own = batch.select(wanted)
+        own = with_readable_intervals(batch.select(wanted))
         compact = []
         for name in wanted:
             with _naming(own, name):
-                validate_once(own.column(name))
-                refuse_overlaps(own.column(name))
-                compact.append(as_compact(own.column(name)))
+                column = own.column(name)
+                validate_once(column)
+                column = clear_null_views(column)
+                refuse_overlaps(column)
+                compact.append(as_compact(column))
         own = pa.RecordBatch.from_arrays(compact, names=wanted)
         for piece, _ in cut_rows(own, wanted):
             columns = []
@@ -121,10 +125,11 @@ def read_table(
     """Read the rows of a table in memory or of an Arrow stream.
 
     Dictionaries of geometries are left as they are unless these are to be decoded. A source with a
-    length can be read again and again; any other is taken for a stream.
+    length can be read again and again; any other is taken for a stream. It is not asked for its
+    length, which may cost a query.
     """
     name, primary = "table", None
-    try:
+    with _blaming(source, name):
         if hasattr(source, "active_geometry_name") and hasattr(source, "to_arrow"):
             primary = source.active_geometry_name
             source = pa.table(source.to_arrow(geometry_encoding="WKB"))
@@ -133,25 +138,30 @@ def read_table(
         if not hasattr(source, "__arrow_c_stream__"):
             source = pa.Table.from_batches([pa.record_batch(source)])
         stream = _open_stream(source)
-    except ContradaError:
-        raise
-    except Exception as fault:  # whatever the maker of a stream raises
-        what = f"cannot read {type(source).__name__} as an Arrow table"
-        raise blame(fault, f"{name}: {what}: {fault}") from fault
     layout = lay_out(stream.schema, columns, name, primary, is_decoded=is_decoded)
     warn_of_edges(layout.geometries, name)
-    open_stream, count = _once(stream, name), None
-    if hasattr(source, "__len__"):
-        open_stream, count = lambda: _open_stream(source), len(source)
+    open_stream = _openings(stream, source, name)
     return Rows(
         name,
         layout.schema,
         layout.geometry_columns,
         layout.crs,
-        count,
+        source.num_rows if isinstance(source, (pa.Table, pa.RecordBatch)) else None,
         batch_rows,
         lambda: chain.from_iterable(map(layout.arrange, _pull(open_stream()))),
     )
+
+
+@contextmanager
+def _blaming(source: Any, name: str) -> Iterator[None]:
+    """Blame a table for whatever its maker raises when it is opened."""
+    try:
+        yield
+    except ContradaError:
+        raise
+    except Exception as fault:
+        what = f"cannot read {type(source).__name__} as an Arrow table"
+        raise blame(fault, f"{name}: {what}: {fault}") from fault
 
 
 def _open_stream(source: Any) -> pa.RecordBatchReader:
@@ -168,13 +178,21 @@ def _open_stream(source: Any) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_stream(source)
 
 
-def _once(stream: pa.RecordBatchReader, name: str) -> Callable[[], Iterator[pa.RecordBatch]]:
-    left = [stream]
+def _openings(
+    first: pa.RecordBatchReader, source: Any, name: str
+) -> Callable[[], Iterator[pa.RecordBatch]]:
+    """Return a function that opens a source: first the stream that is open, since some sources,
+    such as a query of DuckDB, have only one at a time.
+    """
+    left = [first]
 
     def open_stream() -> Iterator[pa.RecordBatch]:
-        if not left:
+        if left:
+            return iter(left.pop())
+        if not hasattr(type(source), "__len__"):
             raise InvalidInput(f"{name}: an Arrow stream can be read only once; pass a table")
-        return iter(left.pop())
+        with _blaming(source, name):
+            return iter(_open_stream(source))
 
     return open_stream
 

@@ -1,8 +1,13 @@
 """The many types that Arrow has for one thing, and the few that rows have."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pyarrow as pa
 
 from contrada.errors import InvalidInput
+from contrada.files.old_intervals import is_old_interval
+from contrada.matching.arrow_values import struct_members
 from contrada.showing import brief
 
 
@@ -43,15 +48,31 @@ def check_names(schema: pa.Schema, name: str) -> None:
             raise InvalidInput(
                 f"{name}: column {index} has a name that is not UTF-8: {brief(fault.object)}"
             ) from fault
-        try:
+        with _naming_parts(column, name):
             str(plain_type(field.type))
-        except UnicodeDecodeError as fault:
-            raise InvalidInput(
-                f'{name}: column "{column}" has a part whose name is not UTF-8: '
-                f"{brief(fault.object)}"
-            ) from fault
-        except RecursionError as fault:
-            raise InvalidInput(f'{name}: column "{column}" is nested too deeply') from fault
+
+
+def check_member_names(field: pa.Field, name: str) -> None:
+    """Refuse a column of lists of a fixed size whose members have a name that is not UTF-8."""
+    kind = storage_type(field.type)
+    while pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        kind = kind.value_type
+    if pa.types.is_fixed_size_list(kind):
+        with _naming_parts(field.name, name):
+            str(kind.value_field.name)
+
+
+@contextmanager
+def _naming_parts(column: str, name: str) -> Iterator[None]:
+    """Blame a column for a part whose name Python cannot read, or for too many levels."""
+    try:
+        yield
+    except UnicodeDecodeError as fault:
+        raise InvalidInput(
+            f'{name}: column "{column}" has a part whose name is not UTF-8: {brief(fault.object)}'
+        ) from fault
+    except RecursionError as fault:
+        raise InvalidInput(f'{name}: column "{column}" is nested too deeply') from fault
 
 
 def validate(array: pa.Array) -> None:
@@ -62,7 +83,7 @@ def validate(array: pa.Array) -> None:
         if not pa.types.is_struct(array.type):
             raise
         array.validate()  # whether its parts fit together at all
-        for member in array.flatten():
+        for member in struct_members(array):
             validate(member)
 
 
@@ -74,12 +95,14 @@ def storage_type(kind: pa.DataType) -> pa.DataType:
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """Return the type without views, fixed sizes of bytes, runs and extensions.
 
-    So it is inside lists, structs, maps and dictionaries, too.
+    So it is inside lists, structs, maps, unions and dictionaries, too.
     """
     if is_uuid(kind):
         return pa.string()
     if is_bool8(kind):
         return pa.bool_()
+    if is_old_interval(kind):
+        return pa.month_day_nano_interval()
     kind = storage_type(kind)
     if pa.types.is_string_view(kind):
         return pa.large_string()
@@ -97,6 +120,10 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.list_(plain_type(kind.value_type), kind.list_size)
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(member.name, plain_type(member.type)) for member in kind])
+    if pa.types.is_union(kind):
+        members = [kind.field(i) for i in range(kind.num_fields)]
+        plain = [pa.field(member.name, plain_type(member.type)) for member in members]
+        return pa.union(plain, kind.mode, kind.type_codes)
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, plain_type(kind.value_type), kind.ordered)
     if pa.types.is_run_end_encoded(kind):

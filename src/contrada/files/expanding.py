@@ -17,6 +17,7 @@ from contrada.deferred import compute as pc
 from contrada.files.arrow_types import storage_type
 from contrada.files.shared_values import is_shared
 from contrada.limits import ROW_BYTES_MAX
+from contrada.matching.arrow_values import struct_members
 
 PIECE_BYTES = 64 * 2**20
 _LOOK_ROWS = 2**20  # rows whose sizes are in memory at once
@@ -71,7 +72,7 @@ def _leaves(column: pa.Array) -> Iterator[pa.Array]:
     if not isinstance(column, pa.StructArray):
         yield column
         return
-    for member in column.flatten():
+    for member in struct_members(column):
         yield from _leaves(member)
 
 
@@ -109,7 +110,7 @@ def _bytes_before(array: pa.Array, places: _Places) -> _Sizes:
     if pa.types.is_null(kind):
         return np.zeros(len(places))
     if isinstance(array, pa.StructArray):
-        parts = [_bytes_before(part, places) for part in array.flatten()]
+        parts = [_bytes_before(part, places) for part in struct_members(array)]
         return np.sum(parts, axis=0) if parts else np.zeros(len(places))
     if type(kind) in _LISTS:
         return _bytes_of_lists(array, places)

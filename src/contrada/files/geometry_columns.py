@@ -13,7 +13,13 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from contrada.errors import InvalidInput
-from contrada.files.arrow_types import is_binary, is_text, plain_type, storage_type
+from contrada.files.arrow_types import (
+    check_member_names,
+    is_binary,
+    is_text,
+    plain_type,
+    storage_type,
+)
 from contrada.files.crs import CRS84, is_same_crs, spell_crs
 from contrada.files.geoarrow import NATIVE_TYPES, is_native
 from contrada.showing import brief_text
@@ -155,6 +161,7 @@ def _encoding(field: pa.Field, stated: str, name: str) -> Encoding:
             f'{name}: column "{field.name}" is declared to hold geometries in the encoding '
             f'"{stated}", but its type is {field.type}'
         )
+    check_member_names(field, name)  # which say what the coordinates are
     return encoding
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from contrada.deferred import compute as pc
 from contrada.files.arrow_types import is_bool8, is_uuid, plain_type
+from contrada.files.old_intervals import as_plain_intervals, is_old_interval
 
 
 def as_plain(array: pa.Array) -> pa.Array:
@@ -29,6 +30,8 @@ def as_plain(array: pa.Array) -> pa.Array:
 def _plain_storage(array: pa.ExtensionArray) -> pa.Array:
     if is_bool8(array.type):
         return pc.not_equal(array.storage, 0)
+    if is_old_interval(array.type):
+        return as_plain_intervals(array)
     if not is_uuid(array.type):
         return as_plain(array.storage)
     raws = array.storage.to_pylist()
@@ -86,6 +89,21 @@ def _plain_map(array: pa.MapArray, target: pa.DataType) -> pa.Array:
     )
 
 
+def _plain_union(array: pa.UnionArray, target: pa.DataType) -> pa.Array:
+    members = [as_plain(array.field(i)) for i in range(target.num_fields)]
+    return pa.Array.from_buffers(target, len(array), union_places(array), children=members)
+
+
+def union_places(array: pa.UnionArray) -> list[pa.Buffer | None]:
+    """Return the own buffers of a union, from its first row on: which member each row has.
+
+    Where the union is dense, they also say where in it.
+    """
+    _, codes, *rest = array.buffers()
+    places = rest[:1] if array.type.mode == "dense" else []
+    return [None, codes.slice(array.offset), *(part.slice(4 * array.offset) for part in places)]
+
+
 _CONVERSIONS: dict[type[pa.Array], Callable[[pa.Array, pa.DataType], pa.Array]] = {
     pa.RunEndEncodedArray: _without_runs,
     pa.DictionaryArray: _plain_dictionary,
@@ -96,4 +114,5 @@ _CONVERSIONS: dict[type[pa.Array], Callable[[pa.Array, pa.DataType], pa.Array]] 
     pa.LargeListViewArray: _plain_list,
     pa.FixedSizeListArray: _plain_fixed_list,
     pa.MapArray: _plain_map,
+    pa.UnionArray: _plain_union,
 }

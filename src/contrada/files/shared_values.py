@@ -51,6 +51,8 @@ def is_shared(array: pa.Array) -> bool:
     """Whether an array is a dictionary of long texts or bytes that many rows share."""
     if not pa.types.is_dictionary(array.type) or not _holds_bytes(array.type.value_type):
         return False
+    if pa.types.is_run_end_encoded(array.type.value_type):
+        return False
     lengths = _lengths(array.dictionary)
     sizes = np.append(lengths, 0)
     codes = np.asarray(array.indices.cast(pa.int64()).fill_null(len(lengths)), np.int64)

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput
+from contrada.files.plain_arrays import union_places
+from contrada.matching.arrow_values import struct_members
 
 _YEAR_MAX = 9_999  # beyond it Arrow may write no year, or another one
 _MS_PER_DAY = 86_400_000
@@ -89,7 +91,7 @@ def _spell(array: pa.Array) -> pa.Array:
         return iso_times(array)
     is_null = array.is_null() if array.null_count else None
     if pa.types.is_struct(kind):
-        fields = [_spell(child) for child in array.flatten()]
+        fields = [_spell(child) for child in struct_members(array)]
         names = [field.name for field in kind]
         return pa.StructArray.from_arrays(fields, names, mask=is_null)
     if pa.types.is_map(kind):
@@ -97,12 +99,22 @@ def _spell(array: pa.Array) -> pa.Array:
         entries = slice(int(offsets[0]), int(offsets[-1]))
         keys, items = (_spell(side[entries]) for side in (array.keys, array.items))
         return pa.MapArray.from_arrays(pa.array(offsets - offsets[0]), keys, items, mask=is_null)
+    if pa.types.is_union(kind):
+        return _spell_members(array)
     if _is_list(kind):
         lengths = pc.fill_null(pc.list_value_length(array), 0)
         offsets = np.concatenate([[0], np.cumsum(np.asarray(lengths, np.int64))])
         inner = _spell(array.flatten())
         return pa.LargeListArray.from_arrays(pa.array(offsets), inner, mask=is_null)
     return array
+
+
+def _spell_members(array: pa.UnionArray) -> pa.Array:
+    kind = array.type
+    members = [_spell(array.field(i)) for i in range(kind.num_fields)]
+    fields = [pa.field(kind.field(i).name, member.type) for i, member in enumerate(members)]
+    spelled = pa.union(fields, kind.mode, kind.type_codes)
+    return pa.Array.from_buffers(spelled, len(array), union_places(array), children=members)
 
 
 def _is_list(kind: pa.DataType) -> bool:

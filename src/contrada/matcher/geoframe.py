@@ -17,11 +17,12 @@ from contrada.arrays import Geometries
 from contrada.errors import InvalidInput, MissingPackage, blaming_memory
 from contrada.files import Rows
 from contrada.files.shared_values import write_out
-from contrada.files.time_texts import written_values
+from contrada.files.time_texts import python_values, written_values
 from contrada.matcher.match_run import MatchRun
 from contrada.model.event import GEOMETRY, Event, read_event
 from contrada.model.geometry import as_array
 from contrada.model.nesting import is_container
+from contrada.showing import brief
 
 if TYPE_CHECKING:
     import geopandas
@@ -96,7 +97,7 @@ def find_in_rows(
     return FoundPairs(
         pa.Table.from_batches(pairs, run.schema),
         np.concatenate(places),
-        {f.name: _as_series(pa.chunked_array(attributes[f.name], f.type)) for f in kept},
+        {f.name: _as_column(pa.chunked_array(attributes[f.name], f.type), f.name) for f in kept},
         {name: np.concatenate(geometries) for name, geometries in shapes.items()},
     )
 
@@ -165,16 +166,46 @@ def _guess_series(values: Sequence[Any]) -> "pd.Series[Any]":
     return _as_series(pa.chunked_array([array]))
 
 
+def _as_column(column: pa.ChunkedArray, name: str) -> "pd.Series[Any]":
+    try:
+        return _as_series(column)
+    except InvalidInput as fault:
+        raise fault.within(f"column {brief(name)}") from fault
+
+
 def _as_series(column: pa.ChunkedArray) -> "pd.Series[Any]":
     """Return a column as a pandas series; whole numbers stay whole beside nulls."""
     import pandas as pd
     from pandas.api.types import pandas_dtype
 
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    while pa.types.is_dictionary(column.type):
+        chunks = [chunk.dictionary_decode() for chunk in column.chunks]
+        column = pa.chunked_array(chunks, column.type.value_type)
     if pa.types.is_integer(column.type) and column.null_count:
         return column.to_pandas(types_mapper=lambda kind: pandas_dtype(_NULLABLE[str(kind)]))
     try:
+        if not _is_for_pandas(column.type):
+            return pd.Series(python_values(column), dtype=object)
         return column.to_pandas()
+    except pa.ArrowNotImplementedError:  # of narrow decimals in lists, say
+        return pd.Series(python_values(column), dtype=object)
     except (ArithmeticError, LookupError, ValueError):  # a moment, or an unknown zone
         return pd.Series(written_values(column), dtype=object)
+
+
+def _is_for_pandas(kind: pa.DataType) -> bool:
+    """Whether Arrow may be asked for a pandas series of a type.
+
+    Of unions it knows none, and dictionaries of dictionaries inside others end the process.
+    """
+    pending = [kind]
+    while pending:
+        kind = pending.pop()
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+            if pa.types.is_dictionary(kind):
+                return False
+        if pa.types.is_union(kind):
+            return False
+        pending += [kind.field(i).type for i in range(kind.num_fields)]
+    return True

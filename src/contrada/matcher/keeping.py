@@ -19,6 +19,7 @@ from contrada.files import Rows
 from contrada.files.shared_values import write_out
 from contrada.limits import COLUMN_DEPTH_MAX
 from contrada.matcher.match_run import MatchedBatch, MatchRun
+from contrada.matching.arrow_values import struct_members
 from contrada.matching.writing import as_wkb, can_be_geometry, written_geometries
 from contrada.model.event import GEOMETRY, Event, as_python
 from contrada.model.geometry import read_geometry
@@ -160,7 +161,7 @@ def row_bytes(array: pa.Array) -> NDArray[np.int64]:
         sizes = np.append(row_bytes(array.dictionary), 0)
         return np.asarray(sizes[array.indices.fill_null(len(sizes) - 1)], np.int64)
     if pa.types.is_struct(kind):
-        return _add([np.ones(len(array), np.int64), *map(row_bytes, array.flatten())])
+        return _add([np.ones(len(array), np.int64), *map(row_bytes, struct_members(array))])
     if pa.types.is_map(kind):
         lengths = np.diff(array.offsets)
         entries = slice(array.offsets[0].as_py(), array.offsets[-1].as_py())

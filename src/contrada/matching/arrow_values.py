@@ -72,14 +72,29 @@ def _candidates(columns: Columns, name: str) -> Iterator[pa.Array | None]:
 def _fields(array: pa.StructArray) -> dict[str, pa.Array]:
     """Return the fields of a struct, null where it is; the last of a name counts."""
     names = (field.name for field in array.type)
-    return dict(zip(names, _children(array), strict=True))
+    return dict(zip(names, struct_members(array), strict=True))
 
 
-def _children(array: pa.StructArray) -> list[pa.Array]:
-    """Return the fields of a struct, without what they hold where the struct is null."""
-    if array.null_count:
+def struct_members(array: pa.StructArray) -> list[pa.Array]:
+    """Return the fields of a struct, without what they hold where the struct is null.
+
+    Those that have no nulls of their own, such as unions, stay as they are: to flatten them ends
+    the process.
+    """
+    kinds = [field.type for field in array.type]
+    if array.null_count and not any(map(_is_never_null, kinds)):
         return list(array.flatten())
-    return [array.field(i) for i in range(array.type.num_fields)]
+    return [
+        array.field(i)
+        if not array.null_count or _is_never_null(kind)
+        else pc.struct_field(array, [i])
+        for i, kind in enumerate(kinds)
+    ]
+
+
+def _is_never_null(kind: pa.DataType) -> bool:
+    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    return bool(pa.types.is_union(kind) or pa.types.is_run_end_encoded(kind))
 
 
 def _with_plain_nulls(array: pa.Array) -> pa.Array | None:
@@ -88,8 +103,7 @@ def _with_plain_nulls(array: pa.Array) -> pa.Array | None:
         if _is_shared_text(array.type.value_type) and not array.dictionary.null_count:
             return array  # a long value stays one, however many rows have it
         array = array.dictionary_decode()
-    is_hiding = pa.types.is_union(array.type) or pa.types.is_run_end_encoded(array.type)
-    return None if is_hiding else array
+    return None if _is_never_null(array.type) else array
 
 
 def _is_shared_text(kind: pa.DataType) -> bool:
@@ -194,6 +208,8 @@ def _as_values(array: pa.Array) -> list[Any]:
         return _as_mappings_by_key(array)
     if any(is_list(array.type) for is_list in _LIST_TYPES):
         return _as_lists(array)
+    if pa.types.is_union(array.type):
+        return _as_members(array)
     if pa.types.is_duration(array.type):
         return _as_durations(array)
     values: list[Any] = array.to_pylist()
@@ -204,7 +220,7 @@ def _as_values(array: pa.Array) -> list[Any]:
 
 def _as_mappings(array: pa.Array) -> list[Any]:
     names = [field.name for field in array.type]
-    fields = [_as_values(child) for child in _children(array)]
+    fields = [_as_values(child) for child in struct_members(array)]
     rows = zip(array.is_valid().to_pylist(), *fields, strict=True)
     return [dict(zip(names, row, strict=True)) if is_valid else None for is_valid, *row in rows]
 
@@ -219,6 +235,23 @@ def _as_mappings_by_key(array: pa.MapArray) -> list[Any]:
         at = slice(start - offsets[0], end - offsets[0])
         pairs = zip(keys[at], values[at], strict=True)
         rows.append({k: v for k, v in pairs if isinstance(k, str)} if is_valid else None)
+    return rows
+
+
+def _as_members(array: pa.UnionArray) -> list[Any]:
+    """Return what a union holds, each value as its member of the union has it."""
+    if not len(array):
+        return []
+    kind, buffers, own = array.type, array.buffers(), slice(array.offset, array.offset + len(array))
+    codes, places = np.frombuffer(buffers[1], np.int8)[own], np.arange(len(array))
+    if kind.mode == "dense":
+        places = np.frombuffer(buffers[2], np.int32)[own].astype(np.int64)
+    rows: list[Any] = [None] * len(array)
+    for number, code in enumerate(kind.type_codes):
+        at = np.flatnonzero(codes == code)
+        values = _as_values(array.field(number).take(pa.array(places[at])))
+        for row, value in zip(at.tolist(), values, strict=True):
+            rows[row] = value
     return rows
 
 
