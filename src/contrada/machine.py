@@ -95,7 +95,7 @@ def try_lock(path: Path) -> IO[str]:
 def write_whole(path: Path, content: bytes) -> None:
     """Write beside the target, then rename: a reader sees the old file or the new one.
 
-    So it is after a loss of power, too: what has the name is on disk before it gets it.
+    This also holds after a power failure: content is on disk before it gets the name.
     A link stays, and what is not a file (a pipe, a device) is written to as it is.
     """
     try:

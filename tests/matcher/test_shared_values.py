@@ -14,7 +14,7 @@ from contrada import InvalidInput, Matcher
 from contrada.errors import BadRows
 from contrada.files import expanding
 from contrada.files.reading import read_rows
-from contrada.matching import columns, subscribing
+from contrada.matching import columns
 from contrada.matching.arrow_values import as_values
 from contrada.matching.receiving import receive
 from contrada.model.geometry import find_faults
@@ -119,12 +119,20 @@ def test_a_geometry_that_many_subscriptions_share_is_judged_once(
     assert len(matcher.match({"geometry": "POINT(0 0)"})) == ROWS
 
 
-@pytest.mark.parametrize("piece_bytes", [1, 100_000, 2**30])
-def test_a_bad_geometry_that_many_subscriptions_share_is_bad_in_each(
-    piece_bytes: int, monkeypatch: pytest.MonkeyPatch
+def test_a_geometry_is_judged_once_also_where_its_rows_are_read_one_by_one(
+    judged: list[int],
 ) -> None:
-    monkeypatch.setattr(subscribing, "_PIECE_BYTES", piece_bytes)
-    table = pa.table({"geometry": coded([ROUND.wkb, CROSSED.wkb, None], pa.binary())})
+    table = pa.table({"geometry": coded([ROUND.wkb], pa.binary()), "relation": ["near"] * ROWS})
+    with pytest.raises(BadRows, match="row 0"):
+        Matcher().add_many(table)
+    assert sum(judged) == 2  # among all rows, and then among those that are not plain
+
+
+@pytest.mark.parametrize("empty", [None, b""])
+def test_a_bad_geometry_that_many_subscriptions_share_is_bad_in_each(empty: bytes | None) -> None:
+    codes = pa.array(np.arange(ROWS, dtype=np.int32) % 3)
+    values = pa.array([ROUND.wkb, CROSSED.wkb, empty], pa.binary())
+    table = pa.table({"geometry": pa.DictionaryArray.from_arrays(codes, values)})
     left_out: list[int] = []
     matcher = Matcher()
     with pytest.raises(BadRows, match="row 1"):
@@ -132,6 +140,13 @@ def test_a_bad_geometry_that_many_subscriptions_share_is_bad_in_each(
     matcher.add_many(table, quarantine=True, on_bad=lambda row, *_: left_out.append(row))
     assert left_out == [row for row in range(ROWS) if row % 3]
     assert sorted(matcher) == list(range(0, ROWS, 3))
+
+
+def test_a_null_inside_of_a_dictionary_is_no_geometry() -> None:
+    column = pa.DictionaryArray.from_arrays([0, 1], pa.array([ROUND.wkb, None], pa.binary()))
+    matcher = Matcher()
+    matcher.add_many(pa.table({"geometry": column, "filter": [None, "a > 1"]}))
+    assert matcher.match({"a": 2}) == [1]
 
 
 @pytest.mark.parametrize("make", MAKERS)

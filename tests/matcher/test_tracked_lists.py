@@ -1,13 +1,14 @@
 """Positions that come as objects: each value counts as it does in `match`, also after it waited."""
 
 import enum
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import shapely
@@ -15,6 +16,14 @@ import shapely
 from contrada import InvalidInput, Matcher, Tracker
 
 AT = "POINT(1 1)"
+
+
+class Shaped:
+    """What says of itself which geometry it is, as those of other libraries do."""
+
+    __geo_interface__: ClassVar[dict[str, Any]] = {"type": "Point", "coordinates": (3, 3)}
+
+
 LATENESS = [None, "5 s"]
 VALUES: list[Any] = [
     2**63,
@@ -49,6 +58,18 @@ VALUES: list[Any] = [
     {"type": "Point", "coordinates": [3, 3]},
     object(),
     "\ud800",
+    Shaped(),
+    {"inner": Shaped()},
+    np.array(5.0),
+    np.ma.masked,
+    np.array(["2021-01-01", "2022-01-01"], "M8[ns]"),
+    np.array(["2021-01-01", "2022-01-01"]),
+    np.array([[1, 2], [3, 4]], object),
+    np.void(shapely.to_wkb(shapely.Point(3, 3))),
+    pd.Timestamp("2021-01-01T00:00:00.000000001"),
+    pd.Timestamp("2021-01-01T01:00:00.000000001", tz="Europe/Paris"),
+    datetime(2021, 1, 1, tzinfo=UTC),
+    pd.NaT,
 ]
 TESTS = [
     "x > 3",
@@ -61,6 +82,11 @@ TESTS = [
     '"x.y" = 7',
     "S_INTERSECTS(x, POINT(3 3))",
     "NOT S_INTERSECTS(x, POINT(4 4))",
+    "x = TIMESTAMP('2021-01-01T00:00:00Z')",
+    "x > TIMESTAMP('2021-01-01T00:00:00Z')",
+    "T_INTERSECTS(x, INTERVAL('2020-01-01', '2021-06-01'))",
+    "A_CONTAINS(x, (TIMESTAMP('2021-01-01T00:00:00Z')))",
+    "A_CONTAINS(x, ('2021-01-01'))",
 ]
 
 
@@ -209,3 +235,41 @@ def test_doubles_of_objects_are_told_apart_by_their_place(lateness: str | None) 
     doubles = [{**event, "geometry": place} for place in (AT, "POINT(0 0)", AT)]
     tracker = Tracker(matcher, lateness=lateness or "0 s")
     assert release(tracker, doubles, lateness) == []  # that with the smaller WKB stays
+
+
+@pytest.mark.parametrize("lateness", LATENESS)
+def test_which_double_stays_does_not_depend_on_the_order_of_members(lateness: str | None) -> None:
+    matcher = Matcher()
+    matcher.add("here", geometry=AT, where="x = 1")
+    events = [
+        {"object_id": "a", "id": 1, "time": "2020-01-01", "geometry": AT, "x": x, "y": y}
+        for x, y in ((1, 2), (2, 1))
+    ]
+    found = []
+    for first in (events[0], dict(reversed(events[0].items()))):
+        tracker = Tracker(matcher, lateness=lateness or "0 s")
+        found.append(release(tracker, [first, events[1]], lateness))
+    assert found[0] == found[1]
+
+
+def test_a_geometry_of_another_library_waits_as_any_other() -> None:
+    matcher = Matcher()
+    matcher.add("there", geometry="POINT(3 3)")
+    event = {"object_id": "a", "id": 1, "time": "2020-01-01", "geometry": Shaped()}
+    assert release(Tracker(matcher, lateness="5 s"), event, "5 s") == [("a", "there")]
+
+
+@pytest.mark.parametrize("text", ["hello", '{"geometry": "POINT(7 7)"}'])
+def test_a_column_may_have_any_name(text: str) -> None:
+    matcher = Matcher()
+    matcher.add("here", geometry=AT)
+    table = pa.table(
+        {
+            "contrada.event": pa.array([text.encode()], pa.large_binary()),
+            "geometry": [AT],
+            "contrada.object": ["b"],
+            "object_id": ["a"],
+            "time": ["2020-01-01"],
+        }
+    )
+    assert release(Tracker(matcher, lateness="5 s"), table, "5 s") == [("a", "here")]

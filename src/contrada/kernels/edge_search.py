@@ -71,7 +71,7 @@ def find_boxes(tree: PackedTree, boxes: Floats) -> tuple[Positions, Positions]:
 
 @kernel
 def _in_order(boxes: Floats) -> Positions:
-    """Order boxes, or ways, by their first corner, so that neighbours walk the same nodes."""
+    """Order boxes by their first corner, ways by their start: neighbours walk the same nodes."""
     count = 0
     for i in range(len(boxes)):
         count += not np.isnan(boxes[i, 0])
@@ -166,7 +166,7 @@ def _pass_ways(
     alone: int,
     written: int,
 ) -> tuple[int, int, int, int]:
-    """Write the pairs of ways from one on; return what there was no room for, if anything.
+    """Write the pairs of the ways from `asked` on; stop where an array is full, and say which.
 
     Ways that follow each other in the order are near to each other, so the tree is asked once for
     some together. Where too much is near to these, each of them, up to `alone`, asks for itself.

@@ -1,6 +1,7 @@
-"""Events of a list as texts, for those that have to wait: every value comes back as what it was.
+"""Events of a list as texts, for those that have to wait: what a test reads comes back as it was.
 
 A text is JSON. What JSON lacks is an object of one member, whose name says of which kind it is.
+Equal events have equal texts, whatever the order of their members.
 """
 
 import json
@@ -17,51 +18,54 @@ from shapely.geometry.base import BaseGeometry
 
 from contrada.errors import InvalidInput
 from contrada.limits import COLUMN_DEPTH_MAX
-from contrada.matching.event_objects import EventObjects
-from contrada.model.event import Event, as_python
+from contrada.model.event import GEOMETRY, Event, as_python
 from contrada.model.nesting import NestedTooDeep, check_nesting
 
-EVENT_TEXT = "contrada.event"  # the column of the texts
+EVENT_TEXT, EVENT_OBJECT = "contrada.event", "contrada.object"
+TEXT_COLUMNS = [EVENT_TEXT, GEOMETRY, EVENT_OBJECT]  # a table of positions has its times, too
 _MARK = "$"
-_PLAIN = frozenset({float, str, bool, type(None)})
+_PLAIN = frozenset({str, bool, type(None)})
 
 
 class OtherValue:
-    """What stands for a value of a kind that no test can read: it is not null, and unknown."""
+    """What stands for a value that no test can read: it is not null, and unknown."""
 
 
-def check_keepable(event: Event) -> None:
-    """Raise InvalidInput, with the attribute, where an event cannot be written."""
-    for name in event.names():
-        value = event.attributes[name]
-        place = f"attribute {name!r}"
+class ShapedValue(OtherValue):
+    """The same for a value of somebody's own that says which geometry it is."""
+
+    def __init__(self, interface: Mapping[str, Any]) -> None:
+        self.__geo_interface__ = interface
+
+
+def are_texts(rows: pa.Table) -> bool:
+    """Whether rows are events as texts, with the geometry and the object of each beside it."""
+    return bool(rows.schema.names == TEXT_COLUMNS)
+
+
+def write_event(event: Event, others: Mapping[str, Any] | None = None) -> bytes:
+    """Write an event, with other values in place of some.
+
+    Raises InvalidInput, with the attribute, where that cannot be.
+    """
+    values = {name: event.attributes[name] for name in event.names()} | dict(others or {})
+    written = {}
+    for name, value in values.items():
+        if type(value) in _PLAIN:
+            written[name] = value
+            continue
         try:
             check_nesting(value, COLUMN_DEPTH_MAX)
-            if type(value) not in _PLAIN:
-                json.dumps(_write(value))
+            written[name] = _write(value)
         except NestedTooDeep as fault:
-            raise InvalidInput(f"{fault} (COLUMN_DEPTH_MAX)", place=place) from None
+            raise InvalidInput(f"{fault} (COLUMN_DEPTH_MAX)", place=f"attribute {name!r}") from None
         except (ValueError, OverflowError) as fault:  # shared without end, or too many digits
-            raise InvalidInput(str(fault), place=place) from None
-
-
-def write_events(events: EventObjects) -> pa.Array:
-    """Write events, with those geometries that were mended; null what cannot be written."""
-    texts: list[bytes | None] = []
-    for row, event in enumerate(events.events):
-        try:
-            check_keepable(event)
-        except InvalidInput:
-            texts.append(None)
-            continue
-        values = {name: event.attributes[name] for name in event.names()} | dict(events.mended(row))
-        written = {name: _write(value) for name, value in values.items()}
-        texts.append(json.dumps(written).encode())
-    return pa.array(texts, pa.large_binary())
+            raise InvalidInput(str(fault), place=f"attribute {name!r}") from None
+    return json.dumps(written, sort_keys=True).encode()
 
 
 def read_events(texts: pa.Array) -> list[Event]:
-    """Return the events that `write_events` has written."""
+    """Return the events that `write_event` has written."""
     return [Event(_read_attributes(text)) for text in texts.to_pylist()]
 
 
@@ -70,26 +74,35 @@ def _read_attributes(text: bytes) -> dict[str, Any]:
 
 
 def _write(value: Any) -> Any:
+    for name, (kind, write, _) in _KINDS.items():
+        if isinstance(value, kind):
+            return {name: write(value)}
+    if isinstance(value, np.void):
+        return {f"{_MARK}other": None}
     value = as_python(value)
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
     match value:
         case None | bool() | str():
             return value
         case int():
+            str(int(value))  # raises where there are more digits than Python writes
             return int(value)
         case float():
-            return value if math.isfinite(value) else {f"{_MARK}float": repr(value)}
+            return float(value) if math.isfinite(value) else {f"{_MARK}float": repr(float(value))}
         case list() | tuple():
             return [_write(inner) for inner in value]
         case Mapping():
-            pairs = [[key, _write(inner)] for key, inner in value.items() if isinstance(key, str)]
+            pairs = [[str(key), _write(inner)] for key, inner in value.items() if _is_name(key)]
             is_plain = not any(key.startswith(_MARK) for key, _ in pairs)
-            return dict(pairs) if is_plain else {f"{_MARK}map": pairs}
-    for name, (kind, write, _) in _KINDS.items():
-        if isinstance(value, kind):
-            return {name: write(value)}
+            return dict(pairs) if is_plain else {f"{_MARK}map": sorted(pairs)}
+    interface = getattr(value, "__geo_interface__", None)
+    if isinstance(interface, Mapping):
+        check_nesting(interface, COLUMN_DEPTH_MAX)
+        return {f"{_MARK}shaped": _write(interface)}
     return {f"{_MARK}other": None}
+
+
+def _is_name(key: Any) -> bool:
+    return isinstance(key, str)
 
 
 def _read(written: Any) -> Any:
@@ -106,15 +119,48 @@ def _read(written: Any) -> Any:
             return float(inner)
         case "map":
             return {key: _read(value) for key, value in inner}
+        case "shaped":
+            return ShapedValue(_read(inner))
         case "other":
             return OtherValue()
     return _KINDS[name][2](inner)
 
 
+def _write_array(array: np.ndarray[Any, Any]) -> list[Any]:
+    if array.dtype.kind in "mM":
+        return [array.dtype.str, list(array.shape), array.astype(np.int64).ravel().tolist()]
+    if array.dtype.kind == "V":
+        return ["O", list(array.shape), [{f"{_MARK}other": None}] * array.size]
+    values = [_write(value) for value in array.ravel().tolist()]
+    return [array.dtype.str, list(array.shape), values]
+
+
+def _read_array(written: list[Any]) -> Any:
+    kind, shape, values = written
+    if np.dtype(kind).kind in "mM":
+        return np.array(values, np.int64).view(kind).reshape(shape)
+    array = np.empty(len(values), kind)
+    for at, value in enumerate(values):
+        array[at] = _read(value)
+    return array.reshape(shape)
+
+
+def _write_moment(moment: datetime) -> str | int:
+    """Write a moment; one of pandas that is finer than Python's as its nanoseconds."""
+    is_finer = bool(getattr(moment, "nanosecond", 0))
+    return int(moment.value) if is_finer else moment.isoformat()  # type: ignore[attr-defined]
+
+
+def _read_moment(written: str | int) -> datetime | np.datetime64:
+    if isinstance(written, int):
+        return np.datetime64(written, "ns")
+    return datetime.fromisoformat(written)
+
+
 _KINDS: dict[str, tuple[Any, Any, Any]] = {  # the class, and how it is written and read
     f"{_MARK}bytes": ((bytes, bytearray, memoryview), lambda v: bytes(v).hex(), bytes.fromhex),
     f"{_MARK}shape": (BaseGeometry, lambda v: shapely.to_wkb(v, hex=True), shapely.from_wkb),
-    f"{_MARK}datetime": (datetime, datetime.isoformat, datetime.fromisoformat),
+    f"{_MARK}datetime": (datetime, _write_moment, _read_moment),
     f"{_MARK}date": (date, date.isoformat, date.fromisoformat),
     f"{_MARK}decimal": (Decimal, str, Decimal),
     f"{_MARK}timedelta": (
@@ -127,4 +173,5 @@ _KINDS: dict[str, tuple[Any, Any, Any]] = {  # the class, and how it is written 
         lambda v: [v.dtype.str, int(v.view(np.int64))],
         lambda parts: np.array([parts[1]], np.int64).view(parts[0])[0],
     ),
+    f"{_MARK}array": (np.ndarray, _write_array, _read_array),
 }

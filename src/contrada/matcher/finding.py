@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from contrada.arrays import Floats, Mask, Positions
 from contrada.deferred import compute as pc
-from contrada.matcher.event_texts import EVENT_TEXT, read_events
+from contrada.matcher.event_texts import EVENT_TEXT, are_texts, read_events
 from contrada.matcher.piece_threads import mapping
 from contrada.matching.columns import EventBatch
 from contrada.matching.event_objects import receive_objects
@@ -164,7 +164,7 @@ class FollowedSet:
     def decode(self, rows: pa.Table) -> EventBatch:
         """Decode rows that were judged when they came; what cannot be read now is unknown."""
         geometries = {GEOMETRY, *self.subscriptions.geometry_attributes}
-        if EVENT_TEXT in rows.schema.names:
+        if are_texts(rows):
             return receive_objects(
                 read_events(rows.column(EVENT_TEXT)),
                 pa.nulls(rows.num_rows, pa.int64()),

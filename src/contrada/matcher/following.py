@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.arrays import Positions
-from contrada.matcher.event_texts import EVENT_TEXT
+from contrada.matcher.event_texts import EVENT_OBJECT, are_texts
 from contrada.matcher.finding import FollowedSet, PositionPiece
-from contrada.matcher.position_intake import OBJECT, Intake, read_objects
+from contrada.matcher.position_intake import Intake, read_objects
 from contrada.transitions.deciding import Step, finish
 from contrada.transitions.followed import StreamOptions
 from contrada.transitions.position_columns import PositionColumns
@@ -57,7 +57,7 @@ def _release(begun: Begun, followed: FollowedSet, object_column: str) -> Iterato
 
 
 def _find_objects(rows: pa.Table, column: str) -> pa.Array | None:
-    column = OBJECT if EVENT_TEXT in rows.schema.names else column
+    column = EVENT_OBJECT if are_texts(rows) else column
     place = rows.schema.get_field_index(column)
     if place < 0:
         return None

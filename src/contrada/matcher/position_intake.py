@@ -1,8 +1,10 @@
 """Positions from tables, files and lists: read, judged, and bad rows set aside."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from contrada.arrays import Positions
 from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput, Remedy
 from contrada.files import Rows
-from contrada.matcher.event_texts import EVENT_TEXT, check_keepable, write_events
+from contrada.matcher.event_texts import TEXT_COLUMNS, write_event
 from contrada.matcher.match_run import choose_id_column, list_read, narrow_to_read
 from contrada.matcher.piece_threads import mapping
 from contrada.matching.arrow_values import as_values
@@ -31,8 +33,9 @@ from contrada.transitions.id_order import as_ids
 from contrada.transitions.position_columns import PositionColumns
 
 NULL_OBJECT, _DEFAULT_ID = "null_object", "id"
-OBJECT = "contrada.object"  # of an event that waits as a text
 _PIECE_ROWS = 16_384
+
+_NO_TEXTS: Mapping[int, bytes] = MappingProxyType({})
 
 OnRead = Callable[[int], object]
 Judged = tuple[ReceivedEvents, pa.Array, Positions]
@@ -49,12 +52,16 @@ class PositionNames:
 
 @dataclass(frozen=True, slots=True)
 class IntakePiece:
-    """Some events in a row, with what makes positions of them; `good` are the rows that count."""
+    """Some events in a row, with what makes positions of them; `good` are the rows that count.
+
+    `texts` has those of events, by row, that were written already.
+    """
 
     received: ReceivedEvents
     objects: pa.Array
     time_us: Positions
     good: Positions
+    texts: Mapping[int, bytes]
 
     def take(self, column: pa.Array) -> pa.Array:
         """Return the good rows of a column."""
@@ -64,18 +71,25 @@ class IntakePiece:
         """Return the good events as they may have to wait: geometries that were mended are."""
         events = self.received.batch
         if isinstance(events, EventObjects):
-            rows = pa.table(
-                {
-                    EVENT_TEXT: write_events(events),
-                    GEOMETRY: write_geometries(events.geometry(GEOMETRY)),
-                    OBJECT: self.objects,
-                }
-            )
+            texts = pa.array(self._write_texts(events), pa.large_binary())
+            shapes = write_geometries(events.geometry(GEOMETRY))
+            rows = pa.table([texts, shapes, self.objects], TEXT_COLUMNS)
         else:
             names = tuple(events.names())
             batch = pa.RecordBatch.from_arrays([events.raw(name) for name in names], names)
             rows = pa.Table.from_batches([with_mended(batch, events, names)])
         return rows if len(self.good) == rows.num_rows else rows.take(pa.array(self.good))
+
+    def _write_texts(self, events: EventObjects) -> list[bytes | None]:
+        """Write events; null what cannot be written, which is bad where it would have to wait."""
+        texts: list[bytes | None] = [None] * events.length
+        for row in self.good.tolist():
+            mended = dict(events.mended(row))
+            texts[row] = self.texts.get(row)
+            if texts[row] is None or mended:
+                with suppress(InvalidInput):
+                    texts[row] = write_event(events.events[row], mended)
+        return texts
 
 
 @dataclass(slots=True)
@@ -91,10 +105,16 @@ class Intake:
     mended: dict[int, Fault] = field(default_factory=dict)
     count: int = 0
 
-    def add(self, received: ReceivedEvents, objects: pa.Array, time_us: Positions) -> None:
+    def add(
+        self,
+        received: ReceivedEvents,
+        objects: pa.Array,
+        time_us: Positions,
+        texts: Mapping[int, bytes] = _NO_TEXTS,
+    ) -> None:
         """Take the next piece in."""
         first, bad = received.first_row, received.bad
-        piece = IntakePiece(received, objects, time_us, received.good_rows())
+        piece = IntakePiece(received, objects, time_us, received.good_rows(), texts)
         self.pieces.append(piece)
         self.bad |= {first + row: bad[row] for row in sorted(bad)}
         self.mended |= {
@@ -269,7 +289,7 @@ def take_in_list(
     are_kept: bool,
 ) -> Intake:
     """Take in a list of events, as one piece."""
-    read, told = _read_events(events, are_kept)
+    read, told, texts = _read_events(events, are_kept)
     ids, is_numbered = _read_list_ids(read, names, numbered, told)
     objects = _read_values(
         [event.value(names.object) for event in read],
@@ -289,25 +309,28 @@ def take_in_list(
     time_us, faults = _read_times([event.value(names.time) for event in read], names.time)
     _note(received.bad, faults)
     intake = Intake(lambda row: f"row {row}", is_numbered, ids.type)
-    intake.add(received, objects, time_us)
+    intake.add(received, objects, time_us, texts)
     return intake
 
 
-def _read_events(events: Sequence[Any], are_kept: bool) -> tuple[list[Event], dict[int, Fault]]:
-    """Read events; one that cannot be read, or kept where it may have to wait, is bad."""
+def _read_events(
+    events: Sequence[Any], are_kept: bool
+) -> tuple[list[Event], dict[int, Fault], dict[int, bytes]]:
+    """Read events, and write those that may have to wait; one that cannot be either is bad."""
     read: list[Event] = []
     told: dict[int, Fault] = {}
+    texts: dict[int, bytes] = {}
     for row, item in enumerate(events):
         place = f"row {row}"
         try:
             event = read_event(item, place=place)
             if are_kept:
-                check_keepable(event)
+                texts[row] = write_event(event)
         except InvalidInput as error:
             told[row] = Fault(BAD_CELL, error.message.removeprefix(f"{place}: "), error.place or "")
             event = Event({})
         read.append(event)
-    return read, told
+    return read, told, texts
 
 
 def _read_list_ids(

@@ -49,28 +49,15 @@ class EventObjects(EventBatch):
 
     def numbers(self, name: str) -> tuple[NDArray[Any], Mask] | None:
         """Numbers of one kind that fit 64 bits; None where there is anything else."""
-        values = self.values(name)
-        kinds = set(map(type, values)) - {type(None)}
-        if kinds == {int}:
-            if any(value is not None and not INT_MIN <= value <= INT_MAX for value in values):
-                return None
-            kind: type[np.generic] = np.int64
-        elif kinds == {float}:
-            kind = np.float64
-        else:
-            return None
-        found = np.array([0 if value is None else value for value in values], kind)
-        is_known = np.array([value is not None for value in values], bool)
-        return found, is_known & ~np.isnan(found)
+        if name not in self._numbers:
+            self._numbers[name] = _find_numbers(self.values(name))
+        return self._numbers[name]
 
     def codes(self, name: str) -> Codes | None:
         """Texts by their distinct values; None where there is anything else."""
-        values = self.values(name)
-        if not set(map(type, values)) <= {str, type(None)}:
-            return None
-        distinct = list(dict.fromkeys(value for value in values if value is not None))
-        places = {value: place for place, value in enumerate(distinct)} | {None: -1}
-        return Codes(np.array([places[value] for value in values], np.int64), distinct)
+        if name not in self._codes:
+            self._codes[name] = _find_codes(self.values(name))
+        return self._codes[name]
 
     def mended(self, row: int) -> Iterator[tuple[str, BaseGeometry | None]]:
         """Yield the geometries of an event that were mended, by attribute."""
@@ -89,6 +76,30 @@ class EventObjects(EventBatch):
             place=f"row {row}",
             is_settled=True,
         )
+
+
+def _find_numbers(values: Sequence[Any]) -> tuple[NDArray[Any], Mask] | None:
+    kinds = set(map(type, values)) - {type(None)}
+    kind: type[np.generic]
+    if kinds == {int}:
+        if any(value is not None and not INT_MIN <= value <= INT_MAX for value in values):
+            return None
+        kind = np.int64
+    elif kinds == {float}:
+        kind = np.float64
+    else:
+        return None
+    found = np.array([0 if value is None else value for value in values], kind)
+    is_known = np.array([value is not None for value in values], bool)
+    return found, is_known & ~np.isnan(found)
+
+
+def _find_codes(values: Sequence[Any]) -> Codes | None:
+    if not set(map(type, values)) <= {str, type(None)}:
+        return None
+    distinct = list(dict.fromkeys(value for value in values if value is not None))
+    places = {value: place for place, value in enumerate(distinct)} | {None: -1}
+    return Codes(np.array([places[value] for value in values], np.int64), distinct)
 
 
 def receive_objects(

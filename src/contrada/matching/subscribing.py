@@ -1,7 +1,6 @@
 """Subscriptions from what users give: one by one, or as rows of a table."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -10,7 +9,6 @@ import pyarrow as pa
 from shapely.geometry.base import BaseGeometry
 
 from contrada.arrays import Mask, Positions
-from contrada.deferred import compute as pc
 from contrada.errors import InvalidInput, Remedy
 from contrada.language import make_predicate, read
 from contrada.limits import FILTERS_MAX
@@ -41,8 +39,6 @@ from contrada.showing import brief
 from contrada.threads import once
 
 _PARSED_MAX = 10_000
-_PIECE_BYTES = 64 * 2**20
-_BYTES = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 OnBad = Callable[[int, Id | None, str], object]  # with the row, its id and the reason
 HearBad = Callable[[int, Id | None, str, bool], object]  # and whether the row was mended
@@ -202,25 +198,11 @@ def read_subscriptions(
     geometry_column = geometry_columns[0] if geometry_columns else GEOMETRY
     is_plain, parts = _pack_plain(columns, numbers, name, reader, geometry_column, id_column, told)
     rows.add([(packed, numbers[own]) for packed, own in parts])
-    for others in _cut(columns.get(geometry_column), np.flatnonzero(~is_plain)):
+    others = np.flatnonzero(~is_plain)
+    if others.size:
         left = {key: column.take(pa.array(others)) for key, column in columns.items()}
-        if geometry_column in left:
-            left[geometry_column] = _decode(left[geometry_column])
         table = _RowReader(left, numbers[others], name, reader, geometry_column, id_column, repair)
         _read_one_by_one(table, others.tolist(), told, on_bad, on_refused, rows)
-
-
-def _cut(column: pa.Array | None, rows: Positions) -> Iterator[Positions]:
-    """Cut rows into pieces whose geometries take `_PIECE_BYTES` once they are written out."""
-    is_coded = column is not None and pa.types.is_dictionary(column.type)
-    if column is None or not is_coded or column.type.value_type not in _BYTES:
-        yield from [rows] if rows.size else []
-        return
-    sizes = np.append(np.asarray(pc.binary_length(column.dictionary).fill_null(0), np.int64), 0)
-    codes = np.asarray(column.indices.cast(pa.int64()).fill_null(-1), np.int64)[rows]
-    pieces = np.cumsum(sizes[codes]) // _PIECE_BYTES
-    ends = np.flatnonzero(np.diff(pieces, append=-1)) + 1
-    yield from (rows[start:end] for start, end in pairwise([0, *ends.tolist()]))
 
 
 def _read_one_by_one(
@@ -390,9 +372,10 @@ class _RowReader:
 
     def _has_geometry(self, row: int) -> bool:
         """Whether something stands where the geometry should."""
-        return (
-            self._array is not None and self._array[row].is_valid and not is_blank(self._value(row))
-        )
+        if self._array is None or not self._array[row].is_valid:
+            return False
+        value = self._value(row)  # a dictionary may hold a null
+        return value is not None and not is_blank(value)
 
     def _value(self, row: int) -> Any:
         """What stands where the geometry should; a moment may be one that Python cannot hold."""
@@ -424,16 +407,6 @@ class _RowReader:
     def _read_subscriber(self, row: int) -> Id | None:
         value = self._optional["subscriber"][row]
         return None if value is None else read_id(value, "column 'subscriber'")
-
-
-def _decode(column: pa.Array) -> pa.Array:
-    """Take the values out of a dictionary, however many bytes that makes."""
-    if not pa.types.is_dictionary(column.type):
-        return column
-    known = column.dictionary
-    if pa.types.is_binary(known.type):
-        known = known.cast(pa.large_binary())
-    return known.take(column.indices)
 
 
 def _read_ids(column: pa.Array, place: str) -> list[Any]:

@@ -48,7 +48,8 @@ def _containers(values: list[Any]) -> list[Any]:
     """List those that hold others: their types, which are few, tell which may."""
     kinds = set(map(type, values)) - _PLAIN
     holding = tuple(kind for kind in kinds if kind in _LISTS or issubclass(kind, _CONTAINERS))
-    return [value for value in values if isinstance(value, holding)] if holding else []
+    held = [value for value in values if isinstance(value, holding)] if holding else []
+    return [value for value in held if not isinstance(value, np.ndarray) or value.ndim]
 
 
 def _members_of(level: list[Any]) -> list[Any]:

@@ -120,7 +120,7 @@ class ShardProcessor(StatefulProcessor):
         step = self._stepper.step(state, rows, chosen, brought.greatest_us)
         data = encode(step.state)
         self._state.update((data,))
-        answers = self._stepper.shape.answer(step.rows.table(is_encoded=True))
+        answers = self._stepper.shape.answer(step.rows, is_encoded=True)
         done = tally_step(step, chosen.version, len(data))
         return [write_batches([batch]) for batch in answers], done
 

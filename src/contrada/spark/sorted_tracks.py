@@ -159,7 +159,7 @@ class FollowSortedTask:
 
     def _answer(self, step: Step) -> Iterator[pa.RecordBatch]:
         shape = self.stepper.shape
-        yield from map(shape.counted, shape.answer(step.rows.table()))
+        yield from map(shape.counted, shape.answer(step.rows))
         done = tally_step(step, self.chosen.version, 0)
         done.objects = done.visits = 0  # which are forgotten
         yield shape.tally(done)

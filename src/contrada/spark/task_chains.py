@@ -64,7 +64,7 @@ class AnswerOrigin:
     done: tuple[str, ...] = DONE
 
     def follow(self, task: ArrowTask, schema: str) -> "DataFrame":
-        """Hand the answer to a task; it passes rows that only count on, if it gets such."""
+        """Hand the answer to a task, which must pass on rows that only count."""
         chain = TaskChain(self.task, task)
         if self.tally is None:
             return observed(

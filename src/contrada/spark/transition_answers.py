@@ -11,7 +11,7 @@ from contrada.model.geometry import Fault
 from contrada.spark.answering import DONE, ROWS_MAX, TALLY
 from contrada.spark.frames import FAULT_TYPE, SOURCE_MESSAGE
 from contrada.spark.kafka_decoding import MESSAGE_TYPE
-from contrada.transitions.transition_rows import TRANSITION_COLUMNS
+from contrada.transitions.transition_rows import TRANSITION_COLUMNS, TransitionRows
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -106,13 +106,11 @@ class TransitionShape:
 
         return self.spark_schema.add(TALLY, from_arrow_type(_TALLY))
 
-    def answer(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Yield rows of transitions; their columns may be dictionary-encoded."""
-        for start in range(0, rows.num_rows, ROWS_MAX):
-            piece = rows.slice(start, ROWS_MAX).combine_chunks()
-            yield self._batch(
-                {name: piece.column(name) for name in TRANSITION_COLUMNS}, piece.num_rows
-            )
+    def answer(self, rows: TransitionRows, *, is_encoded: bool = False) -> Iterator[pa.RecordBatch]:
+        """Yield rows of transitions in pieces, each dictionary-encoded on its own if asked for."""
+        for piece in rows.pieces(ROWS_MAX):
+            table = piece.table(is_encoded=is_encoded)
+            yield self._batch({name: table.column(name) for name in TRANSITION_COLUMNS}, len(piece))
 
     def bad(
         self, ids: pa.Array, faults: Sequence[Fault], messages: pa.Array | None

@@ -1,6 +1,7 @@
 """Transitions as rows: what the library, Spark and the broker hand out."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +49,20 @@ class TransitionRows:
     def __len__(self) -> int:
         return len(self.time_us)
 
+    def pieces(self, rows_max: int) -> Iterator["TransitionRows"]:
+        """Yield them in pieces of so many rows at most."""
+        for start in range(0, len(self), rows_max):
+            own = slice(start, start + rows_max)
+            yield replace(
+                self,
+                objects=self.objects[own],
+                subscriptions=self.subscriptions[own],
+                transitions=self.transitions[own],
+                time_us=self.time_us[own],
+                events=self.events[own],
+                causes=self.causes[own],
+            )
+
     def table(self, *, is_encoded: bool = False) -> pa.Table:
         """Return them as a table, with the columns of TRANSITION_COLUMNS.
 
@@ -55,19 +70,17 @@ class TransitionRows:
         `is_encoded` object, subscription, transition, version and cause are dictionary-encoded,
         which takes far less time and memory.
         """
-        names, version = (
-            [pa.array(TRANSITIONS), pa.array(CAUSES)],
-            pa.array([self.version], pa.string()),
-        )
+        kinds, causes = pa.array(TRANSITIONS), pa.array(CAUSES)
+        version = pa.array([self.version], pa.string())
         columns = {
             "object": _coded(self.object_ids, self.objects, is_encoded),
             "subscription": _coded(self.subscription_ids, self.subscriptions, is_encoded),
             "subscriber": self.subscribers.take(_places(self.subscriptions)),
-            "transition": _coded(names[0], self.transitions, is_encoded),
+            "transition": _coded(kinds, self.transitions, is_encoded),
             "time": pa.array(self.time_us).view(TIME_TYPE),
             "event": _plain(self.events),
             "version": _coded(version, np.zeros(len(self), np.int8), is_encoded),
-            "cause": _coded(names[1], self.causes, is_encoded),
+            "cause": _coded(causes, self.causes, is_encoded),
         }
         return pa.table(columns).select(list(TRANSITION_COLUMNS))
 
