@@ -31,7 +31,7 @@ _NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class FoundPairs:
+class EdgePairs:
     """Pairs of a row and a geometry, each once: certain, or still to be decided."""
 
     rows: Positions
@@ -71,7 +71,7 @@ class EdgeIndex:
         is_touched = self._radii_m[self._owner[runs]] == 0
         return np.where(is_touched, self._first[runs], -1), self._last[runs]
 
-    def find_passed(self, ways: Floats) -> FoundPairs:
+    def find_passed(self, ways: Floats) -> EdgePairs:
         """Find the pairs of a way and a geometry that may be touched or near.
 
         A way is x and y of both ends, or NaN. Sure are those of which a way and an edge have a
@@ -79,7 +79,7 @@ class EdgeIndex:
         not be among the pairs.
         """
         if not len(self._owner):
-            return FoundPairs(_NONE, _NONE, np.zeros(0, bool))
+            return EdgePairs(_NONE, _NONE, np.zeros(0, bool))
         (tree, runs), ends = self._tree, self._touched
         coordinates = self._geometries.coordinates
         rows, found, met = find_passed(tree, np.ascontiguousarray(ways), *ends, coordinates)
@@ -91,7 +91,7 @@ class EdgeIndex:
         found = self._pair(rows, self._owner[runs], np.zeros(len(rows), bool))
         return found.rows, found.geometries
 
-    def find_near_points(self, x: Floats, y: Floats) -> FoundPairs:
+    def find_near_points(self, x: Floats, y: Floats) -> EdgePairs:
         """Find the pairs of a point and a geometry that are near or may be; NaN is never near."""
         rows, runs = self._find(np.stack([x, y, x, y], axis=1))
         radii_m, latitude = self._radii_m[self._owner[runs]], abs(y[rows])
@@ -119,13 +119,13 @@ class EdgeIndex:
         rows, found = find_boxes(tree, np.ascontiguousarray(boxes))
         return rows, runs[found]
 
-    def _pair(self, rows: Positions, geometries: Positions, is_sure: Mask) -> FoundPairs:
+    def _pair(self, rows: Positions, geometries: Positions, is_sure: Mask) -> EdgePairs:
         """Bring together what was found of each pair: one that is sure makes it so."""
         count = max(len(self._geometries), 1)
         keys, numbers = np.unique(rows * count + geometries, return_inverse=True)
         are_sure = np.zeros(len(keys), bool)
         are_sure[numbers[is_sure]] = True
-        return FoundPairs(*np.divmod(keys, count), are_sure)
+        return EdgePairs(*np.divmod(keys, count), are_sure)
 
 
 def _slack_m(radii_m: Floats, latitude: Floats) -> Floats:
