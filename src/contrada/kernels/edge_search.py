@@ -96,32 +96,16 @@ def _walk_boxes(
     written: int,
 ) -> tuple[int, int]:
     """Write the pairs of boxes from one on, until there is no room for all pairs of a box."""
-    west, south, east, north, starts, items = tree
-    room = len(found)
     nodes = np.empty(_PILE, np.int64)
     levels = np.empty(_PILE, np.int64)
     while asked < len(order):
-        box = order[asked]
-        w, s, e, n = boxes[box, 0], boxes[box, 1], boxes[box, 2], boxes[box, 3]
-        at_end = written
-        nodes[0], levels[0] = 0, len(starts) - 2
-        top = 1
-        while top > 0:
-            top -= 1
-            level = levels[top]
-            below = starts[level - 1]
-            first = below + NODE * nodes[top]
-            for at in range(first, min(first + NODE, starts[level])):
-                if (west[at] <= e) & (w <= east[at]) & (south[at] <= n) & (s <= north[at]):
-                    if level > 1:
-                        nodes[top], levels[top] = at - below, level - 1
-                        top += 1
-                    else:
-                        if at_end == room:
-                            return asked, written
-                        places[at_end], found[at_end] = box, items[at]
-                        at_end += 1
-        written = at_end
+        w, s, e, n = boxes[order[asked]]
+        count = _gather(tree, w, s, e, n, nodes, levels, found[written:])
+        if count < 0:
+            return asked, written
+        for at in range(written, written + count):
+            places[at], found[at] = order[asked], tree.items[found[at]]
+        written += count
         asked += 1
     return asked, written
 
